@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from biasspark.extras import explain_missing
 
 if TYPE_CHECKING:
+    from biasspark import plot as plot
     from biasspark.api.attributed import AttributedCorpus, attribute
     from biasspark.api.attribution_functions import (
         attribution_correlations,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         auc_crosses,
         example_attributions,
         loss_by_segment,
+        named_pairs,
         pair_segments,
     )
     from biasspark.api.comparison_functions import model_comparisons, side_by_side
@@ -80,6 +82,7 @@ __all__ = [
     "metric_table",
     "model_comparisons",
     "model_summary",
+    "named_pairs",
     "night_report",
     "pair_segments",
     "pinned_auc",
@@ -94,6 +97,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":  # needs the extra that draws
+        return import_module("biasspark.plot")
     if name not in __all__:
         raise AttributeError(f"module 'biasspark' has no attribute {name!r}")
     candidates = ((home, getattr(import_module(home), name, None)) for home in _HOMES)
@@ -104,4 +109,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, "__version__", "plot"])

@@ -82,3 +82,13 @@ BETTER, WORSE, NO_EVIDENCE, INSUFFICIENT_DATA = "better", "worse", "no_evidence"
 """The verdicts of a comparison of two models."""
 VERDICTS = (WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT_DATA)
 """The verdicts of `model_comparisons`, in the order in which they are shown."""
+
+POORLY_SEPARATED, WIDE, NO_BIAS = "poorly_separated", "wide", "no_evidence"
+BIASES = (
+    *("shifted_up", "negatives_shifted_up", "positives_shifted_up"),
+    *("shifted_down", "negatives_shifted_down", "positives_shifted_down"),
+    *(POORLY_SEPARATED, "closer_together", "farther_apart", WIDE, NO_BIAS),
+)
+"""The names of biases in `bias_metrics`: see `biasspark.metrics.bias_names`."""
+SMALL, LARGE = "small", "large"
+"""The sizes of biases: whether they lower an AUC."""

@@ -36,6 +36,11 @@ def segment_name(number: int) -> str:
     return f"segment_{number}"
 
 
+def pair_name(number: int, label: bool) -> str:
+    """Return the column that says whether a row, if it has this label, is in a named pair."""
+    return f"{'positive' if label else 'negative'}_{number}"
+
+
 @dataclass(frozen=True)
 class Feature:
     """One feature, and what its bins stand for.

@@ -23,6 +23,7 @@ from biasspark.tables.schemas import (
     AUC_CROSSES,
     EXAMPLE_ATTRIBUTIONS,
     LOSS_BY_SEGMENT,
+    NAMED_PAIRS,
     PAIR_SEGMENTS,
     Table,
 )
@@ -33,6 +34,7 @@ _TURNED_ON_BY = {
     ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',
     ATTRIBUTION_SLICES: 'numeric=["age"], slice_search={}',
     PAIR_SEGMENTS: 'numeric=["age"], pairs={}',
+    NAMED_PAIRS: 'pairs_of={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}',
     AUC_CROSSES: 'groupings={"language": "lang"}',
     EXAMPLE_ATTRIBUTIONS: "write_examples=True",
 }
@@ -78,6 +80,10 @@ class AttributedCorpus:
         """Return the nodes of the trees over pairs: which positives a model fails to tell from which negatives."""
         return self.table(PAIR_SEGMENTS)
 
+    def named_pairs(self) -> Frame:
+        """Return the AUC of the negatives of each named pair against its positives."""
+        return self.table(NAMED_PAIRS)
+
     def auc_crosses(self) -> Frame:
         """Return AUC and headroom of every two groups."""
         return self.table(AUC_CROSSES)
@@ -114,6 +120,7 @@ def attribute(
     targets: Sequence[str] = ("auc",),
     compare: Sequence[Sequence[str]] = (),
     groupings: Mapping[str, str] | None = None,
+    pairs_of: Mapping[str, Mapping[str, str]] | None = None,
     segments: Mapping[str, str] | None = None,
     link: str | Mapping[str, str] | None = None,
     write_examples: bool = False,
@@ -147,6 +154,8 @@ def attribute(
         Models whose difference of attributions a tree predicts, too.
     groupings : dict of str to str, optional
         Turns on `auc_crosses`: names and columns, or Spark SQL expressions.
+    pairs_of : dict of str to dict, optional
+        Turns on `named_pairs`: names, each with the Spark SQL predicates of its ``negatives`` and ``positives``.
     segments : dict of str to str, optional
         Names and Spark SQL predicates of further rows of `loss_by_segment`.
     link : "logit", or dict of str to str, optional
@@ -175,9 +184,14 @@ def attribute(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
-    keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "segments": segments}
+    keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
     keywords = Keywords(
-        {"id": id, "models": models, **rows}, "attribution", **keys, link=link, write_examples=write_examples
+        {"id": id, "models": models, **rows},
+        "attribution",
+        **keys,
+        segments=segments,
+        link=link,
+        write_examples=write_examples,
     )
     return attribute_corpus(df, keywords)
 

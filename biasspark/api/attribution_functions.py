@@ -348,3 +348,54 @@ def auc_crosses(
         with keywords.name_faults():
             raise ConfigError(Fault(("attribution", "groupings"), groupings, rule, fix))
     return attribute_corpus(df, keywords).auc_crosses()
+
+
+def named_pairs(
+    df: Frame,
+    *,
+    pairs_of: Mapping[str, Mapping[str, str]],
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> Frame:
+    """Return the AUC of given negatives against given positives, over all pairs of them, with its interval.
+
+    The other keywords, errors and warnings are those of `example_attributions`.
+
+    Parameters
+    ----------
+    pairs_of : dict of str to dict
+        Names, each with the Spark SQL predicates of its ``negatives`` and of its ``positives``. A row counts by its own
+        label: a negative that meets the predicate of the positives is left out. ``"true"`` are all rows of a label.
+
+    Returns
+    -------
+    Frame
+        The columns of the table ``named_pairs`` less the run's: one row per model, slice and name. ``auc`` is U/(n m),
+        ties half, in [0, 1], 1 is best, and NULL without a pair; its interval is by DeLong's variance.
+
+    Examples
+    --------
+    >>> import biasspark  # doctest: +SKIP
+    >>> pairs_of = {"married, single": {"negatives": "married", "positives": "NOT married"}}
+    >>> biasspark.named_pairs(df, pairs_of=pairs_of, id="id", models=["score"], label="rich").show()  # doctest: +SKIP
+
+    Notes
+    -----
+    Two scans and one shuffle. Ranked rows are read once, whatever the number of pairs.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", pairs_of=pairs_of)
+    if not pairs_of:
+        rule, fix = (
+            "It must name a pair.",
+            'Give, for example, {"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}.',
+        )
+        with keywords.name_faults():
+            raise ConfigError(Fault(("attribution", "pairs_of"), pairs_of, rule, fix))
+    return attribute_corpus(df, keywords).named_pairs()

@@ -45,8 +45,8 @@ def side_by_side(metrics: Frame, first: str, second: str) -> Frame:
     -------
     Frame
         For each X of the suite ``X_first, X_second`` and ``X_difference``: of AUCs second - first, -1 to 1, below 0 for
-        the worse; of gaps |second| - |first|, -1/2 to 1/2, above 0 for the worse. Also the rows in the identity, the
-        positives among them, and ``worst_auc``, the lowest of the three AUCs.
+        the worse; of gaps |second| - |first|, -1/2 to 1/2, above 0 for the worse. Also the intervals, the rows in the
+        identity, the positives among them, ``worst_auc``, the lowest of the three AUCs, and ``bias``, by name.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def _collect_metrics(metrics: Frame) -> pa.Table:
         what = f"there is no column {list_first(missing, MOST_NAMED)}."
         fix = "Give what bias_metrics returns, or the table or view of published runs."
         raise InputError(Fault(("metrics",), ABSENT, what, fix))
-    wanted = {*comparison.KEY, *comparison.NEEDED} & set(columns)
+    wanted = {*comparison.KEY, *comparison.NEEDED, *comparison.NAMED} & set(columns)
     schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted])
     return collect_columns(metrics, schema, "metrics")
 

@@ -69,7 +69,7 @@ class Keywords(Language):
                 self.tables[keyword] = value
 
     def measures(self, *, scored: bool = True) -> Measures:
-        """Return the checked measures; without models unless ``scored``.
+        """Return the checked measures; without models unless ``scored``, without identities where none are given.
 
         Raises
         ------
@@ -85,7 +85,8 @@ class Keywords(Language):
                 faults.append(Fault((name,), self.given[name], what, "Set it there."))
         if faults:
             raise ConfigError(*faults)
-        return parse_measures({name: table for name, table in self.tables.items() if name != "corpus"}, scored=scored)
+        tables = {name: table for name, table in self.tables.items() if name != "corpus"}
+        return parse_measures(tables, scored=scored, grouped="identities" in self.given)
 
     @contextmanager
     def name_faults(self) -> Iterator[None]:

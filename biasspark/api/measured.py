@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pyspark.sql.types import StructType
+
 from biasspark.api.computed import give, warn
 from biasspark.api.frame_kinds import collect_columns, like, spark_rows
 from biasspark.api.keywords import (
@@ -18,6 +20,7 @@ from biasspark.api.keywords import (
     row_keywords,
 )
 from biasspark.api.record_batches import Frame
+from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.corpus.template_scores import template_scores
 from biasspark.errors import ConfigError
 from biasspark.extras import explain_missing
@@ -75,9 +78,21 @@ class MeasuredCorpus:
             scores = template_scores(surveyed.corpus, surveyed.measures, surveyed.encoding)
             self._template_scores = give(df, TEMPLATE_SCORES, scores.select(*TEMPLATE_SCORES.value_columns))
 
-    def bias_metrics(self) -> Frame:
-        """Return the bias suite: one row a (model, slice, identity)."""
-        return self.table(BIAS_METRICS)
+    def bias_metrics(self, *, narrow: bool = False) -> Frame:
+        """Return the bias suite: one row a (model, slice, identity).
+
+        ``narrow`` is that of `biasspark.bias_metrics`.
+        """
+        if not narrow:
+            return self.table(BIAS_METRICS)
+        measures = self._measurement.measures
+        several = {MODEL: len(measures.models) > 1, SLICE: bool(measures.slices)}
+        names = [*(name for name, is_shown in several.items() if is_shown), IDENTITY, "subgroup_size"]
+        names += SUMMARIZED_AUCS + SUMMARIZED_GAPS
+        schema = value_schema(BIAS_METRICS)
+        return self._like(
+            self._measurement.tables[BIAS_METRICS].select(names), StructType([schema[name] for name in names])
+        )
 
     def u_statistics(self) -> Frame:
         """Return the integers from which every metric follows: six pairs of cells per identity."""

@@ -24,7 +24,6 @@ from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
 from biasspark.tables.schemas import (
-    BIAS_METRICS,
     LABEL_BALANCE,
     MODEL_SUMMARY,
     PINNED_AUC,
@@ -45,6 +44,7 @@ Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", 
 def bias_metrics(
     df: Frame,
     *,
+    narrow: bool = False,
     models: Models,
     label: str,
     label_threshold: float | None = None,
@@ -84,6 +84,9 @@ def bias_metrics(
     df : Frame
         One row per comment: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
         else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
+    narrow : bool, default False
+        Return seven columns, as the well-known notebook on these metrics does: identity, subgroup_size and the five
+        metrics. Before them stand model and slice, if several models or any slices are given.
     models : str, list of str, or dict of str to str
         Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
     label : str
@@ -116,7 +119,7 @@ def bias_metrics(
     -------
     Frame
         The columns of the table ``bias_metrics``, less run_date, corpus and run_id, as a frame of the kind of ``df``:
-        of paths, relations and streams an Arrow table.
+        of paths, relations and streams an Arrow table. ``bias`` and ``bias_size`` name what the intervals show.
 
     Raises
     ------
@@ -151,7 +154,7 @@ def bias_metrics(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(BIAS_METRICS)
+    return measure_corpus(df, Keywords(given)).bias_metrics(narrow=narrow)
 
 
 def u_statistics(
@@ -196,7 +199,7 @@ def model_summary(
     label: str,
     label_threshold: float | None = None,
     label_positive: Sequence[Any] | None = None,
-    identities: IdentitiesLike,
+    identities: IdentitiesLike | None = None,
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
@@ -208,7 +211,8 @@ def model_summary(
 ) -> Frame:
     """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities.
 
-    Keywords, errors, warnings and costs are those of `bias_metrics`.
+    Keywords, errors, warnings and costs are those of `bias_metrics`, but identities are not needed: without them there
+    is the overall AUC alone.
 
     Returns
     -------
@@ -216,7 +220,9 @@ def model_summary(
         The columns of the table ``model_summary`` less the run's.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
+    groups: dict[str, Any] = {"engine": engine}
+    if identities is not None:
+        groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
     return measure_corpus(df, Keywords(given)).table(MODEL_SUMMARY)
 

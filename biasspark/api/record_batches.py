@@ -7,16 +7,17 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType
 
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.text import describe_type, list_first
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
 
 Frame: TypeAlias = Any
 """A DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything else that has
@@ -75,7 +76,9 @@ def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
 
 def spark_schema_of(schema: pa.Schema) -> StructType:
     """Return the columns of `read_batches` as Spark has them."""
-    kinds = [from_arrow_type(kind, prefer_timestamp_ntz=True) for kind in schema.types]
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - pictures are drawn without Spark
+
+    kinds = map(_spark_type, schema.types)
     return StructType([StructField(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
 
 
@@ -188,7 +191,13 @@ def _has_type(kind: pa.DataType) -> bool:
     if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
         return False
     try:
-        from_arrow_type(kind, prefer_timestamp_ntz=True)
+        _spark_type(kind)
     except Exception:  # noqa: BLE001 - which one depends on the version of Spark
         return False
     return True
+
+
+def _spark_type(kind: pa.DataType) -> DataType:
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415
+
+    return from_arrow_type(kind, prefer_timestamp_ntz=True)

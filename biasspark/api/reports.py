@@ -32,7 +32,7 @@ _NEEDED = (
     *(f"n_{side}_{label}" for side in ("subgroup", "background") for label in ("negative", "positive")),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
 )
-"""The columns of ``bias_metrics`` that the table shows."""
+"""The columns of ``bias_metrics`` that the table needs."""
 _MAX_LISTED = 6
 MAX_ROWS = 1_000
 WORST_DIFFERENCE = "worst_auc_difference"
@@ -113,7 +113,8 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     columns = list_columns(table, "metric_table(): table")
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)
-    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), None)
+    of_suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
+    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), of_suite)
     if shown is None and WORST_DIFFERENCE not in columns:
         missing = [name for name in _NEEDED if name not in columns]
         raise InputError(
@@ -133,7 +134,9 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
 
 def _identity_table(metrics: Frame, slice_name: str) -> Document:
     """Return the color-coded table of ``bias_metrics``."""
-    schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in _NEEDED])
+    schema = pa.schema(
+        [field for field in BIAS_METRICS.full_arrow_schema if field.name in (*_NEEDED, "bias", "bias_size")]
+    )
     rows = collect_columns(metrics, schema, "metrics")
     if not len(rows):
         raise InputError("metric_table(): the table has no row. Give one that has.")

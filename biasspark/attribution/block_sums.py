@@ -118,29 +118,27 @@ def read_histograms(sums: Ints, features: Sequence[Feature]) -> list[Histogram]:
     return [Histogram(*columns) for columns in np.split(sums, ends[:-1], axis=1)]
 
 
-def count_for_histograms(block: RowBlock, rows: Ints, units: Ints) -> Ints:
-    """Return what histograms add up, by cell: train rows, their values in units, and honest rows."""
-    n_rows, totals = sum_by_cell(block, rows, [np.ones(len(rows), np.int64), units])
-    honest = block.cells.honest
+def count_for_histograms(cells: Cells, sums: Ints) -> Ints:
+    """Return what histograms add up, by cell: train rows, their values in units, and honest rows.
+
+    `sums` are those of `cell_sums.CellSums`.
+    """
+    (n_rows, totals, _), honest = sums, cells.honest
     return np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
 
 
-def count_for_slices(block: RowBlock, rows: Ints, units: Ints, ceiling: int, bits: int) -> Ints:
+def count_for_slices(cells: Cells, sums: Ints, bits: int) -> Ints:
     """Return what slices are counted by, by cell: the five of `slice_kernel.Counts`.
 
     Parameters
     ----------
-    units : int64 array
-        Of each row, its value in units.
-    ceiling : int
-        At least the mean of the train rows, in units.
+    sums : int64 array, shape (3, cells)
+        Those of `cell_sums.CellSums`, whose ceiling is at least the mean of the train rows.
     bits : int
         Of the hash of a cell's bins: sums over all rows have 63 at the most.
     """
-    n_rows, totals, bounds = sum_by_cell(
-        block, rows, [np.ones(len(rows), np.int64), units, np.maximum(ceiling - units, 0)]
-    )
-    honest, fingerprints = block.cells.honest, hash_bins(block.cells.bins) >> np.uint64(64 - bits)
+    (n_rows, totals, bounds), honest = sums, cells.honest
+    fingerprints = hash_bins(cells.bins) >> np.uint64(64 - bits)
     of_train = [np.where(honest, 0, column) for column in (n_rows, totals, bounds)]
     return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
 

@@ -1,4 +1,4 @@
-"""AUC and headroom of every cross of groups (Attributing, sections 6.1 to 6.3), from counts of pairs."""
+"""AUC and headroom of every cross of groups, and of named pairs (Attributing, sections 6.1 to 6.4), from counts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import divide
-from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
+from biasspark.attribution.losses import Losses
+from biasspark.attribution.set_placements import SetSums, as_cell_pair
+from biasspark.columns import MODEL, ORDERED_DOUBLED, OVERALL, SLICE
+from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.delong import delong_variance
 from biasspark.metrics.intervals import auc_interval
 from biasspark.tables.arrow import masked, to_table
-from biasspark.tables.schemas import AUC_CROSSES
+from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Table
 
-_KEY = (MODEL, SLICE, "grouping", "positive_group", "negative_group")
+_SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
 
 
 def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
@@ -32,33 +35,69 @@ def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
     level : float
         Of the intervals.
     """
-
-    def integers(name: str) -> Any:
-        return np.array([int(row[name]) for row in crosses], object)
-
-    n_positive, n_negative, ordered = map(integers, ("n_positive", "n_negative", ORDERED_DOUBLED))
-    n_pairs = n_positive * n_negative
-    wrong = 2 * n_pairs - ordered
     all_wrong: dict[tuple[Any, ...], int] = {}
-    groups = [tuple(row[name] for name in _KEY[:3]) for row in crosses]
-    for group, count in zip(groups, wrong.tolist(), strict=True):
-        all_wrong[group] = all_wrong.get(group, 0) + count
+    groups = [tuple(row[name] for name in (MODEL, SLICE, "grouping")) for row in crosses]
+    for group, row in zip(groups, crosses, strict=True):
+        all_wrong[group] = all_wrong.get(group, 0) + _count_wrong(row)
+    return _measure(AUC_CROSSES, crosses, [all_wrong[group] for group in groups], level)
+
+
+def named_pairs(
+    pairs: Mapping[str, NamedPair],
+    placements: Mapping[tuple[str, str], Sequence[tuple[SetSums, SetSums]]],
+    losses: Losses,
+    level: float,
+) -> pa.Table:
+    """Return the table ``named_pairs``: as `auc_crosses`, of the negatives of each pair against its positives.
+
+    Parameters
+    ----------
+    pairs : mapping of str to NamedPair
+        By name.
+    placements : mapping
+        By model and slice, for each pair the sums over the placements of its negatives and of its positives.
+    losses : mapping
+        Of all rows, from which all wrongly ordered pairs of a slice follow.
+    level : float
+        Of the intervals.
+    """
+    rows, all_wrong = [], []
+    for model, name in sorted({key[:2] for key in losses}):
+        whole = losses[model, name, OVERALL]
+        wrong = 2 * whole[True].n * whole[True].n_opposite - whole[True].ordered_doubled if True in whole else 0
+        for pair, sums in zip(pairs, placements[model, name], strict=True):
+            cells = as_cell_pair(*sums)
+            predicates = {f"{side[:-1]}_predicate": text for side, text in vars(pairs[pair]).items()}
+            counts = (cells.n_high, cells.n_low, cells.u_doubled, cells.low_square_sum, cells.high_square_sum)
+            rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, counts, strict=True)))
+            all_wrong.append(wrong)
+    return _measure(NAMED_PAIRS, rows, all_wrong, level)
+
+
+def _count_wrong(row: Mapping[str, Any]) -> int:
+    """Return twice the wrongly ordered pairs."""
+    return 2 * int(row["n_positive"]) * int(row["n_negative"]) - int(row[ORDERED_DOUBLED])
+
+
+def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequence[int], level: float) -> pa.Table:
+    """Return a table of negatives against positives, given twice the wrongly ordered pairs that each is a share of."""
+    n_positive, n_negative, ordered, *square_sums = (
+        np.array([int(row[name]) for row in rows], object) for name in _SUMS
+    )
+    wrong = np.array(list(map(_count_wrong, rows)), object)
+    n_pairs = n_positive * n_negative
     auc = divide(ordered.astype(np.float64), 2 * n_pairs.astype(np.float64))
-    square_sums = integers("low_square_sum"), integers("high_square_sum")
     variance = delong_variance(n_negative, n_positive, ordered, *square_sums)
     interval = auc_interval(auc, variance, n_negative.astype(np.int64), n_positive.astype(np.int64), level)
-    return to_table(
-        AUC_CROSSES,
-        **{name: [row[name] for row in crosses] for name in _KEY},
-        n_positive=n_positive,
-        n_negative=n_negative,
-        n_pairs=n_pairs,
-        ordered_doubled=ordered,
-        auc=auc,
-        auc_low=interval.low,
-        auc_high=interval.high,
-        auc_variance=variance,
-        auc_method=masked(interval.method, np.isnan(auc)),
-        headroom_pairs=wrong.astype(np.float64) / 2,
-        headroom_share=divide(wrong.astype(np.float64), np.array([float(all_wrong[group]) for group in groups])),
-    )
+    measured = {
+        "n_pairs": n_pairs,
+        "auc": auc,
+        "auc_low": interval.low,
+        "auc_high": interval.high,
+        "auc_variance": variance,
+        "auc_method": masked(interval.method, np.isnan(auc)),
+        "headroom_pairs": wrong.astype(np.float64) / 2,
+        "headroom_share": divide(wrong.astype(np.float64), np.array(all_wrong, np.float64)),
+    }
+    given = {name: [row[name] for row in rows] for name in table.value_columns if name not in measured}
+    return to_table(table, **given, **measured)

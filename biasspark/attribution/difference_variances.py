@@ -1,7 +1,7 @@
 """The variance of the mean difference of two models' attributions, for each set of rows, by one Spark job.
 
-    blocks of comparisons --cut at the ranges of the baseline--> rows, placed among sets by the model
-        --one shuffle--> rows, placed among sets by both models --> sums
+    blocks of comparisons --cut at the ranges of the baseline--> rows, placed among regions by the model
+        --one shuffle--> rows, placed among regions by both models --> sums of sets
 
 Both models are ranked among the rows that both score, so a row has as many opposite rows for either, and whatever holds
 for the placements of one model holds for the differences of two. Let E be the difference of a row's two doubled
@@ -13,20 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.block_sums import meet
 from biasspark.attribution.influence import Placed, influence_variance
-from biasspark.attribution.row_values import rows_with_opposite
-from biasspark.attribution.trees import Target
+from biasspark.attribution.row_values import Target, rows_with_opposite
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.exact import join_wide, signed_dot, split_wide
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
-from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
 from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.range_job import (
     CountsRow,
@@ -40,7 +41,63 @@ from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, read_b
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
 
 MOST_SETS = 16
-"""Sets that rows are placed in by one job: a row carries 8 bytes for each."""
+"""Sets that rows are placed in by one job: a row carries 4 or 8 bytes for each of their regions."""
+
+
+class Regions(NamedTuple):
+    """Disjoint sets of rows, of which sets that nest are unions: rows are placed among regions, and placements add up.
+
+    Attributes
+    ----------
+    conditions : sequence of Condition
+        Of the sets. Any two nest or exclude each other, and the outer one comes first, as of the nodes of a tree. A
+        region is the rows of a set that are in none of the sets within it.
+    numbers : int64 array, shape (regions,)
+        Of the sets whose region has rows.
+    within : bool array, shape (sets, regions)
+        Which regions each set is the union of.
+    offsets : mapping of int to RankOffsets
+        By range of the model, where the range stands among the rows of each region.
+    """
+
+    conditions: Sequence[Condition]
+    numbers: Ints
+    within: Flags
+    offsets: Mapping[int, RankOffsets]
+
+    @classmethod
+    def of(cls, conditions: Sequence[Condition], offsets: Mapping[int, RankOffsets]) -> Regions:
+        """Return the regions of some sets, given where each range stands among the rows of each set."""
+        within = np.array([[is_within(inner, outer) for inner in conditions] for outer in conditions])
+
+        def count_regions(of_sets: Ints) -> Ints:
+            counts = of_sets.copy()
+            for number in reversed(range(len(conditions))):
+                counts[:, number] -= counts[:, number + 1 :][:, within[number, number + 1 :]].sum(axis=1)
+            return counts
+
+        of_regions = {
+            number: [count_regions(counts.reshape(2, -1)) for counts in of_range]
+            for number, of_range in offsets.items()
+        }
+        numbers = np.flatnonzero(next(total for _, total in of_regions.values()).any(axis=0))
+        chosen = {
+            number: RankOffsets(below[:, numbers].ravel(), total[:, numbers].ravel())
+            for number, (below, total) in of_regions.items()
+        }
+        return cls(conditions, numbers, within[:, numbers], chosen)
+
+    def split(self, bins: SmallInts) -> list[Flags]:
+        """Return for each region which cells are in it, given their bins."""
+        innermost = np.full(bins.shape[1], -1)
+        for number, condition in enumerate(self.conditions):
+            innermost[meet(condition, bins)] = number
+        return [innermost == number for number in self.numbers]
+
+
+def is_within(inner: Condition, outer: Condition) -> bool:
+    """Return whether all rows that meet a condition meet another one."""
+    return all(feature in inner and inner[feature] <= bins for feature, bins in outer.items())
 
 
 def vary_differences(
@@ -54,7 +111,7 @@ def vary_differences(
     Parameters
     ----------
     asked : mapping of Target to sequence of Condition
-        Of comparisons.
+        Of comparisons; see `Regions`.
     offsets : mapping
         By target and range of the model, where the range stands among the honest rows of each set.
     edges : mapping of int to float64 array
@@ -62,95 +119,102 @@ def vary_differences(
 
     Notes
     -----
-    One Spark action for every 16 conditions of a target: a shuffle of the rows of comparisons, of 17 bytes and 4 to 8
-    for each condition.
+    One Spark action for every 16 conditions of a target: a shuffle of the rows of comparisons, of 18 bytes and 4 to 8
+    for each region.
     """
     variances: dict[Target, list[float | None]] = {target: [] for target in asked}
     for start in range(0, max(map(len, asked.values()), default=0), MOST_SETS):
         chosen = slice(start, start + MOST_SETS)
-        chunk = {target: conditions[chosen] for target, conditions in asked.items() if conditions[chosen]}
-        for target, of_target in _vary_chunk(blocks, chunk, _choose_sets(offsets, chosen), edges).items():
-            variances[target] += of_target
+        regions = {
+            target: Regions.of(conditions[chosen], _choose_sets(offsets[target], chosen))
+            for target, conditions in asked.items()
+            if conditions[chosen] and target in offsets
+        }
+        of_chunk = _vary_chunk(blocks, {target: one for target, one in regions.items() if len(one.numbers)}, edges)
+        for target, conditions in asked.items():
+            variances[target] += of_chunk.get(target, [None] * len(conditions[chosen]))
     return variances
 
 
-def _choose_sets(
-    offsets: Mapping[Target, Mapping[int, RankOffsets]], chosen: slice
-) -> dict[Target, dict[int, RankOffsets]]:
+def _choose_sets(offsets: Mapping[int, RankOffsets], chosen: slice) -> dict[int, RankOffsets]:
     """Return the offsets of some of the sets, of which there are those of negatives, then of positives."""
-
-    def choose(counts: Ints) -> Ints:
-        return counts.reshape(2, -1)[:, chosen].ravel()
-
     return {
-        target: {number: RankOffsets(*map(choose, of_range)) for number, of_range in of_target.items()}
-        for target, of_target in offsets.items()
+        number: RankOffsets(*(counts.reshape(2, -1)[:, chosen].ravel() for counts in of_range))
+        for number, of_range in offsets.items()
     }
 
 
 def _vary_chunk(
-    blocks: Blocks,
-    asked: Mapping[Target, Sequence[Condition]],
-    offsets: Mapping[Target, Mapping[int, RankOffsets]],
-    edges: Mapping[int, Floats],
+    blocks: Blocks, asked: Mapping[Target, Regions], edges: Mapping[int, Floats]
 ) -> dict[Target, list[float | None]]:
+    if not asked:
+        return {}
     columns = blocks.columns
+    within = {(target.model, target.slice): regions.within for target, regions in asked.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
         for model, score_range, block in read_blocks(batches, columns):
-            for target, conditions in asked.items():
-                if target.model == model and score_range in offsets.get(target, {}):
-                    yield from cut_block(block, target, conditions, offsets[target][score_range], edges[model])
+            for target, regions in asked.items():
+                if target.model == model and score_range in regions.offsets:
+                    yield from cut_block(block, target, regions, regions.offsets[score_range], edges[model])
 
     def measure(batches: Batches) -> Iterator[CountsRow]:
-        return ((*key, 0, sum_range(parts)) for key, parts in read_ranges(batches) if Kind.ROWS in parts)
+        return (
+            (*key, 0, sum_range(parts, within[key[:2]])) for key, parts in read_ranges(batches) if Kind.ROWS in parts
+        )
 
     parts = cut_batches(blocks.frame, cut)
     ranges = gather_ranges(parts, list(edges.values()), columns.n_slices, BLOCKS_A_TASK)
     combined = combine_counts(map_to_counts(ranges, measure), add_wide, N_GROUPS)
     return {
-        target: read_variances(combined.get((target.model, target.slice, 0)), len(conditions))
-        for target, conditions in asked.items()
+        target: read_variances(combined.get((target.model, target.slice, 0)), len(regions.conditions))
+        for target, regions in asked.items()
     }
 
 
-def cut_block(
-    block: RowBlock, target: Target, conditions: Sequence[Condition], offsets: RankOffsets, edges: Floats
-) -> Iterator[Part]:
-    """Place the rows of a block among the sets, by the model, and cut them at the ranges of the baseline."""
+def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOffsets, edges: Floats) -> Iterator[Part]:
+    """Place the rows of a block among the regions, by the model, and cut them at the ranges of the baseline."""
     assert block.baseline is not None
     rows, cells = rows_with_opposite(block, target.slice), block.cells
     if not len(rows):
         return
-    sets = [(meet(condition, cells.bins) & cells.honest)[block.cell[rows]] for condition in conditions]
+    number = np.full(cells.size, len(regions.numbers), np.uint8)
+    for index, inside in enumerate(regions.split(cells.bins)):
+        number[inside & cells.honest] = index
+    region = number[block.cell[rows]]
     label, scores = block.label[rows], block.baseline.scores[rows]
+    sets = [region == index for index in range(len(regions.numbers))]
     placed = narrow(place_rows(block.scores[rows], label, sets, offsets))
-    differences = block.difference(target.slice, rows)
-    members, as_bits = np.stack(sets).astype(np.uint8), label.astype(np.uint8)
-    for score_range, inside in split_by_range(scores, edges):
-        data = pack([scores[inside], as_bits[inside], differences[inside], members[:, inside], placed[:, inside]])
-        yield Part(target.model, target.slice, score_range, Kind.ROWS, data)
-    chosen = (np.flatnonzero(inside & (label == value)) for value in (False, True) for inside in sets)
-    counts = count_by_range(chosen, np.searchsorted(edges, scores, "right"), len(edges) + 1)
+    known: list[NDArray[Any]] = [scores, label.astype(np.uint8), block.difference(target.slice, rows), region, placed]
+    for score_range, chosen in split_by_range(scores, edges):
+        yield Part(target.model, target.slice, score_range, Kind.ROWS, pack([array[..., chosen] for array in known]))
+    of_labels = (np.flatnonzero(inside & (label == value)) for value in (False, True) for inside in sets)
+    counts = count_by_range(of_labels, np.searchsorted(edges, scores, "right"), len(edges) + 1)
     for score_range, data in enumerate(RankOffsets.encode(counts)):
         yield Part(target.model, target.slice, score_range, Kind.OFFSETS, data)
 
 
-def sum_range(parts: Parts) -> bytes:
-    """Place the rows of a range of the baseline among the sets, and return the sums of `Placed`, by label and set."""
+def sum_range(parts: Parts, within: Flags) -> bytes:
+    """Place the rows of a range of the baseline among the regions, and return the sums of `Placed`, by label and set.
+
+    `within` tells which regions each set is the union of.
+    """
     pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
-    scores, label, differences, members, placed = (np.concatenate(arrays, axis=-1) for arrays in pieces)
+    scores, label, of_all, region, placed = (np.concatenate(arrays, axis=-1) for arrays in pieces)
     order = np.argsort(scores)
-    positive, sets = label[order] == 1, members[:, order] == 1
-    nobody = np.zeros(2 * len(sets), np.int64)
+    scores, positive, of_all, region = scores[order], label[order] == 1, of_all[order], region[order]
+    regions = [region == index for index in range(within.shape[1])]
+    nobody = np.zeros(2 * len(regions), np.int64)
     offsets = RankOffsets.add_up(parts[Kind.OFFSETS]) if Kind.OFFSETS in parts else RankOffsets(nobody, nobody)
-    inside = placed[:, order].astype(np.int64) - place_rows(scores[order], positive, list(sets), offsets)
-    of_all = differences[order]
-    sums = [
-        [_sum_set(of_all[rows], e[rows], is_in[rows]) for e, is_in in zip(inside, sets, strict=True)]
-        for rows in map(np.flatnonzero, (~positive, positive))
-    ]
-    return pack([split_wide(np.array(sums, object))])
+    inside = placed[:, order].astype(np.int64) - place_rows(scores, positive, regions, offsets)
+    sums = np.zeros((2, len(within), len(Placed._fields)), object)
+    for side, of_label in enumerate((~positive, positive)):
+        rows = np.flatnonzero(of_label)
+        of_regions, region_of = inside[:, rows], region[rows]
+        for number, of_set in enumerate(within):
+            is_in = np.append(of_set, False)[region_of]
+            sums[side, number] = _sum_set(of_all[rows], of_regions[of_set].sum(axis=0), is_in)
+    return pack([split_wide(sums)])
 
 
 def _sum_set(of_all: Ints, inside: Ints, is_in: Flags) -> list[int]:

@@ -15,10 +15,9 @@ from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import meet, read_node_sums, sum_sets, sum_values
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.influence import influence_variance
-from biasspark.attribution.row_values import AUC, rows_with_opposite, target_values
+from biasspark.attribution.row_values import AUC, Target, rows_with_opposite, target_values
 from biasspark.attribution.set_placements import SetSums, as_placed, combine_ranges, place_in_sets, read_sets
 from biasspark.attribution.significance import Moments
-from biasspark.attribution.trees import Target
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
@@ -57,12 +56,15 @@ class MeasuredSets:
         By target and condition, the rows that meet it.
     of_segments
         By numbers of model and slice, the sums over the placements of the negatives and positives of each segment.
+    of_pairs
+        The same of each named pair.
     offsets
         By target of a comparison and range of the model, where the range stands among the honest rows of each set.
     """
 
     of_targets: Mapping[Target, Mapping[FrozenCondition, MeasuredSet]]
     of_segments: Mapping[tuple[int, int], Sequence[tuple[SetSums, SetSums]]]
+    of_pairs: Mapping[tuple[int, int], Sequence[tuple[SetSums, SetSums]]]
     offsets: Mapping[Target, Mapping[int, RankOffsets]]
 
     def of(self, target: Target, condition: Condition) -> MeasuredSet:
@@ -90,7 +92,7 @@ def freeze(condition: Condition) -> FrozenCondition:
 def measure_sets(
     columns: CellColumns, asked: Mapping[Target, Sequence[Condition]], n_models: int
 ) -> Search[MeasuredSets]:
-    """Measure the rows that meet each condition, and those of the named segments.
+    """Measure the rows that meet each condition, and those of the named segments and pairs.
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ def measure_sets(
                 continue
             sets = [meet(condition, cells.bins) for condition in asked[target]]
             rows = rows_with_opposite(block, target.slice)
-            values = target_values(block, target.slice, rows, target.name, target.link)
+            values = target_values(block, target, rows)
             sums = sum_sets(cells, sum_values(block, target.slice, rows, values), sets)
             yield target.slice, number, pack([sums])
             if model >= n_models:
@@ -120,9 +122,10 @@ def measure_sets(
                 yield target.slice, len(targets) + number, pack([np.array([score_range]), counts[np.newaxis]])
             elif target.name == AUC:
                 honest_sets[target.slice] = [inside & cells.honest for inside in sets]
-        segments = [cells.in_segment(number) for number in range(columns.n_segments)]
+        named = [cells.in_segment(number) for number in range(columns.n_segments)]
+        named += [cells.in_pair(number) for number in range(columns.n_pairs)]
         for slice_number in range(columns.n_slices) if model < n_models else ():
-            if sets := [*honest_sets.get(slice_number, []), *segments]:
+            if sets := [*honest_sets.get(slice_number, []), *named]:
                 placed = place_in_sets(block, slice_number, block.rows_of(slice_number), sets)
                 yield slice_number, _PLACEMENTS, placed
 
@@ -148,8 +151,11 @@ def measure_sets(
         of_targets[target] = dict(zip(map(freeze, conditions), map(MeasuredSet, sums, variances), strict=True))
         if data := measured.get((*key, len(targets) + number)):
             offsets[target] = _read_offsets(data)
-    of_segments = {key: of_key[len(of_key) - columns.n_segments :] for key, of_key in placements.items()}
-    return MeasuredSets(of_targets, of_segments, offsets)
+    n_named = columns.n_segments + columns.n_pairs
+    of_named = {key: of_key[len(of_key) - n_named :] for key, of_key in placements.items()}
+    of_segments = {key: sums[: columns.n_segments] for key, sums in of_named.items()}
+    of_pairs = {key: sums[columns.n_segments :] for key, sums in of_named.items()}
+    return MeasuredSets(of_targets, of_segments, of_pairs, offsets)
 
 
 def _vary_mean(values: Moments) -> float | None:

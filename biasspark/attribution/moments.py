@@ -44,11 +44,18 @@ def cut_moments(values: Floats) -> Ints:
     values : float64 array, shape (n,)
         Within ±64. Each counts as the nearest multiple of 2^-57, which from 1/16 on is the value itself.
     """
-    rounded = np.rint(values * 2.0**_HIGH_BITS)
-    low = np.rint((values - rounded * 0.5**_HIGH_BITS) * 2.0**_LOW_BITS).astype(np.int64)
-    high = rounded.astype(np.int64)
-    products = (high * high, high * low, low * low)
-    return np.stack([high, low, *(limb for product in products for limb in cut_limbs(product))])
+    limbs = np.empty((N_LIMBS, len(values)), np.int64)
+    high, low = limbs[:2]
+    # In place: half of the time would go into fresh memory.
+    scaled = np.rint(values * 2.0**_HIGH_BITS)
+    high[:] = scaled
+    np.subtract(values, np.multiply(scaled, 0.5**_HIGH_BITS, out=scaled), out=scaled)
+    low[:] = np.rint(np.multiply(scaled, 2.0**_LOW_BITS, out=scaled), out=scaled)
+    for first, second, of_product in ((high, high, limbs[2:4]), (high, low, limbs[4:6]), (low, low, limbs[6:8])):
+        product = np.multiply(first, second, out=of_product[0])
+        np.bitwise_and(product, (1 << _LIMB_BITS) - 1, out=of_product[1])
+        np.right_shift(product, _LIMB_BITS, out=product)
+    return limbs
 
 
 def read_moments(sums: Sequence[int] | Ints, n: int) -> Moments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,25 @@ CLIP = 1e-15
 
 _LEAST_LOG_ODDS = -700.0
 """e^700 is nearly the largest double."""
+
+
+class Target(NamedTuple):
+    """What is predicted of which rows.
+
+    Attributes
+    ----------
+    model, slice
+        Their numbers; see `row_blocks.RowRanking.comparisons`.
+    name
+        One of `config.attribution_settings.TARGETS`.
+    link
+        How losses make probabilities of scores.
+    """
+
+    model: int
+    slice: int
+    name: str
+    link: str | None = None
 
 
 def opposite_rows(block: RowBlock, slice_number: int, rows: Ints) -> Ints:
@@ -59,16 +79,16 @@ def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats
     return -apply(log, clipped if label else 1 - clipped), 1 - inside if label else inside
 
 
-def target_values(block: RowBlock, slice_number: int, rows: Ints, target: str, link: str | None) -> Floats:
+def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
     """Return what a tree predicts of each row: its normalized attribution, its cross-entropy or its Gini impurity."""
-    if target == AUC:
-        return normalized_attribution(block, slice_number, rows)
+    if target.name == AUC:
+        return normalized_attribution(block, target.slice, rows)
     values = np.empty(len(rows))
     for label in (0, 1):
         of_label = np.flatnonzero(block.label[rows] == label)
         scores = block.scores[rows[of_label]]
         starts = find_starts(scores)
-        of_scores = losses(scores[starts], label, link)[(CROSS_ENTROPY, GINI).index(target)]
+        of_scores = losses(scores[starts], label, target.link)[(CROSS_ENTROPY, GINI).index(target.name)]
         values[of_label] = np.repeat(of_scores, np.diff(np.append(starts, len(scores))))
     return values
 

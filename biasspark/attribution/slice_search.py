@@ -1,28 +1,25 @@
-"""Slices over row blocks, which overlap as segments of a tree cannot: one query for each level.
+"""Slices over sums by cell, which overlap as segments of a tree cannot: one query for each level.
 
-blocks --> counts by bin --> counts by conjunction, of two predicates, then of three
+sums by cell --> counts by bin --> counts by conjunction, of two predicates, then of three
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import N_COUNTS, count_for_slices
+from biasspark.attribution.cell_sums import SUM_BITS, CellSums, SummedValue
 from biasspark.attribution.moments import LARGEST_BITS
+from biasspark.attribution.row_values import Target
 from biasspark.attribution.slice_counter import SliceCounter
 from biasspark.attribution.slice_kernel import MOST_CANDIDATES, Batch, Counts, Searched, Slice, search
-from biasspark.attribution.trees import SUM_BITS, Target
 from biasspark.config.attribution_settings import SliceSearch
-from biasspark.features import Condition
-from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.row_blocks import Answer, Blocks, Query, Search
-
-ByCell: TypeAlias = Callable[[int, RowBlock], Ints | None]
-"""From the number of a target and a block to the five counts of each cell; None where no row counts."""
+from biasspark.features import Condition, Feature
+from biasspark.ranking.row_blocks import Answer, Query, Search
 
 
 class SearchedSlices(NamedTuple):
@@ -40,18 +37,26 @@ class SearchedSlices(NamedTuple):
     warnings: dict[int, str]
 
 
+def list_slice_values(targets: Sequence[Target], means: Sequence[float], n_rows: int) -> list[SummedValue]:
+    """Return what is summed up to search slices of each target, of at most so many rows.
+
+    `means` are those of the train rows of each target.
+    """
+    shift = SUM_BITS - max(n_rows, 1).bit_length() - LARGEST_BITS - 1
+    # Rounding to units may move a mean by half a unit.
+    ceilings = (int(np.ceil(mean * 2.0**shift)) + 1 for mean in means)
+    return [SummedValue(target, shift, ceiling) for target, ceiling in zip(targets, ceilings, strict=True)]
+
+
 def search_slices(
-    blocks: Blocks,
-    targets: Sequence[Target],
-    means: Sequence[float],
-    settings: SliceSearch,
+    features: Sequence[Feature], values: Sequence[SummedValue], settings: SliceSearch
 ) -> Search[SearchedSlices]:
-    """Find for each target the slices that lack most attribution.
+    """Find for each value the slices that lack most of it, by queries about `CellSums`.
 
     Parameters
     ----------
-    means : sequence of float
-        For each target, the mean of its train rows.
+    values : sequence of SummedValue
+        Of one shift.
     settings : SliceSearch
         How long conjunctions may be, how many slices are wanted, the fewest rows of one, and how finely numbers are
         cut.
@@ -64,58 +69,51 @@ def search_slices(
 
     Notes
     -----
-    One query for each predicate. The rows of a block are added up by cell, and a cell is counted in the candidates that
-    it is in: at most 100,000 per target, and 100,000 of all targets at a time, beyond which targets take turns. The
-    driver collects five integers for each bin and each candidate at most, and no row of the corpus.
+    One query for each predicate. A cell is counted in the candidates that it is in: at most 100,000 per value, and
+    100,000 of all values at a time, beyond which values take turns. The driver collects five integers for each bin and
+    each candidate at most, and no row of the corpus.
     """
-    if not (blocks.features and targets):
-        return SearchedSlices([()] * len(targets), {})
-    bits = SUM_BITS - max(blocks.n_rows, 1).bit_length()
-    shift = bits - LARGEST_BITS - 1
-    # Rounding to units may move a mean by half a unit.
-    ceilings = [int(np.ceil(mean * 2.0**shift)) + 1 for mean in means]
-
-    def by_cell(number: int, block: RowBlock) -> Ints | None:
-        rows, units = targets[number].read(block, shift)
-        return count_for_slices(block, rows, units, ceilings[number], bits) if len(rows) else None
-
-    nothing = [np.zeros((feature.n_bins, N_COUNTS), np.int64) for feature in blocks.features]
-    summed = yield _ask_bins(targets, nothing, by_cell)
+    if not (features and values):
+        return SearchedSlices([()] * len(values), {})
+    nothing = [np.zeros((feature.n_bins, N_COUNTS), np.int64) for feature in features]
+    summed = yield _ask_bins(values, nothing)
+    targets = [value.target for value in values]
     by_bin = [summed.get((target.model, target.slice, number), nothing) for number, target in enumerate(targets)]
-    searching = search(by_bin, blocks.features, settings)
+    searching = search(by_bin, features, settings)
     try:
         batch = next(searching)
         while True:
-            counted = yield _ask_slices(targets, batch, by_cell)
+            counted = yield _ask_slices(values, batch)
             batch = searching.send(_read_slices(batch, counted, settings.min_rows))
     except StopIteration as end:
         searched: list[Searched] = end.value
-        warnings = {number: _warn(one.missed / 2**shift) for number, one in enumerate(searched) if one.missed}
+        warnings = {
+            number: _warn(one.missed / 2 ** values[number].shift) for number, one in enumerate(searched) if one.missed
+        }
         return SearchedSlices([one.conditions for one in searched], warnings)
 
 
-def _ask_bins(targets: Sequence[Target], nothing: Sequence[Ints], by_cell: ByCell) -> Query:
+def _ask_bins(values: Sequence[SummedValue], nothing: Sequence[Ints]) -> Query:
     """Ask for the counts of each bin, shape (bins, 5), by feature."""
 
-    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
-        for number, target in _targets_of(model, targets):
-            if (counts := by_cell(number, block)) is not None:
-                totals = [zeros.copy() for zeros in nothing]
-                for total, bins in zip(totals, block.cells.bins, strict=True):
-                    np.add.at(total, bins, counts.T)
-                yield target.slice, number, totals
+    def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
+        for number, part, counts in _count(block, values):
+            totals = [zeros.copy() for zeros in nothing]
+            for total, bins in zip(totals, block.cells.bins, strict=True):
+                np.add.at(total, bins, counts.T)
+            yield part, number, totals
 
     return Query(measure)
 
 
-def _ask_slices(targets: Sequence[Target], batch: Batch, by_cell: ByCell) -> Query:
+def _ask_slices(values: Sequence[SummedValue], batch: Batch) -> Query:
     """Ask for the counts of candidates, shape (5, candidates)."""
     counters = {number: SliceCounter.of(candidates) for number, candidates in batch.items()}
 
-    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
-        for number, target in _targets_of(model, targets):
-            if number in counters and (counts := by_cell(number, block)) is not None:
-                yield target.slice, number, [counters[number].count([*block.cells.bins], [*counts])]
+    def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
+        for number, part, counts in _count(block, values):
+            if number in counters:
+                yield part, number, [counters[number].count([*block.cells.bins], [*counts])]
 
     return Query(measure)
 
@@ -130,8 +128,12 @@ def _read_slices(batch: Batch, counted: Answer, min_rows: int) -> dict[int, dict
     return slices
 
 
-def _targets_of(model: int, targets: Sequence[Target]) -> Iterator[tuple[int, Target]]:
-    return ((number, target) for number, target in enumerate(targets) if target.model == model)
+def _count(block: CellSums, values: Sequence[SummedValue]) -> Iterator[tuple[int, int, Ints]]:
+    """Give the number of each value that any row of a block has, its slice, and the five counts of each cell."""
+    for number, value in enumerate(values):
+        if value in block.sums:
+            bits = value.shift + LARGEST_BITS + 1
+            yield number, value.target.slice, count_for_slices(block.cells, block.sums[value], bits)
 
 
 def _warn(missed: float) -> str:

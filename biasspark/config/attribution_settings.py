@@ -8,7 +8,7 @@ from typing import Any
 
 from biasspark.columns import OVERALL
 from biasspark.config import kinds
-from biasspark.config.declaration import Kind, Section, Spot, guess, setting
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, setting
 from biasspark.text import list_choices, quote
 
 TARGETS = ("auc", "cross_entropy", "gini")
@@ -73,6 +73,16 @@ class SliceSearch(Section):
     """The most intervals, of about equally many rows, into which a numeric feature is cut."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NamedPair(Section):
+    """Which negatives are held against which positives."""
+
+    negatives: str = setting(REQUIRED, kinds.string(multiline=True), example="age < 30")
+    """The predicate of the negatives, Spark SQL; `"true"` for all of them."""
+    positives: str = setting(REQUIRED, kinds.string(multiline=True), example="age >= 30")
+    """The predicate of the positives."""
+
+
 def _read_pair(spot: Spot) -> Any:
     match spot.value:
         case [str(model), str(baseline)] if model != baseline:
@@ -111,6 +121,12 @@ class Attribution(Section):
         example={"long": "length(text) > 500"},
     )
     """Names of segments, each with its SQL predicate, for `loss_by_segment`."""
+    pairs_of: dict[str, NamedPair] = setting(
+        {},
+        kinds.named("a pair's name", kinds.table(NamedPair), most=MOST_SEGMENTS),
+        example={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}},
+    )
+    """Names of pairs, each with the SQL predicates of its `negatives` and of its `positives`, for `named_pairs`."""
     compare: tuple[tuple[str, str], ...] = setting(
         (), kinds.list_of(Kind("two models each", _read_pair)), example=[["new", "old"]]
     )

@@ -247,6 +247,7 @@ class Measures(Section):
             ("identities", "predicates"): self.identities.predicates,
             ("attribution", "segments"): attribution.segments,
             ("attribution", "groupings"): attribution.groupings,
+            **{("attribution", "pairs_of", name): vars(pair) for name, pair in attribution.pairs_of.items()},
         }
         return {(*path, name): text for path, texts in parts.items() for name, text in texts.items()}
 

@@ -45,7 +45,9 @@ def parse_config(table: Mapping[str, Any], base: Path) -> Config:
     return _read(table, base)
 
 
-def parse_measures(table: Mapping[str, Any], base: Path | None = None, *, scored: bool = True) -> Measures:
+def parse_measures(
+    table: Mapping[str, Any], base: Path | None = None, *, scored: bool = True, grouped: bool = True
+) -> Measures:
     """Check what is measured, without a corpus to read or an output: for functions that are given a DataFrame.
 
     Parameters
@@ -57,6 +59,8 @@ def parse_measures(table: Mapping[str, Any], base: Path | None = None, *, scored
         The folder in which relative term files are looked up first; the working folder unless given.
     scored : bool
         Whether there are models; without, only labels can be counted.
+    grouped : bool
+        Whether identities are required.
 
     Raises
     ------
@@ -64,7 +68,7 @@ def parse_measures(table: Mapping[str, Any], base: Path | None = None, *, scored
         With every fault.
     """
     given = {name: plain(part) for name, part in table.items() if scored or name != "models"}
-    left_out = _left_out(table) | (set() if scored else {"models"})
+    left_out = _left_out(table) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
     return Reader(base or Path.cwd(), left_out).read(Measures, given)
 
 

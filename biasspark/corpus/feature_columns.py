@@ -17,7 +17,7 @@ from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.value_counts import Numbers, count_values
 from biasspark.corpus.values import as_category, category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
-from biasspark.features import DRAW, Feature, feature_name, group_name, segment_name
+from biasspark.features import DRAW, Feature, feature_name, group_name, pair_name, segment_name
 from biasspark.session import expression
 from biasspark.text import DECIMAL_POINT
 
@@ -163,9 +163,12 @@ def row_columns(
         columns[feature_name(n)] = read(feature.name, corpus.schema[feature.name].dataType)
     for n, text in enumerate(attribution.groupings.values()):
         columns[group_name(n)] = _group_value(corpus, text)
-    for n, text in enumerate(attribution.segments.values()):
+    predicates = {segment_name(n): text for n, text in enumerate(attribution.segments.values())}
+    for n, pair in enumerate(attribution.pairs_of.values()):
+        predicates |= {pair_name(n, False): pair.negatives, pair_name(n, True): pair.positives}
+    for name, text in predicates.items():
         # Rows of which a predicate is neither true nor false are among the others, as for predicates of identities.
-        columns[segment_name(n)] = F.coalesce(expression(corpus, text), F.lit(False))
+        columns[name] = F.coalesce(expression(corpus, text), F.lit(False))
     if attribution.tree or attribution.slice_search:
         columns[HONEST] = only_estimates(id_column, attribution.split)
     if attribution.pairs:

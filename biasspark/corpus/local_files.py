@@ -205,12 +205,12 @@ def _read_schema(file: Path) -> pa.Schema | None:
     of_old_times = {
         leaf.path for leaf in map(footer.schema.column, range(footer.num_columns)) if leaf.physical_type == "INT96"
     }
-    for place, field in enumerate(schema):
+    for index, field in enumerate(schema):
         if field.name in of_old_times:
             schema = schema.with_metadata({_OLD_TIMES: b""})
-            schema = schema.set(place, pa.field(field.name, pa.timestamp("us", "UTC")))
+            schema = schema.set(index, pa.field(field.name, pa.timestamp("us", "UTC")))
         elif field.name in of_arrow.names and pa.types.is_dictionary(of_arrow.field(field.name).type):
-            schema = schema.set(place, of_arrow.field(field.name))  # which pyarrow forgets of numbers
+            schema = schema.set(index, of_arrow.field(field.name))  # which pyarrow forgets of numbers
     return schema
 
 

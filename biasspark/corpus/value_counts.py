@@ -174,9 +174,9 @@ def count_values(
         if key[0] == n_columns:
             return add_up(tasks)
         if key[0] < n_numbers:
-            first, *others = map(NumberCounts.decode, tasks)
-            for other in others:
-                first = first.add(other)
+            first, *rest = map(NumberCounts.decode, tasks)
+            for counted in rest:
+                first = first.add(counted)
             return _summarize(first, most_bins)
         total = Counter[str]()
         for data in tasks:

@@ -155,11 +155,13 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
 
 
 def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    """Return a sentence on the slices without a usable row, and on those whose usable rows have one label.
+    """Return sentences on the slices without a usable row, with rows of one label, and with all rows.
 
     `labels` are the usable negatives and positives of each. Nothing is said of the slice of all rows.
     """
-    by_slice = {name: counts for name, counts in zip(slices, labels, strict=True) if name != ALL_ROWS}
+    by_slice = dict(zip(slices, labels, strict=True))
+    of_all_rows = by_slice.pop(ALL_ROWS)
+    whole = [name for name, counts in by_slice.items() if counts == of_all_rows and all(counts)]
     empty, one_label = (
         [name for name, counts in by_slice.items() if sum(map(bool, counts)) == n_labels] for n_labels in (0, 1)
     )
@@ -167,6 +169,7 @@ def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> 
     return (
         *_warn_of_names("slice", [*by_slice], empty, _NO_ROW),
         *_warn_of_names("slice", [*by_slice], one_label, alike),
+        *_warn_of_names("slice", [*by_slice], whole, "{have} every usable row, like `all`: {names}. Is that meant?"),
     )
 
 
@@ -174,6 +177,13 @@ def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple
     """Return a sentence on the named segments that no usable row is in, given all of them in order."""
     empty = [name for name in segments if name in no_rows]
     return _warn_of_names("segment", segments, empty, _NO_ROW)
+
+
+def pair_warnings(pairs: Sequence[str], empty: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the named pairs that lack negatives or positives, given all of them in order."""
+    chosen = [name for name in pairs if name in empty]
+    text = "{have} no usable row of one label or of either: {names}. Is a predicate misspelled?"
+    return _warn_of_names("pair", pairs, chosen, text)
 
 
 def feature_warnings(

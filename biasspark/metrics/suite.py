@@ -20,6 +20,7 @@ from biasspark.columns import (
     SUBGROUP_NEGATIVE,
     SUBGROUP_POSITIVE,
 )
+from biasspark.metrics.bias_names import name_bias
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.u_statistics import UStatistics
 from biasspark.tables.arrow import masked, to_table
@@ -73,16 +74,18 @@ def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
     It has the sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for
     each X of the suite ``X, X_low, X_high, X_method, X_reason``. X is NULL where `X_reason` says why; its interval, of
     a nominal coverage in (0, 1), is that of the AUC (`biasspark.metrics.intervals`), for a gap less 1/2, and NULL where
-    a cell has one row. ``(overall)`` groups are left out.
+    a cell has one row. ``bias`` and ``bias_size`` name what they show. ``(overall)`` groups are left out.
     """
     rows = np.flatnonzero(~statistics.groups.is_overall)
     cells, hidden = statistics.counts.cells[:, rows], statistics.suppressed[rows]
     columns: dict[str, Any] = {name: values[rows] for name, values in statistics.groups._asdict().items()}
+    columns["subgroup_size"] = masked(cells[0] + cells[1], hidden)
     columns |= {f"n_{cell}": masked(size, hidden) for cell, size in zip(FOUR_CELLS, cells, strict=True)}
     columns["subgroup_positive_rate"] = masked(divide(cells[1], cells[0] + cells[1]), hidden)
     columns["background_positive_rate"] = masked(divide(cells[3], cells[2] + cells[3]), hidden)
     for metric in SUITE:
         columns |= metric_columns(metric, statistics, rows, level)
+    columns["bias"], columns["bias_size"] = name_bias(columns)
     return to_table(BIAS_METRICS, **columns)
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
 from biasspark.columns import HONEST
-from biasspark.features import DRAW, NULL_BIN, Feature, feature_name, group_name, segment_name
+from biasspark.features import DRAW, NULL_BIN, Feature, feature_name, group_name, pair_name, segment_name
 from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_cells
 from biasspark.ranking.task_rows import TaskRows
 
@@ -51,6 +51,8 @@ class RowDescription:
         Whether there is a BOOLEAN that says which rows only estimate.
     is_drawn : bool
         Whether there is a BIGINT by which rows are drawn.
+    n_pairs : int
+        Named pairs, each with a BOOLEAN for negatives and one for positives, never NULL.
     """
 
     features: Sequence[Feature]
@@ -59,17 +61,19 @@ class RowDescription:
     n_slices: int
     is_split: bool
     is_drawn: bool
+    n_pairs: int = 0
 
     @property
     def columns(self) -> CellColumns:
         """What the cells are."""
-        return CellColumns(self.n_slices, len(self.segments), len(self.features), len(self.groupings))
+        return CellColumns(self.n_slices, len(self.segments), len(self.features), len(self.groupings), self.n_pairs)
 
     @property
     def names(self) -> list[str]:
         """The further columns that are read."""
         kinds = ((feature_name, self.features), (group_name, self.groupings), (segment_name, self.segments))
         names = [name(number) for name, of_kind in kinds for number in range(len(of_kind))]
+        names += [pair_name(number, label) for number in range(self.n_pairs) for label in (False, True)]
         return names + [HONEST] * self.is_split + [DRAW] * self.is_drawn
 
     def describe(self, rows: TaskRows) -> DescribedRows:
@@ -88,6 +92,9 @@ class RowDescription:
             yield cut_into_bins(rows.column(feature_name(number)), feature)
         for number, groups in enumerate(self.groupings):
             yield find_groups(rows.column(group_name(number)), groups)
+        for number in range(self.n_pairs):
+            negatives, positives = (_flags(rows.column(pair_name(number, label))) for label in (False, True))
+            yield np.where(rows.label == 1, positives, negatives)
 
 
 def cut_into_bins(values: pa.Array, feature: Feature) -> Ints:

@@ -78,7 +78,7 @@ class Query(NamedTuple):
         Without it, arrays are added up.
     """
 
-    measure: Callable[[int, int, RowBlock], Iterable[tuple[int, int, Any]]]
+    measure: Callable[[int, int, Any], Iterable[tuple[int, int, Any]]]
     combine: Combine | None = None
 
 
@@ -249,12 +249,15 @@ class Blocks:
         Of which the bins of cells are.
     n_rows : int
         At least the rows of any model: fixes the units of sums.
+    decode : callable
+        From the bytes of a block to what queries measure.
     """
 
     frame: DataFrame
     columns: CellColumns
     features: Sequence[Feature]
     n_rows: int
+    decode: Callable[[memoryview, CellColumns], Any] = RowBlock.decode
 
 
 class _Measuring:
@@ -264,7 +267,7 @@ class _Measuring:
         self.queries = queries
         self.totals: dict[Key, list[Ints]] = {}
 
-    def add(self, model: int, score_range: int, block: RowBlock) -> Iterator[CountsRow]:
+    def add(self, model: int, score_range: int, block: Any) -> Iterator[CountsRow]:
         """Give the bytes that are measured of a block, and add up the arrays."""
         for number, query in enumerate(self.queries):
             for slice_, chunk, measured in query.measure(model, score_range, block):
@@ -304,11 +307,11 @@ def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answ
 
 def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
     """Answer some queries: runs one Spark action, which reads the blocks."""
-    columns = blocks.columns
+    columns, decode = blocks.columns, blocks.decode
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
         measuring = _Measuring(queries)
-        for model, score_range, block in read_blocks(batches, columns):
+        for model, score_range, block in read_blocks(batches, columns, decode):
             yield from measuring.add(model, score_range, block)
         yield from measuring.finish()
 
@@ -344,12 +347,14 @@ def refuse_large_range(n_rows: int) -> None:
         )
 
 
-def read_blocks(batches: Batches, columns: CellColumns) -> Iterator[tuple[int, int, RowBlock]]:
+def read_blocks(
+    batches: Batches, columns: CellColumns, decode: Callable[[memoryview, CellColumns], Any] = RowBlock.decode
+) -> Iterator[tuple[int, int, Any]]:
     """Give the model, the range and the block of each row of a task."""
     for batch in batches:
         models, _, ranges, _, data = batch.columns
         for index, (model, score_range) in enumerate(zip(models.to_pylist(), ranges.to_pylist(), strict=True)):
-            yield model, score_range, RowBlock.decode(memoryview(data[index].as_buffer()), columns)
+            yield model, score_range, decode(memoryview(data[index].as_buffer()), columns)
 
 
 def sum_arrays(_: Key, tasks: Iterator[memoryview]) -> bytes:

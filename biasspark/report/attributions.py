@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from biasspark.columns import ALL_ROWS
+from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.report.cells import (
     DASH,
     Row,
@@ -27,6 +27,8 @@ from biasspark.report.report_data import ReportData, Rows, group_rows
 MAX_GROUPS, MAX_SPACIOUS = 20, 5
 """How many groups a heat map shows, and up to how many its cells have room for an interval."""
 MAX_SLICES, MAX_CROSSES = 10, 10
+MAX_ENDS = 3
+"""How many leaves of pairs are listed from either end."""
 
 # An "and" between conditions: up to the next "and" there is a comparison, as `biasspark.features.describe_condition`
 # writes it. An "and" within a value is followed by none.
@@ -34,6 +36,9 @@ _BETWEEN_CONDITIONS = re.compile(r" and (?=(?:(?! and ).)* (?:is|=|<|<=|>=) )", 
 
 _LOSSES = ("cross_entropy", "gini_impurity")
 
+ABOVE_ZERO, BELOW_ZERO = "above 0", "below 0"
+
+T = TypeVar("T")
 ColorOf = Callable[[float | None], str]
 Rules: TypeAlias = Mapping[str, str]
 """The rule of each side of a pair; of a segment one rule, under an empty name."""
@@ -86,11 +91,29 @@ class TreeNode(NamedTuple):
         return bool(self.row["false_discovery"]) and self.row["is_leaf"]
 
     @property
+    def is_found(self) -> bool:
+        """Whether a leaf or slice differs by more than chance, and if it is of a difference its interval excludes 0."""
+        return bool(self.row["found"]) and not self.may_be_zero
+
+    @property
+    def may_be_zero(self) -> bool:
+        """Whether it is of a difference, and its interval does not exclude 0."""
+        return self.is_of_difference and describe_zero(self.row) not in {ABOVE_ZERO, BELOW_ZERO}
+
+    @property
+    def is_of_difference(self) -> bool:
+        """Whether its mean is the difference of two models."""
+        return bool(self.row.get("baseline_model"))
+
+    @property
     def verdict(self) -> str:
-        """Whether a leaf or slice differs by more than chance."""
+        """Whether a leaf or slice differs from the rest by more than chance, and if it is of a difference, from 0."""
         if self.row["found"]:
-            return "found, may be chance" if self.row["confirmed"] is False else "found"
-        return "false discovery" if self.row["false_discovery"] else "not significant"
+            words = "differs from the rest" if self.is_of_difference else "found"
+            words += ", may be chance" if self.row["confirmed"] is False else ""
+        else:
+            words = "false discovery" if self.row["false_discovery"] else "not significant"
+        return f"{words}; interval {describe_zero(self.row)}" if self.is_of_difference else words
 
     def leaves(self) -> Iterator[TreeNode]:
         """Return the leaves at and below the node, from left to right."""
@@ -147,13 +170,13 @@ def _pair(row: Row) -> tuple[str, str]:
     return row["positive_group"], row["negative_group"]
 
 
-def _auc_cell(row: Row, is_spacious: bool) -> TableCell:
+def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
     if row["auc"] is None:
         return TableCell(text=DASH, note="no pairs")
-    interval = show_interval(row["auc_low"], row["auc_high"], digits=2)
+    interval = show_interval(row["auc_low"], row["auc_high"], digits=digits)
     counts = f"{show_count(row['n_positive'])} positives, {show_count(row['n_negative'])} negatives"
     return TableCell(
-        text=show_number(row["auc"], 2),
+        text=show_number(row["auc"], digits),
         interval=interval if is_spacious else "",
         color=auc_color(row["auc"]),
         value=row["auc"],
@@ -193,6 +216,30 @@ def list_pair_trees(report: ReportData) -> list[Tree]:
     groups = group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model")
     best = "1 is best, 0.5 is chance"
     return [Tree(f"{show_name(model)}, pairs", best, _grow(rows, auc_color)) for (model,), rows in groups.items()]
+
+
+def list_pair_ends(report: ReportData) -> dict[str, list[TreeNode]]:
+    """Return by model the leaves of the tree of pairs with the lowest and the highest AUC, ascending."""
+    ends = {}
+    for (model,), rows in group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model").items():
+        leaves = [leaf for leaf in _grow(rows, auc_color).leaves() if leaf.cell.value is not None]
+        leaves.sort(key=lambda leaf: (leaf.cell.value, leaf.row["node_id"]))
+        ends[model] = pick_ends(leaves)
+    return ends
+
+
+def pick_ends(ascending: Sequence[T]) -> list[T]:
+    """Return the first and the last of a sequence, all of a short one."""
+    n_low = min(MAX_ENDS, len(ascending))
+    return [*ascending[:n_low], *ascending[max(n_low, len(ascending) - MAX_ENDS) :]]
+
+
+def describe_zero(row: Row) -> str:
+    """Return on which side of 0 the interval of a mean difference lies."""
+    low, high = row["mean_honest_low"], row["mean_honest_high"]
+    if low is None or high is None:
+        return "missing"
+    return ABOVE_ZERO if low > 0 else BELOW_ZERO if high < 0 else "holds 0"
 
 
 def _attribution_color(value: float | None) -> str:
@@ -264,21 +311,64 @@ def list_losing_slices(report: ReportData) -> list[TreeNode]:
     ]
 
 
-def list_named_segments(report: ReportData) -> dict[str, dict[str, Row]]:
-    """Return the rows of the named segments by name and model."""
-    groups = group_rows(report.rows("loss_by_segment", slice=ALL_ROWS), "segment")
-    return {
-        segment: {row["model"]: row for row in rows}
-        for (segment,), rows in sorted(groups.items(), key=lambda one: one[0])
-    }
-
-
 SEGMENT_COLORS: Mapping[str, ColorOf] = {
     "auc": auc_color,
-    "mean_normalized_attribution": _attribution_color,
     **dict.fromkeys(_LOSSES, _no_color),
+    "mean_normalized_attribution": _attribution_color,
 }
 """The measures of a named segment, and their colors."""
+SEGMENT_TITLES = dict(zip(SEGMENT_COLORS, ("AUC", "Cross-entropy", "Gini impurity", "Mean attribution"), strict=True))
+
+
+class NamedSegment(NamedTuple):
+    """A named segment, and what it measures by (measure, model): the value, and its difference from all rows."""
+
+    name: str
+    first: Row
+    n_rows: str
+    n_positive: str
+    cells: Mapping[tuple[str, str], tuple[TableCell, str]]
+
+
+def list_named_segments(report: ReportData) -> list[NamedSegment]:
+    """Return all rows, and the named segments in the order of the configuration."""
+    groups = group_rows(report.rows("loss_by_segment", slice=ALL_ROWS), "segment")
+    overall = {row["model"]: row for row in groups.get((OVERALL,), ())}
+    names = _in_configured_order(report, "segments", [name for (name,) in groups])
+    return [_describe_segment(name, groups[name,], overall) for name in names]
+
+
+def _in_configured_order(report: ReportData, key: str, names: Sequence[str]) -> list[str]:
+    """Return names as a table of ``[attribution]`` has them, all rows first."""
+    part = report.configs.get("attribution", {}).get("attribution") or {}
+    order = [OVERALL, *(part.get(key) or {})]
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def _describe_segment(name: str, rows: Rows, overall: Mapping[str, Row]) -> NamedSegment:
+    n_rows, n_positive = (
+        "/".join(map(show_count, dict.fromkeys(row[column] for row in rows))) for column in ("n_rows", "n_positive")
+    )
+    cells = {
+        (measure, row["model"]): (segment_cell(row, measure), _show_difference(row, overall, measure))
+        for row in rows
+        for measure in SEGMENT_COLORS
+    }
+    return NamedSegment(name, rows[0], n_rows, n_positive, cells)
+
+
+def list_measures(segments: Sequence[NamedSegment]) -> list[str]:
+    """Return the measures that have a value anywhere: without probabilities there are no losses."""
+    return [
+        name
+        for name in SEGMENT_COLORS
+        if any(one[0].value is not None for row in segments for key, one in row.cells.items() if key[0] == name)
+    ]
+
+
+def list_segment_models(segments: Sequence[NamedSegment]) -> list[str]:
+    """Return the models of the named segments."""
+    return sorted({model for row in segments for _, model in row.cells})
 
 
 def segment_cell(row: Row, column: str) -> TableCell:
@@ -287,3 +377,57 @@ def segment_cell(row: Row, column: str) -> TableCell:
     if value is None:
         return TableCell(text=DASH, note="no rows, or no probabilities" if column in _LOSSES else "no rows of a label")
     return interval_cell(value, row[f"{column}_low"], row[f"{column}_high"], color=SEGMENT_COLORS[column](value))
+
+
+def subtract_overall(row: Row, overall: Row | None, measure: str) -> float | None:
+    """Return by how much a measure of a named segment differs from that of all rows; None of all rows."""
+    if overall is None or row["segment"] == OVERALL or row[measure] is None or overall[measure] is None:
+        return None
+    return float(row[measure] - overall[measure])
+
+
+def _show_difference(row: Row, overall: Mapping[str, Row], measure: str) -> str:
+    difference = subtract_overall(row, overall.get(row["model"]), measure)
+    return "" if difference is None else show_number(difference, signed=True)
+
+
+class NamedPairs(NamedTuple):
+    """Named pairs in the order of the configuration: by name and model the row, its AUC and its share of headroom."""
+
+    models: Sequence[str]
+    pairs: Mapping[str, Mapping[str, tuple[Row, TableCell, TableCell]]]
+
+
+def list_named_pairs(report: ReportData) -> NamedPairs | None:
+    """Return the AUC of the negatives of each named pair against its positives; None without any."""
+    rows = report.rows("named_pairs", slice=ALL_ROWS)
+    cells = {id(row): _auc_cell(row, is_spacious=True, digits=3) for row in rows}
+    shares = {id(row): _headroom_cell(row, 0.0, cells[id(row)].weak, is_spacious=True) for row in rows}
+    groups = group_rows(rows, "pair")
+    pairs = {
+        name: {row["model"]: (row, cells[id(row)], shares[id(row)]) for row in groups[name,]}
+        for name in _in_configured_order(report, "pairs_of", [name for (name,) in groups])
+    }
+    return NamedPairs(sorted({row["model"] for row in rows}), pairs) if rows else None
+
+
+class Correlations(NamedTuple):
+    """Correlations by (attribution, loss, model)."""
+
+    models: Sequence[str]
+    cells: Mapping[tuple[str, str, str], TableCell]
+
+
+def list_correlations(report: ReportData) -> Correlations | None:
+    """Return how attributions correlate with losses on all rows; None without any correlation."""
+    rows = report.rows("attribution_correlations", slice=ALL_ROWS)
+    models = list(dict.fromkeys(row["model"] for row in rows if row["pearson"] is not None))
+    cells = {
+        (row["attribution"], row["loss"], row["model"]): TableCell(
+            text=show_number(row["pearson"], signed=True),
+            value=row["pearson"],
+            note=f"{show_count(row['n_rows'])} rows",
+        )
+        for row in rows
+    }
+    return Correlations(models, cells) if models else None

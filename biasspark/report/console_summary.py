@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,102 +11,19 @@ import pyarrow as pa
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.cells import Row
+from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import group_rows
-from biasspark.tables.schemas import (
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    LABEL_BALANCE,
-    LOSS_BY_SEGMENT,
-    MODEL_COMPARISONS,
-    PAIR_SEGMENTS,
-    Table,
-)
+from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import format_count, show_visibly
 
 SCREEN_WIDTH = 120
 MIN_ROWS = 30
-_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
+_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias")
+_OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
 _CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
-_ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
-_RULE = ("rule", "n_honest", *_ESTIMATE)
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """Some rows of a table: which ones, sorted by a column or a value with None last, and how many of their columns."""
-
-    title: str
-    table: Table
-    columns: tuple[str, ...]
-    by: str | Callable[[Row], Any] = "mean_honest"
-    where: Callable[[Row], Any] = bool
-    n: int = 5
-
-    def show(self, tables: Mapping[Table, pa.Table]) -> str:
-        """Return the rows below the title, equal ones in the order of the key; nothing without rows."""
-        by = itemgetter(self.by) if isinstance(self.by, str) else self.by
-        rows = [row for row in tables[self.table].to_pylist() if self.where(row)] if self.table in tables else []
-        rows.sort(key=lambda row: _nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
-        return f"{self.title}:\n{format_table(rows[: self.n], self.columns)}" if rows else ""
-
-
-ATTRIBUTION = (
-    Excerpt(
-        "leaves by mean attribution, lowest first",
-        ATTRIBUTION_SEGMENTS,
-        ("model", "slice", *_RULE),
-        where=lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
-        n=10,
-    ),
-    Excerpt(
-        "model minus baseline, largest difference first",
-        ATTRIBUTION_SEGMENTS,
-        ("model", "baseline_model", "slice", *_RULE),
-        by=lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
-        where=lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
-        n=10,
-    ),
-    Excerpt(
-        "slices by size times loss, worst of each model first",
-        ATTRIBUTION_SLICES,
-        ("model", "slice", "rank", *_RULE),
-        by="rank",
-    ),
-    Excerpt(
-        "leaves of pairs by AUC, lowest first",
-        PAIR_SEGMENTS,
-        ("model", "slice", "negative_rule", "positive_rule", *_ESTIMATE),
-        where=itemgetter("is_leaf"),
-    ),
-    Excerpt(
-        "pairs of groups by share of all wrongly ordered pairs, largest first",
-        AUC_CROSSES,
-        ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
-        by=lambda row: -row["headroom_share"],
-        where=itemgetter("headroom_share"),
-    ),
-)
-
-LOSSES = Excerpt(
-    "segments by AUC, lowest first",
-    LOSS_BY_SEGMENT,
-    ("model", "slice", "segment", "n_rows", "cross_entropy", "gini_impurity", "auc", "mean_normalized_attribution"),
-    by="auc",
-    n=10,
-)
-"""Shown where nothing was searched."""
-
-BALANCE = Excerpt(
-    "identities by the negatives that would balance them, most first",
-    LABEL_BALANCE,
-    ("identity", "n_rows", "n_positive", "positive_rate", "overall_positive_rate", "n_negatives_to_add"),
-    by=lambda row: None if row["n_negatives_to_add"] is None else -row["n_negatives_to_add"],
-    where=lambda row: row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL,
-    n=10,
-)
+_BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positive_rate", "n_negatives_to_add")
 
 
 def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:
@@ -129,9 +44,24 @@ def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:
     return "\n".join(filter(None, lines))
 
 
-def show_lost(tables: Mapping[Table, pa.Table]) -> str:
-    """Return tables of the leaves, slices, pairs and groups that lose most, and where models differ; else of losses."""
-    return "\n\n".join(filter(None, (excerpt.show(tables) for excerpt in ATTRIBUTION))) or LOSSES.show(tables)
+def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
+    """Return the worst identities, or the overall AUC of every model where none is measured."""
+    return show_worst_identities(metrics) if len(metrics) else show_overall(summaries)
+
+
+def show_overall(summaries: pa.Table, n: int = 10) -> str:
+    """Return a table of the AUC of every model on all rows and then in its slices, which needs no identities."""
+    rows = [{**row, "n_rows": _add(row["n_negative"], row["n_positive"])} for row in summaries.to_pylist()]
+    rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
+    more = [f"and {len(rows) - n:,} more in latest_{MODEL_SUMMARY.name}"] if len(rows) > n else []
+    return "\n".join(["overall AUC:", format_table(rows[:n], _OVERALL, SCREEN_WIDTH), *more])
+
+
+def show_balance(balance: pa.Table, n: int = 10) -> str:
+    """Return a table of the identities that lack most negatives over all lengths, most first."""
+    rows = [row for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
+    rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
+    return f"identities by the negatives that would balance them, most first:\n{format_table(rows[:n], _BALANCE)}"
 
 
 def show_changes(comparisons: pa.Table, n: int = 10) -> str:
@@ -158,7 +88,7 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
     def order(row: Row) -> tuple[Any, ...]:
         before, after = row["pinned_auc"], row["pinned_auc_skewed"]
         size = None if before is None or after is None else -abs(after - before)
-        return _nulls_last(size, row["model"], row["slice"], row["identity"])
+        return nulls_last(size, row["model"], row["slice"], row["identity"])
 
     rows = sorted(skewed.to_pylist(), key=order)
     loses = [row for row in rows if row["identity"] == row["skewed_identity"]]
@@ -173,12 +103,13 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:
     """Return the AUC of an identity whose interval ends lowest; None with too few rows or without an interval."""
-    negative, positive = row["n_subgroup_negative"], row["n_subgroup_positive"]
+    n_rows = _add(row["n_subgroup_negative"], row["n_subgroup_positive"])
     highs = [(row[f"{name}_high"], name) for name in SUMMARIZED_AUCS if row[f"{name}_high"] is not None]
-    if not highs or negative is None or negative + positive < MIN_ROWS:
+    if not highs or n_rows is None or n_rows < MIN_ROWS:
         return None
     high, name = min(highs)
-    return {"n_rows": negative + positive, "metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high}
+    interval = {"low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
+    return {"n_rows": n_rows, "metric": name, "value": row[name], **interval}
 
 
 def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
@@ -229,5 +160,10 @@ def _skew_changes(row: Row) -> Iterator[dict[str, Any]]:
         yield {**row, "metric": metric, "before": before, "after": after, "sd": sd and row[sd], "change": change}
 
 
-def _nulls_last(*values: Any) -> tuple[Any, ...]:
+def _add(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
+def nulls_last(*values: Any) -> tuple[Any, ...]:
+    """Return values as a key of a sort in which None comes last."""
     return tuple((value is None, 0 if value is None else value) for value in values)

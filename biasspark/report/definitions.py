@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from biasspark.columns import RATE_GAPS, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.tables.schemas import TABLES
+from biasspark.metrics import suite
+from biasspark.tables.schemas import BIAS_RUNS, LOSS_BY_SEGMENT, TABLES
 
 SUITE = (*SUMMARIZED_AUCS, *SUMMARIZED_GAPS)
 """The five metrics, in the order of the papers."""
@@ -76,12 +78,15 @@ TITLES: Mapping[str, str] = {
 }
 """Titles of columns. Other columns are titled by their name."""
 
-PROBLEMS = {
-    "subgroup_auc": "poor ranking within the identity",
-    "bpsn_auc": "false alarms",
-    "bnsp_auc": "misses",
+_BIASES = {
+    "poorly_separated": "poorly separated within",
+    "wide": "wide scores",
 }
-"""The problem that a low AUC indicates."""
+"""Names of biases in words. The others are words already."""
+
+
+CELLS = {metric.name: (metric.low, metric.high) for metric in suite.SUITE}
+"""The two cells that each metric of the suite compares."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +98,19 @@ class Definition:
     text: str
     source: str
 
+    @property
+    def column(self) -> str:
+        """The name of the column."""
+        return self.source.partition(".")[2]
+
 
 _TITLES_BY_TABLE = {
     ("auc_crosses", "auc"): "AUC of a cross",
     ("loss_by_segment", "auc"): "AUC of a segment",
+    ("named_pairs", "auc"): "AUC of a named pair",
+    ("attribution_correlations", "attribution"): "Attribution that is correlated",
+    ("attribution_correlations", "loss"): "Loss that is correlated",
+    ("attribution_correlations", "pearson"): "Correlation of attribution and loss",
 }
 
 
@@ -110,7 +124,7 @@ def define(table: str, column: str, title: str = "") -> Definition:
 
 _DEFINED = {
     "bias_metrics": (
-        *(*SUITE, "background_auc"),
+        *(*SUITE, "background_auc", "bias", "bias_size"),
         *("n_subgroup_negative", "n_subgroup_positive", "n_background_negative", "n_background_positive"),
         "subgroup_positive_rate",
     ),
@@ -131,6 +145,8 @@ _DEFINED = {
     ),
     "attribution_slices": ("mean_honest", "loss_share"),
     "pair_segments": ("mean_honest", "n_negatives_honest", "n_positives_honest", "found", "false_discovery"),
+    "named_pairs": ("auc", "headroom_share"),
+    "attribution_correlations": ("pearson", "attribution", "loss"),
     "loss_by_segment": ("auc", "cross_entropy", "gini_impurity", "mean_normalized_attribution"),
     "template_scores": ("mean_score", "n_rows"),
     "training_balance": ("n_added",),
@@ -141,14 +157,31 @@ _DEFINED = {
 }
 
 
-def list_definitions(gate_metrics: Collection[str] = ()) -> dict[str, list[Definition]]:
-    """Return all definitions that a report shows, by table.
+def list_definitions(
+    gate_metrics: Collection[str] = (), attribution_alone: bool = False
+) -> dict[str, list[Definition]]:
+    """Return all definitions that a report shows, by table; of attribution alone only those of its tables.
 
     One gap of a rate stands for all. Gaps among the metrics of the gate are defined as well.
     """
     gaps = [gap for gap in RATE_GAPS if gap in gate_metrics]
     defined = _DEFINED | {"threshold_rates": tuple(dict.fromkeys((*_DEFINED["threshold_rates"], *gaps)))}
-    return {table: [define(table, column) for column in columns] for table, columns in defined.items()}
+    jobs = (LOSS_BY_SEGMENT.job, BIAS_RUNS.job) if attribution_alone else {TABLES[table].job for table in defined}
+    return {
+        table: [define(table, column) for column in columns]
+        for table, columns in defined.items()
+        if TABLES[table].job in jobs
+    }
+
+
+def describe_bias(row: Mapping[str, Any], side: str = "") -> str:
+    """Return the name of the bias of a row of ``bias_metrics`` in words; nothing where it has none.
+
+    With ``side`` it is that of the first or the second model in a row of `biasspark.report.side_by_side`.
+    """
+    name, size = row.get(f"bias{side}"), row.get(f"bias_size{side}")
+    words = _BIASES.get(name, name.replace("_", " ")) if name else ""
+    return f"{words}, {size}" if size else words
 
 
 def describe_reason(reason: str | None) -> str:

@@ -26,6 +26,7 @@ from biasspark.report.report_data import (
     group_rows,
     order_worst_first,
 )
+from biasspark.tables.schemas import LOSS_BY_SEGMENT, tables_of
 
 MAX_IDENTITIES = 100
 MAX_PAIRS = 8
@@ -43,7 +44,7 @@ RATE_SUMS = {
 }
 """Sums and means over identities, and the columns that go into each."""
 
-_WHOLE = {"attribution_segments", "attribution_slices", "pair_segments", "auc_crosses", "loss_by_segment"}
+_WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
 _SUITE_COLUMNS = ("model", "identity", "crossed", *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")))
 
 
@@ -53,8 +54,8 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     Parameters
     ----------
     night : mapping of str to pyarrow.Table
-        Whole tables of the night by name. Those that the night lacks are missing; without models it has label balance
-        alone.
+        Whole tables of the night by name. Those that the night lacks are missing: of attribution alone all others, and
+        without models all but label balance.
     n_bins : int
         The bins of its histograms, 0 without.
 
@@ -66,20 +67,13 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         model, rows of ``bias_metrics``; ``template_means`` (see `mean_over_templates`); ``auc_sums`` and ``rate_sums``
         (see `count_parts`). Alerts also have their ``excess`` (see `alert_excess`).
     """
-    if "bias_metrics" not in night:
+    tables: dict[str, Rows] = {}
+    shown: Sequence[str] = ()
+    if "bias_metrics" in night:
+        shown, tables = _filter_suite(night["bias_metrics"], night["model_summary"])
+    elif "label_balance" in night:
         rows = night["label_balance"].sort_by([("n_negatives_to_add", "descending")])
-        most = list(dict.fromkeys(rows["identity"].to_pylist()))[:MAX_IDENTITIES]
-        return {"label_balance": _of_identities(rows, [*most, OVERALL]).to_pylist()}
-    metrics, summaries = night["bias_metrics"], night["model_summary"]
-    singles = _single(_on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist())
-    worst = order_worst_first(singles)[:MAX_IDENTITIES]
-    shown = sorted({*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL})
-    tables = {
-        "bias_metrics": _of_identities(metrics, shown).to_pylist(),
-        "model_summary": summaries.to_pylist(),
-        "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
-        "auc_sums": count_parts(singles, ("model",), AUC_SUMS),
-    }
+        shown = [OVERALL, *list(dict.fromkeys(rows["identity"].to_pylist()))[:MAX_IDENTITIES]]
     for name, table in night.items():
         of_all_rows = _on_all_rows(table)
         if name in ("pinned_auc", "label_balance", "training_balance"):
@@ -109,6 +103,19 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         singles = _single(rates.select(columns).to_pylist())
         tables["rate_sums"] = count_parts(singles, ("model", "threshold"), RATE_SUMS)
     return {name: rows for name, rows in tables.items() if rows}
+
+
+def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], dict[str, Rows]]:
+    """Return the identities that are shown, and their rows of the suite."""
+    singles = _single(_on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist())
+    worst = order_worst_first(singles)[:MAX_IDENTITIES]
+    shown = sorted({*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL})
+    return shown, {
+        "bias_metrics": _of_identities(metrics, shown).to_pylist(),
+        "model_summary": summaries.to_pylist(),
+        "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
+        "auc_sums": count_parts(singles, ("model",), AUC_SUMS),
+    }
 
 
 def count_rows(night: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:

@@ -11,9 +11,9 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
+from biasspark.columns import NEGATIVE, POSITIVE
 from biasspark.report.cells import MINUS
-from biasspark.report.report_data import ReportData, Rows, group_rows
+from biasspark.report.report_data import Rows, group_rows
 
 MAX_BARS = 25
 WIDTH, HEIGHT, GAP = 200, 100, 12
@@ -37,6 +37,14 @@ class Scale(NamedTuple):
         return [f"{score:.3g}".replace("-", MINUS) for score in (self.low, (self.low + self.high) / 2, self.high)]
 
 
+class PanelKey(NamedTuple):
+    """What one of several small pictures is of."""
+
+    slice: str
+    identity: str
+    model: str
+
+
 class Picture(NamedTuple):
     """The four cells of one identity and model: their paths, and the rows in the identity."""
 
@@ -52,13 +60,12 @@ class RateCurve(NamedTuple):
     subgroup: Sequence[float]
 
 
-def read_histograms(report: ReportData) -> tuple[dict[str, Scale], dict[tuple[str, str], Cells]]:
-    """Return the scale of each model, and the rows by bin of each (model, identity)."""
-    rows = report.rows("score_histograms", slice=ALL_ROWS)
+def read_histograms(rows: Rows) -> tuple[dict[str, Scale], dict[PanelKey, Cells]]:
+    """Return the scale of each model, and the rows by bin of each (slice, identity, model)."""
     scales = {model: _scale(of_model) for (model,), of_model in group_rows(rows, "model").items()}
-    histograms: dict[tuple[str, str], dict[str, list[int]]] = {}
+    histograms: dict[PanelKey, dict[str, list[int]]] = {}
     for row in rows:
-        cells = histograms.setdefault((row["model"], row["identity"]), {})
+        cells = histograms.setdefault(PanelKey(row["slice"], row["identity"], row["model"]), {})
         cells.setdefault(row["cell"], [0] * scales[row["model"]].n_bins)[row["bin"]] += row["n_rows"]
     return scales, dict(histograms)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.report.cells import DASH, Row, TableCell, is_weak, metric_cell, sum_cell
-from biasspark.report.definitions import SUITE
+from biasspark.report.definitions import SUITE, describe_bias
 from biasspark.report.report_data import WORST, ReportData, Rows, find_lowest, group_rows
 
 MAX_WORST = 8
@@ -38,7 +38,7 @@ class WorstIdentity(NamedTuple):
 
 
 class MetricRow(NamedTuple):
-    """One identity with the metrics of all models: cells by (metric, model).
+    """One identity with the metrics of all models: cells by (metric, model), and by model the bias in words.
 
     ``first`` is the row of the first model, whose counts are shown; ``n_differs`` where other models have others.
     """
@@ -47,6 +47,7 @@ class MetricRow(NamedTuple):
     first: Row
     n_differs: bool
     cells: Mapping[tuple[str, str], TableCell]
+    biases: Mapping[str, str]
 
 
 def summarize_models(report: ReportData) -> dict[str, list[SummaryCell]]:
@@ -147,7 +148,8 @@ def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
             (name, model): metric_cell(rows[identity, model], name) if (identity, model) in rows else _UNMEASURED
             for name, model in keys
         }
-        tables.append(MetricRow(identity, measured[0], len(sizes) > 1, cells))
+        biases = {model: describe_bias(rows.get((identity, model), {})) for model in report.models()}
+        tables.append(MetricRow(identity, measured[0], len(sizes) > 1, cells, biases))
     return tables
 
 

@@ -188,6 +188,7 @@ def mean_interval(mean: float, deviation: float | None, n: int, level: float, lo
 # ---- label balance
 
 _NO_ROWS = TableCell(text=DASH, note="no rows")
+FEWEST_ROWS = 10
 
 
 class BalanceTable(NamedTuple):
@@ -242,8 +243,11 @@ def _tabulate_balance(rows: Sequence[Row], level: float, added: str) -> BalanceT
         for row in rows
         if row["positive_rate"] is not None
     }
+    goals = {row["bucket"]: row["positive_rate"] for row in rows if row["identity"] == OVERALL}
     cells = {
-        key: _balance_cell(row, intervals.get(key), added) for row in rows for key in [(row["identity"], row["bucket"])]
+        key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]), added)
+        for row in rows
+        for key in [(row["identity"], row["bucket"])]
     }
 
     def order(name: str) -> tuple[bool, bool, float, str]:
@@ -255,17 +259,25 @@ def _tabulate_balance(rows: Sequence[Row], level: float, added: str) -> BalanceT
     return BalanceTable(titles, {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names})
 
 
-def _balance_cell(row: Row, ends: tuple[float, float] | None, added: str) -> TableCell:
+def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
+    """Return a share of positives: weak where its interval is wide and holds the goal, the rate of all rows.
+
+    A wide interval away from the goal settles what the table is read for: 85 % of 46 rows are more than 25 %. But of
+    fewer than ten rows no interval settles anything.
+    """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
+    n_added = f"+{show_count(row[added])}" if row[added] else ""
+    if n_added and added == "n_negatives_to_add" and goal is not None and row["positive_rate"] <= goal:
+        n_added += " by length"  # only a sum over lengths is above 0 where the share of all of them is below the goal
     counts = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
     return TableCell(
         text=show_percent(row["positive_rate"], 0),
-        interval=f"+{show_count(row[added])}" if row[added] else "",
+        interval=n_added,
         color=share_color(row["positive_rate"]),
         value=row["positive_rate"],
         note=f"{counts} rows, {show_interval(*ends, digits=2)}",
-        weak=is_weak(*ends),
+        weak=row["n_rows"] < FEWEST_ROWS or (is_weak(*ends) and (goal is None or ends[0] <= goal <= ends[1])),
     )
 
 

@@ -33,6 +33,7 @@ from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import ReportData, Rows
 
 MAX_CARDS = 9
+LONGEST_UNBROKEN = 16
 SECTIONS = (
     ("models", "Side by side"),
     ("against", "Baseline"),
@@ -51,8 +52,10 @@ SECTIONS = (
 )
 OF_NIGHTS = {"against", "trends", "attribution"}
 """Sections that a frame measured in Python has not."""
+OF_ATTRIBUTION = {"attribution", "source", "definitions"}
+"""Sections of a night that has attribution alone."""
 OF_LABELS = {"balance", "source", "definitions"}
-"""Sections that a night without models has."""
+"""Sections of a night without models."""
 
 
 def write_page(report: ReportData) -> str:
@@ -64,11 +67,14 @@ def write_page(report: ReportData) -> str:
         A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
         give equal bytes.
     """
-    sections = [
-        (name, title)
-        for name, title in SECTIONS
-        if (report.is_night or name not in OF_NIGHTS) and (report.models() or name in OF_LABELS)
-    ]
+    names = {*dict(SECTIONS)}
+    if report.is_attribution:
+        names = OF_ATTRIBUTION
+    elif not report.models():
+        names = OF_LABELS
+    elif not report.is_night:
+        names -= OF_NIGHTS
+    sections = [(name, title) for name, title in SECTIONS if name in names]
     return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
 
 
@@ -127,6 +133,11 @@ def _show(value: object) -> str:
     return f"{value:,}" if _is_number(value) else str(value)
 
 
+def break_long_name(name: str) -> str:
+    """Return a name in which a line may break after an underscore, if it is long: ``toxicity_1`` stays in one piece."""
+    return Markup("_<wbr>").join(name.split("_")) if len(name) > LONGEST_UNBROKEN else name
+
+
 def hash_source(text: str) -> str:
     """Return the hash by which a Content-Security-Policy allows a style sheet or a script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
@@ -160,7 +171,7 @@ def environment() -> Environment:
     }
     shared.filters |= {
         "name": cells.show_name,
-        "breakable": lambda name: Markup("_<wbr>").join(name.split("_")),  # a line may break after an underscore
+        "breakable": break_long_name,
         "json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         "count": cells.show_count,
         "number": cells.show_number,
@@ -186,14 +197,16 @@ def axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) ->
 
 def list_cards(report: ReportData) -> list[list[dict[str, Any]]]:
     """Return the cards of score distributions: those of the worst identities, then the others."""
-    scales, histograms = histogram_paths.read_histograms(report)
+    rows = report.rows("score_histograms", slice=columns.ALL_ROWS)
+    scales, histograms = histogram_paths.read_histograms(rows)
     counts = {row["identity"]: row for row in reversed(report.rows("bias_metrics", slice=columns.ALL_ROWS))}
     cards = []
     for name in report.identities():
         pictures = [
-            (model, histogram_paths.draw_distribution(histograms[model, name], scales[model]))
+            (model, histogram_paths.draw_distribution(histograms[key], scales[model]))
             for model in report.models()
-            if (model, name) in histograms
+            for key in [histogram_paths.PanelKey(columns.ALL_ROWS, name, model)]
+            if key in histograms
         ]
         if any(picture.n_subgroup for _, picture in pictures):
             cards.append({"identity": name, "pictures": pictures, "counts": counts[name]})

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.report.cells import Row, imprecision
 from biasspark.report.run_history import read_config
+from biasspark.tables.schemas import LOSS_BY_SEGMENT
 
 Rows: TypeAlias = Sequence[Row]
 
@@ -63,8 +64,8 @@ class ReportData:
     Attributes
     ----------
     run, acceptances
-        The ledger's row of the main job's run, and those by which people accepted runs; of a frame that was measured in
-        Python, what there is of it.
+        The ledger's row of the main job's run, or without one of the attribution, and those by which people accepted
+        runs; of a frame that was measured in Python, what there is of it.
     tables
         The shown rows by table (`biasspark.report.filters.filter_tables`), without those that are empty.
     counts
@@ -103,6 +104,11 @@ class ReportData:
         """Whether it is of a published night, which has a gate, a history and a configuration."""
         return "run_id" in self.run
 
+    @property
+    def is_attribution(self) -> bool:
+        """Whether the night has attribution alone, and no run of the suite."""
+        return self.run.get("job") == LOSS_BY_SEGMENT.job
+
     def rows(self, table: str, **values: object) -> list[Row]:
         """Return the rows of a table that have these values; none if the night lacks the table."""
         return [row for row in self.tables.get(table, ()) if all(row[name] == value for name, value in values.items())]
@@ -130,7 +136,8 @@ class ReportData:
 
     def models(self) -> list[str]:
         """Return the names of the models."""
-        return sorted({row["model"] for name in ("model_summary", "bias_metrics") for row in self.rows(name)})
+        names = (LOSS_BY_SEGMENT.name,) if self.is_attribution else ("model_summary", "bias_metrics")
+        return sorted({row["model"] for name in names for row in self.rows(name)})
 
     def slices(self) -> list[str]:
         """Return the names of the slices, all rows first."""

@@ -24,15 +24,19 @@ WORST_AUC = "worst_auc"
 
 SORT_KEYS = (WORST_AUC, *SUITE)
 _SIDES = ("first", "second")
+_PARTS = ("_low", "_high", "_reason")
 
 KEY = ("run_date", "corpus", "slice", "identity", "crossed", "run_id")
 """The columns that identify a row, as far as the metrics have them."""
 
 NEEDED = (
     *("model", "slice", "identity", "n_subgroup_negative", "n_subgroup_positive", "subgroup_positive_rate"),
-    *(column for name in SUITE for column in (name, f"{name}_reason")),
+    *(f"{name}{part}" for name in SUITE for part in ("", *_PARTS)),
 )
 """The columns of ``bias_metrics`` that every comparison needs."""
+
+NAMED = ("bias", "bias_size")
+"""Columns of ``bias_metrics`` that older runs lack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +44,15 @@ class Request:
     """The two models A and B to compare, and the rows to show.
 
     Without ``slices`` all are shown, ``all`` first; without ``limit`` all rows of a slice; ``crossed`` adds crossed
-    pairs. ``sort`` is one of `SORT_KEYS`, of A: the lowest AUC first, or the gap farthest from 0. Raises as
-    `check_models`.
+    pairs; identities with fewer rows than ``min_rows`` in either model are left out. ``sort`` is one of `SORT_KEYS`, of
+    A: the lowest AUC first, or the gap farthest from 0. Raises as `check_models`.
     """
 
     models: tuple[str, str]
     slices: tuple[str, ...] = ()
     sort: str = WORST_AUC
     crossed: bool = False
+    min_rows: int = 0
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -56,11 +61,12 @@ class Request:
 
 
 class SliceRows(NamedTuple):
-    """The shown rows of one slice, the worst first, and how many identities it has."""
+    """The shown rows of one slice, the worst first, how many identities it has, and how many have too few rows."""
 
     name: str
     rows: Sequence[Row]
     n_identities: int
+    n_small: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +89,12 @@ class SideBySide:
         title = SUITE_TITLES.get(sort, "AUC")
         worst = f"largest |{title}|" if sort in SUMMARIZED_GAPS else f"lowest {title}"
         size = format_count(part.n_identities, "identity", "identities")
-        if len(part.rows) < part.n_identities:
-            size = f"{len(part.rows):,} of {size} (--limit shows more)"
+        n_large = part.n_identities - part.n_small
+        hidden = ["--limit shows more"] if len(part.rows) < n_large else []
+        if part.n_small:
+            hidden.append(f"{part.n_small:,} left out for under {format_count(self.request.min_rows, 'row')}")
+        if hidden:
+            size = f"{len(part.rows):,} of {size} ({', '.join(hidden)})"
         return f"{size}, those with the {worst} of A first"
 
 
@@ -117,9 +127,10 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
         n_subgroup_second``, the rows in the identity; ``positive_rate_first, positive_rate_second``, the share of
         positives among them; ``worst_auc_first, worst_auc_second``, the lowest of subgroup, BPSN and BNSP AUC,
         ``worst_auc_difference``, and ``worse``, whether that is below 0; for each X of the three AUCs and the two gaps
-        ``X_first, X_second, X_difference, X_first_reason, X_second_reason``; last ``run_id``. A difference of AUCs is
-        second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| - |first|, -0.5 to 0.5, above 0
-        if the second is worse. It is NULL if either value is.
+        ``X_first, X_second, X_difference``, and of either value ``X_first_low, X_first_high, X_first_reason``; if the
+        metrics have them ``bias_first, bias_second, bias_size_first, bias_size_second``; last ``run_id``.
+        A difference of AUCs is second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| -
+        |first|, -0.5 to 0.5, above 0 if the second is worse. It is NULL if either value is.
 
     Raises
     ------
@@ -144,7 +155,9 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
         if name == WORST_AUC:
             columns["worse"] = pc.less(columns[f"{name}_difference"], 0.0)
         elif name in SUITE:
-            columns |= {f"{name}_{side}_reason": both[f"{name}_reason_{side}"] for side in _SIDES}
+            columns |= {f"{name}_{side}{part}": both[f"{name}{part}_{side}"] for side in _SIDES for part in _PARTS}
+    named = [f"{name}_{side}" for name in NAMED if name in metrics.column_names for side in _SIDES]
+    columns |= {name: both[name] for name in named}
     return pa.table(columns | {name: both[name] for name in key if name == "run_id"})
 
 
@@ -171,7 +184,9 @@ def _side(metrics: pa.Table, key: Sequence[str]) -> pa.Table:
     columns["n_subgroup"] = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     columns["positive_rate"] = metrics["subgroup_positive_rate"]
     columns[WORST_AUC] = pc.min_element_wise(*(metrics[name] for name in SUMMARIZED_AUCS))
-    return pa.table(columns | {column: metrics[column] for name in SUITE for column in (name, f"{name}_reason")})
+    named = [name for name in NAMED if name in metrics.column_names]
+    values = (*named, *(f"{name}{part}" for name in SUITE for part in ("", *_PARTS)))
+    return pa.table(columns | {column: metrics[column] for column in values})
 
 
 def _difference(both: pa.Table, name: str) -> pa.ChunkedArray:
@@ -196,7 +211,8 @@ def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideB
     parts = []
     for name in slices:
         of_slice = [row for row in rows if row["slice"] == name]
-        parts.append(SliceRows(name=name, rows=of_slice[: request.limit], n_identities=len(of_slice)))
+        large = [row for row in of_slice if min(row[f"n_subgroup_{side}"] or 0 for side in _SIDES) >= request.min_rows]
+        parts.append(SliceRows(name, large[: request.limit], len(of_slice), len(of_slice) - len(large)))
     return SideBySide(request=request, run=run, columns=tuple(compared.column_names), slices=tuple(parts))
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.report.cells import Row, format_decimal
-from biasspark.report.definitions import SUITE, SUITE_TITLES
+from biasspark.report.cells import WIDE, Row, format_decimal, is_weak
+from biasspark.report.definitions import SUITE, SUITE_TITLES, describe_bias
 from biasspark.report.side_by_side import WORST_AUC, SideBySide, is_worse
 from biasspark.report.text_formats import escape_markdown, markdown_table, write_csv
 from biasspark.text import cut_to_width, measure_width, show_visibly
@@ -20,6 +20,7 @@ LONGEST_NAME = 200
 MAX_GAP = 3
 N_HEADS = 3
 WORSE = "!"
+DOUBT, MARKED_DOUBT = "?", "◦"
 UNPAIRED = "A and B count different numbers of rows: some rows lack a score"
 
 Block = list[str]
@@ -45,10 +46,14 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
     lines = [f"A: {first}   B: {second}", show_visibly(comparison.source), ""]
     for part, layout in zip(comparison.slices, layouts, strict=True):
         lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_size(part)}")
-        lines += [*(layout.lines(groups) if part.rows else ()), ""]
+        named = (("bias",),) if any(map(_biases, part.rows)) else ()
+        lines += [*(layout.lines((*groups, *named)) if part.rows else ()), ""]
+    shown = [row for part in comparison.slices for row in part.rows]
+    is_doubtful = any(_is_weak(row, name, side) for row in shown for name in SUITE for side in ("first", "second"))
     lines += [
         "diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.",
         f"{WORSE} B is worse: after a difference, in that metric; before a name, in the lowest of the three AUCs.",
+        *([f"{DOUBT} its interval is missing or wider than {WIDE:g}: too few rows."] if is_doubtful else ()),
         *(f"{mark} {text}" for text, mark in notes.items()),
     ]
     return "".join(f"{line}\n" for line in lines)
@@ -67,11 +72,13 @@ class _Layout:
         self.rests = [rest for _, *rest in names]
         self.lead = _lead_block(rows, [first for first, *_ in names], digits, notes)
         self.metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
+        self.metrics["bias"] = _bias_block(rows)
 
     @property
     def fits(self) -> bool:
         """Whether all metrics fit on one line."""
-        return sum(measure_width(block[0]) + 1 for block in (self.lead, *self.metrics.values())) - 1 <= LINE_WIDTH
+        blocks = (self.lead, *(self.metrics[name] for name in SUITE))
+        return sum(measure_width(block[0]) + 1 for block in blocks) - 1 <= LINE_WIDTH
 
     def lines(self, groups: Iterable[Sequence[str]]) -> list[str]:
         """Return the lines of the table, each group of metrics below the one before."""
@@ -111,13 +118,33 @@ def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, 
     """Return one metric of each row: of A, of B, and the difference with its mark, if any row has one."""
     columns = [["A"], ["B"], ["diff"]]
     for row in rows:
-        for column, (text, reason) in zip(columns, _metric_texts(row, name, digits), strict=True):
-            column.append(_mark(notes, reason) if reason else drop_leading_zero(text or "-"))
+        weak = [DOUBT if _is_weak(row, name, side) else "" for side in ("first", "second")]
+        for column, (text, reason), doubt in zip(columns, _metric_texts(row, name, digits), (*weak, ""), strict=True):
+            column.append(_mark(notes, reason) if reason else doubt + drop_leading_zero(text or "-"))
     lines = [" ".join(cells) for cells in zip(*(_pad_column(column, right=True) for column in columns), strict=True)]
     marks = [WORSE if is_worse(row, name, digits) else " " for row in rows]
     if WORSE in marks:
         lines = [line + mark for line, mark in zip(lines, (" ", *marks), strict=True)]
     return _block(SUITE_TITLES[name], lines)
+
+
+def _bias_block(rows: Sequence[Row]) -> Block:
+    """Return the bias of each row, of A and of B."""
+    columns = zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True)
+    padded = [_pad_column(column, right=False) for column in columns]
+    return _block("bias", ["  ".join(cells) for cells in zip(*padded, strict=True)])
+
+
+def _biases(row: Row) -> list[str]:
+    """Return the bias of A and of B in words; nothing where neither has one."""
+    biases = [describe_bias(row, f"_{side}") for side in ("first", "second")]
+    return [bias or "-" for bias in biases] if any(biases) else []
+
+
+def _is_weak(row: Row, name: str, side: str) -> bool:
+    """Return whether the metric of a model has a value that rests on too few rows."""
+    ends = (row[f"{name}_{side}_{end}"] for end in ("low", "high"))
+    return row[f"{name}_{side}"] is not None and is_weak(*ends)
 
 
 def _count(row: Row, notes: dict[str, str]) -> str:
@@ -163,12 +190,13 @@ def format_markdown(comparison: SideBySide, digits: int = 3) -> str:
     lines = [
         f"A: {first}, B: {second}; {source}. Differences are B - A for an AUC (best is 1) and \\|B\\| - \\|A\\| for a "
         "gap (AEG, best is 0). B is worse in a metric if the difference is bold, and in the lowest of the three AUCs "
-        "if the row has an exclamation mark."
+        f"if the row has an exclamation mark. {MARKED_DOUBT} marks a value whose interval is missing or wider than "
+        f"{WIDE:g}: too few rows."
     ]
-    head = ["", "identity", "rows", "positive"]
+    head = ["", "identity", "rows", "positive", "bias A", "bias B"]
     for name in SUITE:
         head += [f"{SUITE_TITLES[name]} A", "B", "\\|B\\| - \\|A\\|" if name in SUMMARIZED_GAPS else "B - A"]
-    rule = [":-:", "---", *["--:"] * (len(head) - 2)]
+    rule = [":-:", "---", "--:", "--:", "---", "---", *["--:"] * (len(head) - 6)]
     for part in comparison.slices:
         heading, size = escape_markdown(part.name), escape_markdown(comparison.describe_size(part))
         lines += ["", f"### Slice {heading}", "", f"{size}."]
@@ -185,10 +213,13 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
         escape_markdown(row["identity"]),
         first if first == second else f"{first} and {second} ({UNPAIRED})",
         rate if rate == "-" else f"{rate} %",
+        *(_biases(row) or ("-", "-")),
     ]
     for name in SUITE:
         *values, (difference, _) = _metric_texts(row, name, digits)
-        cells += [escape_markdown(text or reason or "-") for text, reason in values]
+        for side, (text, reason) in zip(("first", "second"), values, strict=True):
+            doubt = f"{MARKED_DOUBT} " if _is_weak(row, name, side) else ""
+            cells.append(doubt + escape_markdown(text or reason or "-"))
         cells.append(f"**{difference}**" if is_worse(row, name, digits) else difference or "-")
     return cells
 

@@ -14,59 +14,27 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from biasspark.plot.panels import INK, LINE, MODEL_COLORS, SOFT, STYLE
+
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
-
-INK, SOFT, LINE, PAPER = "#111111", "#666666", "#dddddd", "#fefefe"
-MODEL_COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499")
-"""The colors of figures. Each stands for a variable of the page's style sheet."""
-
-MARKERS = ("o", "D", "s", "^")
-"""The markers of models, which are told apart without color, too."""
 
 _VARIABLES = {
     INK: "var(--ink)",
     SOFT: "var(--soft)",
     LINE: "var(--line)",
-    PAPER: "var(--paper)",
     **{color: f"var(--m{number})" for number, color in enumerate(MODEL_COLORS)},
 }
 _INHERITED = (
     *("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-linecap", "stroke-linejoin"),
     "stroke-dasharray",
 )
-_STYLE = {
-    "axes.edgecolor": LINE,
-    "axes.facecolor": "none",
-    "axes.labelcolor": SOFT,
-    "axes.linewidth": 1,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": INK,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 12,
-    "axes.titleweight": "normal",
-    "figure.dpi": 72,  # so a point of the figure is a pixel of the page
-    "figure.facecolor": "none",
-    "font.size": 11,
-    "grid.color": LINE,
-    "grid.linewidth": 1,
-    "svg.fonttype": "none",
-    "text.color": INK,
-    "text.parse_math": False,  # a name with two dollar signs is not a formula
-    "xtick.bottom": False,
-    "xtick.labelcolor": SOFT,
-    "xtick.major.size": 0,
-    "ytick.labelcolor": SOFT,
-    "ytick.left": False,
-    "ytick.major.size": 0,
-}
 
 
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
     """Draw figures in the page's style, the same bytes for the same rows. ``name`` keeps the ids of figures apart."""
-    style: Any = {**_STYLE, "svg.hashsalt": name}  # a plain dict: its keys are matplotlib's
+    style: Any = {**STYLE, "svg.hashsalt": name}  # a plain dict: its keys are matplotlib's
     with mpl.rc_context(style), warnings.catch_warnings():
         # A name may have letters that no font here has. The reader's browser has its own fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")

@@ -52,8 +52,8 @@ def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
             "by a classic one. Start the job without it."
         )
     context: Any = spark.sparkContext
-    place = getattr(context._jvm, _PATH)(path)
-    return place.getFileSystem(context._jsc.hadoopConfiguration()), place
+    hadoop_path = getattr(context._jvm, _PATH)(path)
+    return hadoop_path.getFileSystem(context._jsc.hadoopConfiguration()), hadoop_path
 
 
 def hadoop_version(spark: SparkSession) -> str:

@@ -44,9 +44,9 @@ def _rows(what: str) -> Flags:
     return {"--rows": {"required": True, "type": int, "metavar": "N", "help": f"how many {what}"}}
 
 
-def _rows_per_cell(cells: str) -> Flags:
-    text = f"scores in each of the {cells} ({ROWS_PER_CELL})"
-    return {"--rows-per-cell": {"type": int, "default": ROWS_PER_CELL, "metavar": "N", "help": text}}
+def _rows_per_cell(cells: str, n_rows: int) -> Flags:
+    text = f"scores in each of the {cells} ({n_rows})"
+    return {"--rows-per-cell": {"type": int, "default": n_rows, "metavar": "N", "help": text}}
 
 
 CORPORA = {
@@ -67,17 +67,17 @@ CORPORA = {
     "shapes": Kind(
         "scores in eight shapes, none to G, that show what each metric sees",
         lambda flags: ScoreDistributionsRequest(flags.seed, flags.rows_per_cell),
-        _rows_per_cell("four cells of a shape"),
+        _rows_per_cell("four cells of a shape", 20 * ROWS_PER_CELL),
     ),
     "heights": Kind(
         "scores of tall, average and short people, that show what an AUC within a group does not see",
         lambda flags: TallAverageShortRequest(flags.seed, flags.rows_per_cell),
-        _rows_per_cell("six cells"),
+        _rows_per_cell("six cells", ROWS_PER_CELL),
     ),
     "pinned": Kind(
         "scores of three groups that differ only in the balance of labels, which moves pinned AUC",
         lambda flags: PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
-        _rows_per_cell("two cells of the background; a group has twice as many"),
+        _rows_per_cell("two cells of the background; a group has twice as many", ROWS_PER_CELL),
     ),
     "madlibs": Kind(
         "templated sentences about 50 identity terms, half of them toxic",

@@ -172,8 +172,8 @@ class LakeStore(CatalogStore):
             )
             new = table.columns
         else:
-            there = set(spark.table(name).columns)
-            new = tuple(column for column in table.columns if column.name not in there)
+            present = set(spark.table(name).columns)
+            new = tuple(column for column in table.columns if column.name not in present)
             if new:
                 spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
         for clause in self._constraints(table, new):

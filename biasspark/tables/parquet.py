@@ -400,8 +400,8 @@ class CatalogStore(ParquetStore):
             f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING parquet PARTITIONED BY ({', '.join(PARTITION)}) "
             f"COMMENT {quote_string(table.comment)}"
         )
-        there = set(spark.table(name).columns)
-        if new := [column for column in table.columns if column.name not in there]:
+        present = set(spark.table(name).columns)
+        if new := [column for column in table.columns if column.name not in present]:
             spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
         return self._describe(spark, table)["Location"]
 

@@ -39,8 +39,8 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
             return rows, list(runs)
     except FileNotFoundError:
         if len(runs) > 1:
-            tables, there = zip(*(read_rows(spark, store, table, [run]) for run in runs), strict=True)
-            return pa.concat_tables(tables), [run for of_run in there for run in of_run]
+            tables, of_runs = zip(*(read_rows(spark, store, table, [run]) for run in runs), strict=True)
+            return pa.concat_tables(tables), [run for of_run in of_runs for run in of_run]
     return table.full_arrow_schema.empty_table(), []
 
 

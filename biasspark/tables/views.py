@@ -51,7 +51,7 @@ _FILES = "run_date=*/run_id=*/*.parquet"
 _DUCKDB_TYPES = {"BINARY": "BLOB", "STRING": "VARCHAR", "TIMESTAMP": "TIMESTAMPTZ"}
 
 _SUITE = {f"{name}{end}" for name in (*SUMMARIZED_AUCS, *SUITE_GAPS) for end in ("", "_low", "_high")}
-_NARROW = {"run_date", "corpus", "model", "slice", "identity", *_SUITE, "run_id"}
+_NARROW = {"run_date", "corpus", "model", "slice", "identity", *_SUITE, "bias", "bias_size", "run_id"}
 _N_ROWS, _N_POSITIVE = columns("""
     n_rows BIGINT: Rows of the identity. NULL where the group is too small to be shown.
     n_positive BIGINT: Positive rows of the identity. NULL where the group is too small to be shown.
@@ -259,8 +259,8 @@ def list_relations(spark: SparkSession, store: CatalogStore) -> dict[Table, str]
     for table in TABLES.values():
         if store.has(spark, table):
             name = store.name(table.name)
-            there = spark.table(name).columns
-            nulls = [f"CAST(NULL AS {c.type}) AS {c.name}" for c in table.columns if c.name not in there]
+            present = spark.table(name).columns
+            nulls = [f"CAST(NULL AS {c.type}) AS {c.name}" for c in table.columns if c.name not in present]
             relations[table] = f"(SELECT *, {', '.join(nulls)} FROM {name})" if nulls else name
     return relations
 

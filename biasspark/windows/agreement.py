@@ -36,7 +36,9 @@ def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping
     if differences := list_differences(rules, measured, ("in the configuration", f"on {last}")):
         faults.append(f"configuration: {last} was measured by another: {'; '.join(differences)}. {_FIX}")
     for model in models:
-        faults += _compare_nights(model, {day: own[model] for day, own in sketches.items() if model in own})
+        faults += _compare_nights(
+            model, {day: of_night[model] for day, of_night in sketches.items() if model in of_night}
+        )
     return list(dict.fromkeys(faults))
 
 

@@ -57,9 +57,9 @@ def sketch_rows(
         *(SLICE, "score_range", "part"),
         name_of(F.col(MODEL), tuple(keys)).alias("state_key"),
         # As text, for each literal of a Column is a call to the JVM; Java reads back the double that Python wrote.
-        F.from_json(name_of(F.col(MODEL), tuple(json.dumps(own.tolist()) for own in edges)), "array<double>").alias(
-            "boundaries"
-        ),
+        F.from_json(
+            name_of(F.col(MODEL), tuple(json.dumps(of_model.tolist()) for of_model in edges)), "array<double>"
+        ).alias("boundaries"),
         "block",
     )
 
@@ -116,10 +116,10 @@ class Renumbering:
     def between(run: Encoding, window: Encoding) -> Renumbering:
         """Compare two encodings of the same sources, the window having all identities that the run has."""
         numbers = [0, *(window.number[name] for name in run.singles)]
-        there = set(numbers)
+        known = set(numbers)
         absent = {
             index: tuple(
-                number for name in window.sources[index].identities if (number := window.number[name]) not in there
+                number for name in window.sources[index].identities if (number := window.number[name]) not in known
             )
             for index in window.open_sources
         }

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.config import Attribution, Config, Measures
-from biasspark.report.console_summary import show_lost
+from biasspark.report.attribution_text import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.text import format_count
 from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows, warn_of_features
@@ -52,6 +52,8 @@ def plan_attribution(config: Config) -> Plan:
         "features": ", ".join(asked.features) or "none",
         "searched": ", ".join(_list_searches(asked)) or "nothing",
         "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
+        "pairs": ", ".join(f"{name}: {one.negatives} against {one.positives}" for name, one in asked.pairs_of.items())
+        or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
     }
     return Plan(parts, passes, asked_tables(asked), warn_of_features(asked))

@@ -78,6 +78,7 @@ class SurveyedRows(SurveyedCorpus):
             n_slices=len(self.encoding.slices),
             is_split=bool(attribution.tree or attribution.slice_search),
             is_drawn=bool(attribution.pairs),
+            n_pairs=len(attribution.pairs_of),
         )
         comparisons = [(models.index(model), models.index(baseline)) for model, baseline in attribution.compare]
         return RowRanking(self.encoding, self.boundaries, description, comparisons)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from biasspark.attribution.crosses import auc_crosses
+from biasspark.attribution.cell_sums import SummedValue, sum_blocks
+from biasspark.attribution.crosses import auc_crosses, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import example_attributions
 from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
-from biasspark.attribution.row_values import AUC
+from biasspark.attribution.row_values import AUC, Target
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
-from biasspark.attribution.slice_search import SearchedSlices, search_slices
-from biasspark.attribution.trees import Target, grow_trees
+from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
+from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.features import Condition
-from biasspark.metrics.data_quality import grouping_warnings, segment_warnings
+from biasspark.metrics.data_quality import grouping_warnings, pair_warnings, segment_warnings
 from biasspark.ranking.row_blocks import Search, run_searches
+from biasspark.session import kept
 from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
@@ -34,6 +36,7 @@ from biasspark.tables.schemas import (
     AUC_CROSSES,
     EXAMPLE_ATTRIBUTIONS,
     LOSS_BY_SEGMENT,
+    NAMED_PAIRS,
     PAIR_SEGMENTS,
     Table,
 )
@@ -64,14 +67,14 @@ def list_tables(
         for key, of_segments in measured.of_segments.items()
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
-    of_pairs = ranked.results["pairs"].to_pylist() if attribution.pairs else []
+    found_pairs = ranked.results["pairs"].to_pylist() if attribution.pairs else []
     of_sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
         ATTRIBUTION_CORRELATIONS: list_correlations(ranked.losses, probable),
         ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
         ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
         LOSS_BY_SEGMENT: list_losses(ranked.losses, attribution.segments, placements, probable, level),
-        PAIR_SEGMENTS: _within_slices(of_pairs, slices, *of_sides),
+        PAIR_SEGMENTS: _within_slices(found_pairs, slices, *of_sides),
     }
     tables: dict[Table, Rows] = {
         table: table_of(table, rows[table]) for table in asked_tables(attribution) if table in rows
@@ -79,6 +82,10 @@ def list_tables(
     if attribution.write_examples:
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
     warnings = (*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured))
+    if attribution.pairs_of:
+        of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
+        tables[NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, ranked.losses, level)
+        warnings = (*warnings, *warn_of_pairs(pairs))
     if attribution.groupings:
         tables[AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
         warnings = (*warnings, *warn_of_groupings(crosses))
@@ -93,6 +100,7 @@ def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
         ATTRIBUTION_SEGMENTS: attribution.tree,
         ATTRIBUTION_SLICES: attribution.slice_search,
         PAIR_SEGMENTS: attribution.pairs,
+        NAMED_PAIRS: attribution.pairs_of,
         AUC_CROSSES: attribution.groupings,
         EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
     }
@@ -105,6 +113,13 @@ def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
     for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
         groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
     return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
+
+
+def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
+    """Return a warning of the named pairs without a pair of rows, given the table ``named_pairs``."""
+    of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
+    empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
+    return pair_warnings(list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
 
 
 class SearchResults(NamedTuple):
@@ -169,16 +184,22 @@ class SearchPlan:
         """Grow the trees and search the slices, together."""
         surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
         searches: dict[str, Search[Any]] = {}
+        values: list[SummedValue] = []
         if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
             square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
-            searches["trees"] = grow_trees(blocks, self.targets, attribution.tree, square_sums)
+            values += (of_trees := list_tree_values(self.targets, blocks.n_rows))
+            searches["trees"] = grow_trees(blocks.features, of_trees, attribution.tree, square_sums)
         if attribution.slice_search:
             means = [self._train_mean(ranked, target) for target in self.searched]
-            searches["slices"] = search_slices(blocks, self.searched, means, attribution.slice_search)
-        if searches:
-            stage(f"searching {', '.join(searches)}")
+            values += (of_slices := list_slice_values(self.searched, means, blocks.n_rows))
+            searches["slices"] = search_slices(blocks.features, of_slices, attribution.slice_search)
+        if not searches:
+            return SearchResults()
+        stage(f"searching {', '.join(searches)}")
         with job_on_corpus(surveyed, f"search {', '.join(searches)}"):
-            results = run_searches(blocks, list(searches.values()))
+            by_cell = sum_blocks(blocks, values)
+            with kept(by_cell.frame, large_rows=True) as frame:
+                results = run_searches(replace(by_cell, frame=frame), list(searches.values()))
         return SearchResults(**dict(zip(searches, results, strict=True)))
 
     def _sum_squares(self, ranked: RankedBlocks) -> list[float]:
@@ -200,14 +221,15 @@ class SearchPlan:
             asked[target] = [node.condition for node in tree.nodes]
         for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
             asked.setdefault(target, []).extend([{}, *conditions])
-        if not asked and not self.surveyed.attribution.segments:
-            return MeasuredSets({}, {}, {})
+        attribution = self.surveyed.attribution
+        if not (asked or attribution.segments or attribution.pairs_of):
+            return MeasuredSets({}, {}, {}, {})
         stage("measuring segments")
         with job_on_corpus(self.surveyed, "measure the segments"):
             measured = self._measure(ranked, asked)
         models, boundaries = self.surveyed.encoding.models, self.surveyed.boundaries
         compared = {target: conditions for target, conditions in asked.items() if target.model >= len(models)}
-        compare = enumerate(self.surveyed.attribution.compare, len(models))
+        compare = enumerate(attribution.compare, len(models))
         edges = {number: boundaries[models.index(baseline)] for number, (_, baseline) in compare}
         with job_on_corpus(self.surveyed, "measure the differences of models"):
             variances = vary_differences(ranked.blocks, compared, measured.offsets, edges)

@@ -14,13 +14,14 @@ from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
 from biasspark.gate.bias_alerts import GateInput
-from biasspark.report.console_summary import BALANCE, show_worst_identities
+from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
     JACKKNIFE_STATISTICS,
     LABEL_BALANCE,
+    MODEL_SUMMARY,
     REJECTED_ROWS,
     SCORE_BLOCKS,
     TEMPLATE_SCORES,
@@ -87,8 +88,8 @@ def run_night(
         )
 
         def show() -> str:
-            worst = show_worst_identities(measurement.tables[BIAS_METRICS])
-            return "\n\n".join(filter(None, [worst, verdict.show(BIAS_ALERTS)]))
+            suite = show_suite(measurement.tables[BIAS_METRICS], measurement.tables[MODEL_SUMMARY])
+            return "\n\n".join(filter(None, [suite, verdict.show(BIAS_ALERTS)]))
 
         outcome = publish_run(context, tables, record, show)
     return progress.end(verdict.add_to(outcome))
@@ -102,9 +103,7 @@ def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
         tables = counted.tables(config)
         progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
         record = describe_run(context, counted.counts, counted.warnings)
-        return progress.end(
-            publish_run(context, tables, record, lambda: BALANCE.show({LABEL_BALANCE: counted.balance}))
-        )
+        return progress.end(publish_run(context, tables, record, lambda: show_balance(counted.balance)))
 
 
 @contextmanager

@@ -183,8 +183,8 @@ class Measurement:
         if measures.pinned_auc:
             tables[PINNED_AUC] = pinned_aucs(statistics, include_subgroup, pinned.trials, self.sampled)
         if measures.thresholds:
-            places = {model: cutpoints.threshold_index for model, cutpoints in self.cutpoints.items()}
-            thresholds = Thresholds(measures.thresholds.at, places)
+            indices = {model: cutpoints.threshold_index for model, cutpoints in self.cutpoints.items()}
+            thresholds = Thresholds(measures.thresholds.at, indices)
             tables[THRESHOLD_RATES] = threshold_rates(counts, thresholds, suppressed, level)
             tables[THRESHOLD_SUMMARY] = threshold_summary(counts, thresholds, suppressed)
         if measures.histograms:

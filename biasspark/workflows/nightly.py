@@ -205,11 +205,11 @@ def run_nights(
         "skipped": [day for day in days if day in published],
     }
     worst = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
-    said = {
+    sections = {
         "not published": [f"{night['run_date']} (exit code {night['exit_code']})" for night in failed],
         "published, but the gate failed": list(map(str, gate_failed)),
     }
-    table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in said.items() if nights)
+    table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in sections.items() if nights)
     return progress.end(Outcome(summary=summary, table=table, exit_code=worst))
 
 

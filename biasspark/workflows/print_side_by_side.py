@@ -90,6 +90,7 @@ def comparison_parser(prog: str | None = None) -> argparse.ArgumentParser:
     add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")
     add("--sort", default=SORT_KEYS[0], choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)")
     add("--crossed", action="store_true", help="show crossed pairs of identities, too")
+    add("--min-rows", type=parse_count, default=0, metavar="N", help="leave out identities with fewer rows (0)")
     add("--limit", type=parse_count, metavar="N", help=f"rows per slice at most ({MAX_ROWS}; in csv all)")
     add("--digits", type=int, default=3, choices=(2, 3), help="decimals in text and markdown (3); csv has all")
     add("--format", default="text", choices=FORMATS, help="text (the default) is followed by a line of JSON")
@@ -104,6 +105,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
         slices=tuple(arguments.slices),
         sort=arguments.sort,
         crossed=arguments.crossed,
+        min_rows=arguments.min_rows,
         limit=arguments.limit or (None if arguments.format == "csv" else MAX_ROWS),
     )
     config = load_config(arguments.config, arguments.overrides)

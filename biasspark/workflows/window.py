@@ -19,7 +19,7 @@ from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.survey import Survey, list_valued, order_values
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.engine import collect_counts, rank_ranges
-from biasspark.report.console_summary import show_worst_identities
+from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables.ledger import JobCorpus, PublishedNight, list_nights
@@ -28,6 +28,7 @@ from biasspark.tables.runs import RunRecord, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     BIAS_RUNS,
+    MODEL_SUMMARY,
     N_NIGHTS,
     SCORE_BLOCKS,
     WINDOW_START,
@@ -135,7 +136,7 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
     record = describe_window(window, context)
     metrics = measurement.tables[BIAS_METRICS]
-    outcome = publish_run(context, tables, record, lambda: show_worst_identities(metrics))
+    outcome = publish_run(context, tables, record, lambda: show_suite(metrics, measurement.tables[MODEL_SUMMARY]))
     nights = {"from": window.first, "to": window.last, "nights": len(window.nights), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **nights}))
 

@@ -28,6 +28,7 @@ from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_r
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
+    ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,
     ATTRIBUTION_SLICES,
     AUC_CROSSES,
@@ -38,6 +39,7 @@ from biasspark.tables.schemas import (
     LOSS_BY_SEGMENT,
     MODEL_COMPARISONS,
     MODEL_SUMMARY,
+    NAMED_PAIRS,
     PAIR_SEGMENTS,
     PINNED_AUC,
     PINNED_SKEW,
@@ -66,6 +68,7 @@ _TABLES = (
     *(THRESHOLD_SUMMARY, THRESHOLD_RATES, SCORE_HISTOGRAMS, LABEL_BALANCE, TEMPLATE_SCORES, PINNED_AUC),
     *(TRAINING_BALANCE, PINNED_SKEW),
     *(MODEL_COMPARISONS, ATTRIBUTION_SEGMENTS, ATTRIBUTION_SLICES, PAIR_SEGMENTS, AUC_CROSSES, LOSS_BY_SEGMENT),
+    *(ATTRIBUTION_CORRELATIONS, NAMED_PAIRS),
 )
 _WRONG_PLACE = re.compile(
     r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
@@ -144,26 +147,30 @@ def read_report_data(
     Raises
     ------
     InputError
-        If no run of the main job is published, naming the nights and corpora that there are; or if files are missing
-        without which there is no page: those of the suite, its summary, and the alerts of a gate.
+        If no run of the main job is published, and none of the attribution, naming the nights and corpora that there
+        are; or if files are missing without which there is no page: those of the suite, its summary, and the alerts of
+        a gate.
 
     Notes
     -----
     Reads the ledger, and each small table once. What is kept grows with models, slices and nights, and has at most some
     100 identities.
     """
-    run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
+    runs = latest_runs(ledger, run_date)
+    has_suite = BIAS_METRICS.job in runs or LOSS_BY_SEGMENT.job not in runs
+    run = find_published(spark, store, (BIAS_METRICS if has_suite else LOSS_BY_SEGMENT).job, run_date, corpus)
     main = next(row for row in ledger if row["run_id"] == run.run_id)
-    # Nights without models are in no trend.
-    ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
-    runs = {**latest_runs(ledger, run_date), run.job: main}
+    if has_suite:  # nights without models are in no trend
+        ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
+    runs = {**(runs if has_suite else {}), run.job: main}
     night, lost = _read_night(spark, store, runs)
     tables = filter_tables(night, int((read_config(main).get("histograms") or {}).get("bins", 0)))
     alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
-    baseline = find_baseline(ledger, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0)
-    earlier = earlier_runs(ledger, main, n_nights)
+    before = ledger if BIAS_METRICS.name in night else []
+    baseline = find_baseline(before, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0)
+    earlier = earlier_runs(before, main, n_nights)
     past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
     with describe(spark, "report: earlier nights"):
         past_runs = [to_run(row) for row in past_rows.values()]
@@ -174,9 +181,10 @@ def read_report_data(
     lost_ids = {run.run_id for run in lost_runs}
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
     past = {run_id: past_run(row, metrics, summaries, shown, run_id in lost_ids) for run_id, row in past_rows.items()}
-    measured = {row["identity"] for row in tables.get(LABEL_BALANCE.name, ())} - {OVERALL}
-    measured = list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else measured
-    before = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
+    measured = list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
+    if not measured:
+        measured = {row["identity"] for row in tables.get(LABEL_BALANCE.name, ())} - {OVERALL}
+    of_baseline = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
     return ReportData(
         corpus=corpus,
         run_date=run_date,
@@ -191,7 +199,7 @@ def read_report_data(
         baseline_label=baseline.label if baseline else "",
         acceptances=list_acceptances(ledger),
         n_identities=len(measured),
-        missing_identities=sorted(before - measured)[:MAX_MISSING],
+        missing_identities=sorted(of_baseline - measured)[:MAX_MISSING],
     )
 
 

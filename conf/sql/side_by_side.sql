@@ -15,6 +15,8 @@
 --   worst_auc_*       the lowest of the subgroup, BPSN and BNSP AUC that have a value. worse: the second's is lower.
 --   X_difference      of an AUC second - first, below 0 for the worse. Of a gap (AEG) |second| - |first|, above 0 for
 --                     the worse: 0 is best. NULL where either value is, and X_first_reason or X_second_reason says why.
+--   X_first_low, _high    the interval of X of the first model.
+--   bias_*, bias_size_*   the bias that the intervals show, by name (docs/metrics.md).
 --
 -- Sorted by the worst identity of the first model. Crossed pairs (a & b) are left out: drop NOT crossed to see them.
 WITH chosen AS (
@@ -27,11 +29,12 @@ suite AS (
         n_subgroup_negative + n_subgroup_positive AS n_subgroup,
         subgroup_positive_rate AS positive_rate,
         least(subgroup_auc, bpsn_auc, bnsp_auc) AS worst_auc,
-        subgroup_auc, subgroup_auc_reason,
-        bpsn_auc, bpsn_auc_reason,
-        bnsp_auc, bnsp_auc_reason,
-        negative_aeg, negative_aeg_reason,
-        positive_aeg, positive_aeg_reason
+        subgroup_auc, subgroup_auc_low, subgroup_auc_high, subgroup_auc_reason,
+        bpsn_auc, bpsn_auc_low, bpsn_auc_high, bpsn_auc_reason,
+        bnsp_auc, bnsp_auc_low, bnsp_auc_high, bnsp_auc_reason,
+        negative_aeg, negative_aeg_low, negative_aeg_high, negative_aeg_reason,
+        positive_aeg, positive_aeg_low, positive_aeg_high, positive_aeg_reason,
+        bias, bias_size
     FROM latest_bias_metrics
 ),
 
@@ -59,32 +62,57 @@ SELECT
     a.subgroup_auc AS subgroup_auc_first,
     b.subgroup_auc AS subgroup_auc_second,
     b.subgroup_auc - a.subgroup_auc AS subgroup_auc_difference,
+    a.subgroup_auc_low AS subgroup_auc_first_low,
+    a.subgroup_auc_high AS subgroup_auc_first_high,
     a.subgroup_auc_reason AS subgroup_auc_first_reason,
+    b.subgroup_auc_low AS subgroup_auc_second_low,
+    b.subgroup_auc_high AS subgroup_auc_second_high,
     b.subgroup_auc_reason AS subgroup_auc_second_reason,
 
     a.bpsn_auc AS bpsn_auc_first,
     b.bpsn_auc AS bpsn_auc_second,
     b.bpsn_auc - a.bpsn_auc AS bpsn_auc_difference,
+    a.bpsn_auc_low AS bpsn_auc_first_low,
+    a.bpsn_auc_high AS bpsn_auc_first_high,
     a.bpsn_auc_reason AS bpsn_auc_first_reason,
+    b.bpsn_auc_low AS bpsn_auc_second_low,
+    b.bpsn_auc_high AS bpsn_auc_second_high,
     b.bpsn_auc_reason AS bpsn_auc_second_reason,
 
     a.bnsp_auc AS bnsp_auc_first,
     b.bnsp_auc AS bnsp_auc_second,
     b.bnsp_auc - a.bnsp_auc AS bnsp_auc_difference,
+    a.bnsp_auc_low AS bnsp_auc_first_low,
+    a.bnsp_auc_high AS bnsp_auc_first_high,
     a.bnsp_auc_reason AS bnsp_auc_first_reason,
+    b.bnsp_auc_low AS bnsp_auc_second_low,
+    b.bnsp_auc_high AS bnsp_auc_second_high,
     b.bnsp_auc_reason AS bnsp_auc_second_reason,
 
     a.negative_aeg AS negative_aeg_first,
     b.negative_aeg AS negative_aeg_second,
     abs(b.negative_aeg) - abs(a.negative_aeg) AS negative_aeg_difference,
+    a.negative_aeg_low AS negative_aeg_first_low,
+    a.negative_aeg_high AS negative_aeg_first_high,
     a.negative_aeg_reason AS negative_aeg_first_reason,
+    b.negative_aeg_low AS negative_aeg_second_low,
+    b.negative_aeg_high AS negative_aeg_second_high,
     b.negative_aeg_reason AS negative_aeg_second_reason,
 
     a.positive_aeg AS positive_aeg_first,
     b.positive_aeg AS positive_aeg_second,
     abs(b.positive_aeg) - abs(a.positive_aeg) AS positive_aeg_difference,
+    a.positive_aeg_low AS positive_aeg_first_low,
+    a.positive_aeg_high AS positive_aeg_first_high,
     a.positive_aeg_reason AS positive_aeg_first_reason,
+    b.positive_aeg_low AS positive_aeg_second_low,
+    b.positive_aeg_high AS positive_aeg_second_high,
     b.positive_aeg_reason AS positive_aeg_second_reason,
+
+    a.bias AS bias_first,
+    b.bias AS bias_second,
+    a.bias_size AS bias_size_first,
+    b.bias_size AS bias_size_second,
 
     run_id
 FROM a

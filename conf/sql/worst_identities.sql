@@ -6,7 +6,7 @@
 -- latest_bias_metrics.
 --
 --   metric, value, low, high   that of the identity's three AUCs whose interval ends lowest, and the interval.
---   reads_as                   what a low value of that metric means.
+--   bias, bias_size            the bias that all five intervals show, by name (docs/metrics.md).
 --   place                      1 is worst: the lowest upper end. Sorted by it and not by the value, which small
 --                              identities would lead by chance.
 --   accepted                   false where the corpus has no accepted run.
@@ -32,19 +32,19 @@ metrics AS (
 
 long AS (
     SELECT
-        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, accepted,
-        'subgroup_auc' AS metric, 'confuses within the identity' AS reads_as,
+        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, bias, bias_size, accepted,
+        'subgroup_auc' AS metric,
         subgroup_auc AS value, subgroup_auc_low AS low, subgroup_auc_high AS high
     FROM metrics
     UNION ALL
     SELECT
-        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, accepted,
-        'bpsn_auc', 'false alarms', bpsn_auc, bpsn_auc_low, bpsn_auc_high
+        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, bias, bias_size, accepted,
+        'bpsn_auc', bpsn_auc, bpsn_auc_low, bpsn_auc_high
     FROM metrics
     UNION ALL
     SELECT
-        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, accepted,
-        'bnsp_auc', 'misses', bnsp_auc, bnsp_auc_low, bnsp_auc_high
+        run_date, corpus, model, slice, identity, n_subgroup_negative, n_subgroup_positive, bias, bias_size, accepted,
+        'bnsp_auc', bnsp_auc, bnsp_auc_low, bnsp_auc_high
     FROM metrics
 ),
 
@@ -65,7 +65,7 @@ placed AS (
 )
 
 SELECT
-    run_date, corpus, model, slice, place, identity, metric, value, low, high, reads_as,
+    run_date, corpus, model, slice, place, identity, metric, value, low, high, bias, bias_size,
     n_subgroup_negative, n_subgroup_positive, accepted
 FROM placed
 WHERE place <= 10

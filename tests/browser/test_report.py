@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from biasspark.report.page import SECTIONS, write_page
-from tests.browsing import NEEDS_BROWSER, launched, opening
 from tests.fixtures.made_up_report import IMAGE, NAMES, SCRIPT, alert, full_report, make_report, with_rows
+from tests.harness.browsing import NEEDS_BROWSER, launched, opening
 
 SUBGROUP, BPSN = 3, 6
 """The columns of the old model's Subgroup AUC, which one identity lacks, and of the new one's BPSN AUC."""

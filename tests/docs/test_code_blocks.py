@@ -26,8 +26,8 @@ import pytest
 import biasspark
 from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
-from tests.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, read_commands
-from tests.example_night import write_night
+from tests.harness.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, read_commands
+from tests.harness.example_night import write_night
 
 REMARKS = {
     "text": {"output", "printed in", "leaves of the census"},

@@ -23,8 +23,8 @@ from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil_rows import CivilRequest
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import spark_views
-from tests.documents import blocks_of, output_of
-from tests.example_night import write_night
+from tests.harness.documents import blocks_of, output_of
+from tests.harness.example_night import write_night
 
 N_ROWS = 4000
 CLASSIC = {"docs/extending.md": "Connect lists no folders", "docs/faq.md": "Connect has other evaluators"}

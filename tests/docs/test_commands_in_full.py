@@ -18,10 +18,10 @@ import pytest
 
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil_rows import CivilRequest
-from tests.documents import ROOT, Code, blocks_of, files_of, output_of, read_lines
-from tests.running_jobs import ask
-from tests.submitting import clean_environment, make_cluster, make_python, standalone
-from tests.yarn import yarn
+from tests.harness.documents import ROOT, Code, blocks_of, files_of, output_of, read_lines
+from tests.harness.running_jobs import ask
+from tests.harness.submitting import clean_environment, make_cluster, make_python, standalone
+from tests.harness.yarn import yarn
 
 COPIED = ("biasspark", "conf", "jobs", "scripts", "docs", "tests")
 README = "README.md"

@@ -12,7 +12,7 @@ import pytest
 
 from biasspark.config import parse_config
 from scripts.dev.references import DOCS, REFERENCES, put_between
-from tests.least_configuration import changed, keys_of
+from tests.harness.least_configuration import changed, keys_of
 
 COMPLETE: dict[str, Any] = {
     "pinned_skew": {"identity": "male"},

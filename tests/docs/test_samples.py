@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
-from tests.documents import blocks_of
+from tests.harness.documents import blocks_of
 
 NUMERIC = ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"]
 CATEGORICAL = ["workclass", "marital_status", "occupation", "race", "sex", "native_country"]

@@ -75,13 +75,36 @@ def test_pairs_are_drawn_at_random_whatever_the_ids(n_ids: int) -> None:
     assert root["mean_honest"] == pytest.approx(roc_auc_score(df["y"], df["s"]), abs=0.07)
 
 
+def test_given_negatives_are_held_against_given_positives() -> None:
+    df = frame()
+    pairs_of = {
+        "a": {"negatives": "age < 40", "positives": "age >= 30"},
+        "b": {"negatives": "true", "positives": "true"},
+    }
+    rows = biasspark.named_pairs(df, pairs_of=pairs_of, id="id", models=["s"], label="y").set_index("pair")
+    counted = df[(~df["y"] & (df["age"] < 40)) | (df["y"] & (df["age"] >= 30))]
+    for name, one in (("a", counted), ("b", df)):
+        assert rows.loc[name, "auc"] == pytest.approx(roc_auc_score(one["y"], one["s"]), abs=1e-12)
+        assert (rows.loc[name, "n_negative"], rows.loc[name, "n_positive"]) == ((~one["y"]).sum(), one["y"].sum())
+    assert rows.loc["b", "headroom_share"] == 1
+    with pytest.warns(match="no usable row"):
+        biasspark.named_pairs(
+            df, pairs_of={"a": {"negatives": "age < 0", "positives": "true"}}, id="id", models=["s"], label="y"
+        )
+
+
 def test_what_an_expression_lacks_is_named() -> None:
     with pytest.raises(InputError) as caught:
-        attribute(frame(), segments={"a": "agee > 1", "b": "nofunction(age) > 1", "c": "age > > 1"})
+        attribute(
+            frame(),
+            segments={"a": "agee > 1", "b": "nofunction(age) > 1", "c": "age > > 1"},
+            pairs_of={"d": {"negatives": "aged > 1", "positives": "true"}},
+        )
     rules = {fault.path[-1]: str(fault) for fault in caught.value.faults if isinstance(fault, Fault)}
     assert "`agee`" in rules["a"]
     assert "nofunction" in rules["b"]
-    assert rules.keys() == {"a", "b", "c"}
+    assert "`aged`" in rules["negatives"]
+    assert rules.keys() == {"a", "b", "c", "negatives"}
     assert not any("cannot compute it" in rule for rule in rules.values())
 
 

@@ -15,12 +15,15 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import biasspark
 from biasspark.errors import BiasSparkError
-from tests.main_job import make_rows
+from tests.harness.main_job import make_rows
 
 SCRIPT = "<script>alert(1)</script>"
 ROWS: dict[str, Any] = {"label": "target", "label_threshold": 0.5}
@@ -77,7 +80,14 @@ def measure_kinds(folder: Path) -> dict[str, Any]:
     given = frames(folder)
     measured = {name: biasspark.bias_metrics(frame, **SUITE) for name, frame in given.items()}
     measured["spark"] = biasspark.bias_metrics(biasspark.local().read.parquet(str(folder / "rows.parquet")), **SUITE)
-    return {name: {"kind": kind(metrics), "bits": bits(metrics)} for name, metrics in measured.items()}
+    return {
+        name: {"kind": kind(metrics), "bits": bits(metrics), "drawn": read_texts(biasspark.plot.intervals(metrics))}
+        for name, metrics in measured.items()
+    }
+
+
+def read_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]
 
 
 def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
@@ -85,6 +95,8 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
     groups = {**SUITE, "models": ["score"]}
     return {
         "measure": measured.model_summary(),
+        "bias_metrics": biasspark.bias_metrics(df, narrow=True, **SUITE),
+        "model_summary": biasspark.model_summary(df, **ROWS, models=["score", "other"]),
         "MeasuredCorpus.template_scores": measured.template_scores(),
         "template_scores": biasspark.template_scores(df, template="template", **SUITE),
         "label_balance": biasspark.label_balance(df, length="length", **SUITE),
@@ -96,6 +108,9 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
         "attribution_correlations": biasspark.attribution_correlations(df, **ATTRIBUTED),
         "attribution_segments": biasspark.attribution_segments(df, numeric=["length"], **ATTRIBUTED),
         "pair_segments": biasspark.pair_segments(df, numeric=["length"], **ATTRIBUTED),
+        "named_pairs": biasspark.named_pairs(
+            df, pairs_of={"p": {"negatives": "length > 100", "positives": "true"}}, **ATTRIBUTED
+        ),
         "auc_crosses": biasspark.auc_crosses(df, groupings={"by": "language"}, **ATTRIBUTED),
     }
 
@@ -137,6 +152,24 @@ def measure_twice_used() -> dict[str, bool]:
         for name, call in calls.items()
     }
     return {name: twice_used == once for name, (twice_used, once) in rows.items()}
+
+
+_OF_SCORE = (pc.field("model") == "score") & (pc.field("slice") == "all")
+
+
+def measure_narrow(folder: Path) -> dict[str, Any]:
+    """The columns of narrow frames of one model and of two in slices; whether values are those of the wide frame."""
+    path = folder / "rows.parquet"
+    one = biasspark.bias_metrics(path, narrow=True, **SUITE | {"models": "score"})
+    measured = biasspark.measure(path, **SUITE, slices={"long": "length > 100"})
+    several, wide = measured.bias_metrics(narrow=True), measured.bias_metrics()
+    return {
+        "one": one.column_names,
+        "several": several.column_names,
+        "equal": several.equals(wide.select(several.column_names)),
+        "overall": biasspark.model_summary(path, **ROWS, models="score")["auc"].to_pylist(),
+        "overall of identities": measured.model_summary().filter(_OF_SCORE)["auc"].to_pylist(),
+    }
 
 
 def draw(folder: Path) -> dict[str, Any]:
@@ -191,6 +224,7 @@ if __name__ == "__main__":
         "kinds": measure_kinds(work),
         "functions": compare_functions(),
         "twice used": measure_twice_used(),
+        "narrow": measure_narrow(work),
         "report": draw(work),
         "faults": raise_faults(work),
         "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],

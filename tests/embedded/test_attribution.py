@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.submitting import clean_environment
+from tests.harness.submitting import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from biasspark.workflows.demo import NEXT_DATE
-from tests.running_jobs import ask
+from tests.harness.running_jobs import ask
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")

@@ -18,9 +18,9 @@ import pytest
 
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil_rows import CivilRequest
-from tests.documents import blocks_of
 from tests.embedded.measure_frames import SCRIPT
-from tests.submitting import clean_environment
+from tests.harness.documents import blocks_of
+from tests.harness.submitting import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
@@ -52,6 +52,8 @@ def test_every_kind_has_the_same_bits_and_comes_back(printed: dict[str, Any]) ->
         name: of_kind["kind"] for name, of_kind in kinds.items()
     }
     assert [name for name, of_kind in kinds.items() if of_kind["bits"] != kinds["spark"]["bits"]] == []
+    assert {"male", "female", "BPSN AUC"} < set(kinds["spark"]["drawn"])
+    assert [name for name, of_kind in kinds.items() if of_kind["drawn"] != kinds["spark"]["drawn"]] == []
 
 
 def test_every_function_gives_pandas_for_pandas(printed: dict[str, Any]) -> None:
@@ -63,6 +65,20 @@ def test_every_function_gives_pandas_for_pandas(printed: dict[str, Any]) -> None
 
 def test_a_score_may_be_an_annotation_as_well(printed: dict[str, Any]) -> None:
     assert printed["twice used"] == {"template_scores": True, "windows": True}
+
+
+def test_a_narrow_frame_has_the_columns_of_the_notebook(printed: dict[str, Any]) -> None:
+    narrow = printed["narrow"]
+    suite = ["subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg"]
+    assert narrow["one"] == ["identity", "subgroup_size", *suite]
+    assert narrow["several"] == ["model", "slice", *narrow["one"]]
+    assert narrow["equal"]
+
+
+def test_a_summary_needs_no_identities(printed: dict[str, Any]) -> None:
+    narrow = printed["narrow"]
+    assert narrow["overall"] == narrow["overall of identities"]
+    assert len(narrow["overall"]) == 1
 
 
 def test_nothing_is_left_in_the_temporary_folder(printed: dict[str, Any]) -> None:
@@ -119,6 +135,8 @@ def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
         ("pyspark", "biasspark.bias_metrics", ["biasspark[embedded]", "biasspark[spark]"]),
         ("jinja2", "biasspark.bias_report", ["biasspark[report]"]),
         ("matplotlib", "biasspark.metric_table", ["biasspark[report]"]),
+        ("matplotlib", "biasspark.plot", ["biasspark[plot]"]),
+        ("matplotlib", "import biasspark.plot", ["biasspark[plot]"]),
     ],
 )
 def test_what_is_not_installed_is_named(missing: str, call: str, words: list[str], tmp_path: Path) -> None:

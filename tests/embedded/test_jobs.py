@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.main_job import NIGHT, make_rows, write_config, write_parquet
-from tests.running_jobs import ask
+from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
+from tests.harness.running_jobs import ask
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
@@ -116,6 +116,10 @@ def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> Non
     forth = query(nodes, "slice, rule, round(mean_honest, 12)", "baseline_model = 'constant'")
     assert forth == query(nodes, "slice, rule, round(-mean_honest, 12)", "baseline_model = 'coarse'")
     assert len(forth) > 2
+    page, card = tmp_path / "report.html", tmp_path / "card.md"
+    summary(run("report", "--config", config, "--run-date", NIGHT, "--out", page, "--model-card", card))
+    assert "Groups against groups" in page.read_text(encoding="utf-8")  # without a night of the suite
+    assert "coarse minus constant" in card.read_text(encoding="utf-8")
 
 
 def test_nan_of_a_column_with_one_value_is_no_number(tmp_path: Path) -> None:

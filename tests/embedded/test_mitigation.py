@@ -14,8 +14,8 @@ from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from tests.embedded.test_jobs import run, summary
-from tests.main_job import NIGHT
-from tests.running_jobs import ask
+from tests.harness.main_job import NIGHT
+from tests.harness.running_jobs import ask
 
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
 

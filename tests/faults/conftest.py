@@ -13,8 +13,8 @@ from biasspark.cli import job_parser, run_job
 from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
-from tests.compared_jobs import Place, make_place, read_tables
-from tests.sample_night import record_of, run_at, suite_tables
+from tests.harness.compared_jobs import Place, make_place, read_tables
+from tests.harness.sample_night import record_of, run_at, suite_tables
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,17 @@ from biasspark.config import Measures, parse_measures
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import InputError
 from biasspark.session.spark_errors import translate_spark_errors
-from tests.small_corpora import cell_sizes, fault_of, faults_of, holds, measure_corpus, measures_of, read, read_and_rank
-from tests.spark_versions import IS_3_5, KNOWS_TIMES_OF_DAY
+from tests.harness.small_corpora import (
+    cell_sizes,
+    fault_of,
+    faults_of,
+    holds,
+    measure_corpus,
+    measures_of,
+    read,
+    read_and_rank,
+)
+from tests.harness.spark_versions import IS_3_5, KNOWS_TIMES_OF_DAY
 
 CORRUPT = "corpus: a file cannot be read. It is corrupt or of another format. Replace it."
 

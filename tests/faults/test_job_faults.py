@@ -19,10 +19,10 @@ from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
-from tests.compared_jobs import CANARY, JOB, N_ROWS, NIGHT, Place, list_runs, read_pages, read_tables
-from tests.sample_night import read_latest, record_of, start_run, suite_tables
-from tests.spark_versions import say_part
-from tests.submitting import ROOT, submit, submitted, wait_for
+from tests.harness.compared_jobs import CANARY, JOB, N_ROWS, NIGHT, Place, list_runs, read_pages, read_tables
+from tests.harness.sample_night import read_latest, record_of, start_run, suite_tables
+from tests.harness.spark_versions import say_part
+from tests.harness.submitting import ROOT, submit, submitted, wait_for
 
 pytestmark = pytest.mark.slow  # each starts Spark several times over
 

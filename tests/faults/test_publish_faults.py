@@ -28,7 +28,7 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.tables.store import PathStore
-from tests.sample_night import NIGHT, read_latest, record_of, run_at, skew_tables, start_run, suite_tables
+from tests.harness.sample_night import NIGHT, read_latest, record_of, run_at, skew_tables, start_run, suite_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE = [("female", 0.6), ("male", 0.6)]
@@ -257,7 +257,7 @@ from biasspark.session import build_session
 from biasspark.tables.publish import publish
 from biasspark.tables.schemas import REJECTED_ROWS
 from biasspark.tables.store import PathStore
-from tests.sample_night import record_of, start_run, suite_tables
+from tests.harness.sample_night import record_of, start_run, suite_tables
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 settings = {

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.tables.views import DUCKDB_FILE
 from biasspark.workflows import measure as job
-from tests.listening_sockets import find_descendants, find_listening
-from tests.running_jobs import Done, run_main
+from tests.harness.listening_sockets import find_descendants, find_listening
+from tests.harness.running_jobs import Done, run_main
 
 NIGHT = "2026-01-15"
 CANARY = "canary-91ab"

@@ -24,9 +24,9 @@ from biasspark.workflows import accept_run, maintain, print_side_by_side, window
 from biasspark.workflows import export_table as export
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import write_report as report
-from tests.main_job import NIGHT, list_files, make_rows, run, write_config, write_parquet
-from tests.running_jobs import run_main
-from tests.sample_night import record_of, run_at, suite_tables
+from tests.harness.main_job import NIGHT, list_files, make_rows, run, write_config, write_parquet
+from tests.harness.running_jobs import run_main
+from tests.harness.sample_night import record_of, run_at, suite_tables
 
 NEXT = "2026-01-16"
 RULES = [

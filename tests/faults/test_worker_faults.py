@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.compared_jobs import CANARY, JOB, Place, read_pages, read_tables
-from tests.listening_sockets import find_descendants, find_listening, open_files
-from tests.submitting import Cluster, make_cluster, standalone, submit, wait_for
+from tests.harness.compared_jobs import CANARY, JOB, Place, read_pages, read_tables
+from tests.harness.listening_sockets import find_descendants, find_listening, open_files
+from tests.harness.submitting import Cluster, make_cluster, standalone, submit, wait_for
 
 pytestmark = pytest.mark.slow  # each starts Spark several times over
 

@@ -17,7 +17,7 @@ from biasspark.errors import BiasSparkError
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.schemas import REJECTED_ROWS, Table
 from biasspark.tables.store import PathStore
-from tests.sample_night import NIGHT, read_latest, record_of, start_run, suite_tables
+from tests.harness.sample_night import NIGHT, read_latest, record_of, start_run, suite_tables
 
 BEFORE = [("female", 0.6), ("male", 0.6)]
 AFTER = [("female", 0.7), ("male", 0.7)]

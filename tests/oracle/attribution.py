@@ -23,8 +23,8 @@ class Example(NamedTuple):
         Whether it only estimates.
     bins, groups
         By feature and grouping; 0 is NULL.
-    slices, segments
-        Whether it is in each, slices without the first, in which all are.
+    slices, segments, pairs
+        Whether it is in each, slices without the first, in which all are, and pairs on the side of its label.
     draw
         The hash that draws it; None if no row is drawn.
     baseline
@@ -38,6 +38,7 @@ class Example(NamedTuple):
     slices: tuple[bool, ...] = ()
     segments: tuple[bool, ...] = ()
     groups: tuple[int, ...] = ()
+    pairs: tuple[bool, ...] = ()
     draw: int | None = None
     baseline: float | None = None
 

@@ -18,8 +18,8 @@ import pytest
 
 from biasspark.tables.store import IcebergStore
 from scripts.dev.zip_package import write_zip
-from tests.running_jobs import ask
-from tests.submitting import MODEST, PLATFORM, ROOT, clean_environment, make_python
+from tests.harness.running_jobs import ask
+from tests.harness.submitting import MODEST, PLATFORM, ROOT, clean_environment, make_python
 
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 CONFIG = """

@@ -15,7 +15,7 @@ import pytest
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.tables.store import DeltaStore, IcebergStore
 from scripts.dev.proof import prove
-from tests.lake_nights import (
+from tests.harness.lake_nights import (
     ANSWERED,
     COMPARED,
     FORMATS,
@@ -26,10 +26,10 @@ from tests.lake_nights import (
     SPARK_OF_THE_FILES,
     WITH_JOB,
 )
+from tests.harness.running_jobs import ask
+from tests.harness.sample_night import NIGHT
+from tests.harness.submitting import clean_environment
 from tests.oracle.run_tables import KEYS
-from tests.running_jobs import ask
-from tests.sample_night import NIGHT
-from tests.submitting import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTS = ROOT / "docs" / "nights.md"
@@ -41,12 +41,12 @@ Results = dict[str, Any]
 
 
 def live(folder: Path, kinds: tuple[str, ...]) -> dict[str, Results]:
-    """Live through the nights of tests/lake_nights.py in a process of its own; skip where its jars cannot be had."""
+    """Run tests/harness/lake_nights.py in a process of its own; skip where its jars cannot be had."""
     if not (known := [kind for kind in kinds if kind.split()[0] in FORMATS]):
         return {}
     out = folder / "results.json"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.lake_nights", str(out), str(folder), *known],
+        [sys.executable, "-m", "tests.harness.lake_nights", str(out), str(folder), *known],
         cwd=ROOT,
         env=clean_environment(SPARK_CONF_DIR=str(ROOT / "conf")),
         capture_output=True,

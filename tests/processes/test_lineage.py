@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
-from tests.submitting import ROOT, submit
+from tests.harness.submitting import ROOT, submit
 
 CANARY = "canary-5c7e"
 CONFIG = """

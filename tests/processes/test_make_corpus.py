@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.submitting import ROOT, submit
+from tests.harness.submitting import ROOT, submit
 
 
 @pytest.mark.slow

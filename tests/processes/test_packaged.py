@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sample_night import read_latest
-from tests.submitting import (
+from tests.harness.sample_night import read_latest
+from tests.harness.submitting import (
     PLATFORM,
     ROOT,
     Cluster,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.main_job import CANARY, NIGHT, make_rows, write_config, write_parquet
-from tests.submitting import ROOT, clean_environment, submit
+from tests.harness.main_job import CANARY, NIGHT, make_rows, write_config, write_parquet
+from tests.harness.submitting import ROOT, clean_environment, submit
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
 ALL_FILES = "-dac_override,-dac_read_search"

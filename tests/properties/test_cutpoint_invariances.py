@@ -17,8 +17,8 @@ from biasspark.corpus.cutpoints import Cutpoints
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.ranking.counts import Counts
 from biasspark.report.filters import merge_bins
+from tests.harness.ranking_without_spark import rank_batches
 from tests.properties.test_invariances import ENCODING, Row, all_scores, batch_of, cuts, rows_of
-from tests.ranking_without_spark import rank_batches
 
 kernels = settings(deadline=None, max_examples=60)
 

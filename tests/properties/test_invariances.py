@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from biasspark.columns import SCORE_REASONS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.engine import rank
-from tests.oracle.pairs import PAIRS, Example, State, Sums, cross_all
-from tests.ranking_without_spark import (
+from tests.harness.ranking_without_spark import (
     category,
     count_by_name,
     encoding_of,
@@ -28,6 +27,7 @@ from tests.ranking_without_spark import (
     pairs_by_name,
     rank_batches,
 )
+from tests.oracle.pairs import PAIRS, Example, State, Sums, cross_all
 
 ENCODING = encoding_of(flags("a", "b"), category("c", "x"), flags("p", nullable=False, name="predicates"), crossed=True)
 PLACE = {pair: place for place, pair in enumerate(PAIRS)}

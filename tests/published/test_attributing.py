@@ -235,6 +235,27 @@ def test_pairs_of_table_7_have_its_order(census: DataFrame) -> None:
     assert 0.8 < found[2] < 0.97 < found[3]
 
 
+def test_named_pairs_are_those_of_table_7(census: DataFrame) -> None:
+    """The AUC of each is that of the crosses that it is the union of."""
+    given = CENSUS | {"models": {"lr": "score_lr"}}
+    pairs = {
+        "1": (MARRIED, "education_num <= 10 AND capital_gain <= 5056"),
+        "2": (MARRIED, f"education_num > 10 AND NOT ({MARRIED})"),
+        "3": (f"NOT ({MARRIED}) AND capital_gain <= 4533", f"NOT ({MARRIED}) AND education_num <= 12"),
+        "4": (f"NOT ({MARRIED}) AND capital_gain <= 4533", MARRIED),
+    }
+    asked = {name: {"negatives": low, "positives": high} for name, (low, high) in pairs.items()}
+    found = {row["pair"]: row for row in biasspark.named_pairs(census, pairs_of=asked, **given).collect()}
+    sides = [f"CAST(({text}) AS STRING)" for pair in pairs.values() for text in pair]
+    cell = f"concat_ws('', {', '.join(f'left({side}, 1)' for side in sides)})"
+    rows = biasspark.auc_crosses(census, groupings={"cell": cell}, **given).collect()
+    for number, name in enumerate(pairs):
+        auc = auc_over(rows, lambda g, n=number: g[2 * n + 1] == "t", lambda g, n=number: g[2 * n] == "t")  # type: ignore[misc]
+        assert found[name]["auc"] == pytest.approx(auc, abs=1e-15)
+        assert found[name]["auc_low"] < auc < found[name]["auc_high"]
+    assert [row["auc"] for row in found.values()] == sorted(row["auc"] for row in found.values())
+
+
 def test_grades_of_loans(loans: DataFrame) -> None:
     """A loan of a bad grade that is charged off stands above one of a good grade that is not, the more the farther."""
     rows = biasspark.auc_crosses(

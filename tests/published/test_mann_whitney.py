@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from tests.ranking_without_spark import encoding_of, flags, pack, rank_batches, six_pairs
+from tests.harness.ranking_without_spark import encoding_of, flags, pack, rank_batches, six_pairs
 
 N_EXPECTED = 13
 

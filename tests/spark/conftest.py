@@ -16,7 +16,7 @@ from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.tables.views import refresh_views
-from tests.sample_night import NIGHT, full_rows, record_of, run_at, start_run, suite_tables
+from tests.harness.sample_night import NIGHT, full_rows, record_of, run_at, start_run, suite_tables
 
 ANNOTATED_ROWS = 20_000
 HOSTILE = 'it\'s `a` "b"; DROP TABLE x --\n../../x/y=z\u202e\x00é'

@@ -25,9 +25,9 @@ from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import tables_of
 from biasspark.workflows.attribution import ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import list_tables
+from tests.harness.spark_effort import Effort, watch
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
-from tests.spark_effort import Effort, watch
 
 SCHEMA = "id INT, target BOOLEAN, s1 DOUBLE, s2 DOUBLE, age DOUBLE, job STRING, text STRING"
 HOSTILE = 'it\'s a \\ $1 \n"job"'

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import Fault, InputError
-from tests.small_corpora import (
+from tests.harness.small_corpora import (
     cell_sizes,
     fault_of,
     faults_of,
@@ -24,7 +24,7 @@ from tests.small_corpora import (
     read_and_rank,
     write_rows,
 )
-from tests.spark_versions import IS_3_5
+from tests.harness.spark_versions import IS_3_5
 
 CORRUPT = "a file cannot be read. It is corrupt or of another format"
 OTHER_TYPE = "a column has another type in one file than in others"

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.tables.schemas import TABLES
-from tests.sample_night import read_latest
+from tests.harness.sample_night import read_latest
 
 ROOT = Path(__file__).resolve().parents[2]
 N_ROWS = 400

@@ -18,7 +18,7 @@ from biasspark.config import Measures, parse_config
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import Fault, InputError
 from biasspark.workflows.plan import Pass, Plan, describe_plan
-from tests.small_corpora import count_and_reject, measures_of, read
+from tests.harness.small_corpora import count_and_reject, measures_of, read
 
 read_csv = partial(read, format="csv")
 

@@ -21,7 +21,7 @@ from biasspark.corpus.identity_sources import annotation_out_of_range
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.values import boolean
 from biasspark.errors import BiasSparkError, Fault, InputError
-from tests.small_corpora import NIGHT, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
+from tests.harness.small_corpora import NIGHT, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
 
 NAN, INFINITY = math.nan, math.inf
 NO_LABEL, OUT_OF_RANGE = "null_label", "label_out_of_range"

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.workflows import accept_run
 from biasspark.workflows import measure as bias_metrics
-from tests.running_jobs import Done, ask, run_main
+from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 1600
 LEAST = 20

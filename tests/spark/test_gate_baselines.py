@@ -23,8 +23,8 @@ from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows.judge import Verdict, judge
 from biasspark.workflows.publish_run import RunContext
-from tests.least_configuration import changed
-from tests.sample_night import record_of
+from tests.harness.least_configuration import changed
+from tests.harness.sample_night import record_of
 
 
 def record(status: str, **changes: Any) -> RunRecord:

@@ -24,10 +24,21 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.views import SPARK_FILE
 from biasspark.workflows.publish_run import warn_of_future
-from tests.main_job import CANARY, N_ROWS, NIGHT, Rows, make_rows, run, run_well, untouched, write_config, write_parquet
+from tests.harness.main_job import (
+    CANARY,
+    N_ROWS,
+    NIGHT,
+    Rows,
+    make_rows,
+    run,
+    run_well,
+    untouched,
+    write_config,
+    write_parquet,
+)
+from tests.harness.running_jobs import Done, ask, open_views
+from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
-from tests.running_jobs import Done, ask, open_views
-from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch
 
 NOT_ASKED = (TEMPLATE_SCORES, BIAS_ALERTS, JACKKNIFE_STATISTICS, SCORE_BLOCKS)
 WRITTEN = tuple(table for table in (*tables_of("bias_metrics"), BIAS_RUNS) if table not in NOT_ASKED)
@@ -289,7 +300,7 @@ def test_what_fails_after_a_night_is_published_is_a_warning(
     def fail(*_: object) -> None:
         raise ValueError(CANARY)
 
-    monkeypatch.setattr("biasspark.workflows.measure.show_worst_identities", fail)
+    monkeypatch.setattr("biasspark.workflows.measure.show_suite", fail)
     write_parquet(tmp_path / "corpus", make_rows(200))
     done = run_well(write_config(tmp_path))
     assert done.summary["status"] == "published"

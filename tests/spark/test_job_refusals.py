@@ -17,7 +17,7 @@ from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
 from tests.conftest import ROOT
-from tests.main_job import (
+from tests.harness.main_job import (
     CANARY,
     NIGHT,
     Rows,
@@ -28,8 +28,8 @@ from tests.main_job import (
     write_config,
     write_parquet,
 )
-from tests.running_jobs import Done
-from tests.sample_night import record_of, start_run, suite_tables
+from tests.harness.running_jobs import Done
+from tests.harness.sample_night import record_of, start_run, suite_tables
 
 
 @pytest.fixture(scope="module")

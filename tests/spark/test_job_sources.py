@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import TABLES
-from tests.main_job import Rows, make_rows, run, run_well, write_config, write_parquet
-from tests.running_jobs import ask
+from tests.harness.main_job import Rows, make_rows, run, run_well, write_config, write_parquet
+from tests.harness.running_jobs import ask
 
 
 def text_rows() -> Rows:

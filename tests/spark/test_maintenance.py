@@ -19,8 +19,8 @@ from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, PINNED_SKE
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.workflows import maintain as job
-from tests.running_jobs import Done, run_main
-from tests.sample_night import NIGHT, read_latest, record_of, skew_tables, start_run, table_rows
+from tests.harness.running_jobs import Done, run_main
+from tests.harness.sample_night import NIGHT, read_latest, record_of, skew_tables, start_run, table_rows
 
 LISTING = pytest.mark.classic("Spark Connect lists and deletes no files")
 EAGER = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(0))

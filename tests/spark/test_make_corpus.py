@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.workflows import make_corpus as job
-from tests.main_job import untouched
-from tests.running_jobs import Done, run_main
+from tests.harness.main_job import untouched
+from tests.harness.running_jobs import Done, run_main
 
 
 def make(*flags: object) -> Done:

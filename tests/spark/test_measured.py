@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from tests.small_corpora import rows_of
-from tests.spark_effort import Effort, watch
+from tests.harness.small_corpora import rows_of
+from tests.harness.spark_effort import Effort, watch
 
 N_ROWS = 3000
 MEASURED: dict[str, Any] = {

@@ -13,8 +13,8 @@ from biasspark.errors import InputError
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows import compare as compare_models
 from biasspark.workflows import pinned_skew
-from tests.main_job import NIGHT, make_rows, run, toml, write_config, write_parquet
-from tests.running_jobs import Done, ask, run_main
+from tests.harness.main_job import NIGHT, make_rows, run, toml, write_config, write_parquet
+from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 600
 ALLOWED = {"allow_missing_models": True}

@@ -43,6 +43,7 @@ LIKE_ATTRIBUTIONS: dict[str, dict[str, Any]] = {
     "attribution_slices": {"numeric": ["words"]},
     "pair_segments": {"numeric": ["words"]},
     "auc_crosses": {"groupings": {"by": "template"}},
+    "named_pairs": {"pairs_of": {"p": {"negatives": "words > 1", "positives": "words > 1"}}},
 }
 OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
 
@@ -62,6 +63,7 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {
     "an empty text": ({"text": "no_text"}, ("label_balance", "text"), {"label_balance"}),
     "a length among many tables": ({"label_balance": {"length": "reversed"}}, ("label_balance", "length"), {"measure"}),
     "no grouping": ({"groupings": {}}, ("attribution", "groupings"), {"auc_crosses"}),
+    "no pair": ({"pairs_of": {}}, ("attribution", "pairs_of"), {"named_pairs"}),
 }
 """What is wrong, the key of the fault, and the functions that it concerns."""
 

@@ -18,7 +18,7 @@ from biasspark.errors import Fault, InputError
 from biasspark.mitigation.training_data import generate_comments, read_comments
 from biasspark.tables.schemas import LABEL_BALANCE
 from biasspark.workflows import mitigation_experiment as job
-from tests.running_jobs import Done, ask, run_main
+from tests.harness.running_jobs import Done, ask, run_main
 
 NIGHT = "2026-01-15"
 TERMS = ("gay", "muslim", "old", "male")

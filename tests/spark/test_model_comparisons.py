@@ -20,9 +20,9 @@ from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
 from biasspark.workflows import compare as job
 from biasspark.workflows import measure as bias_metrics
+from tests.harness.running_jobs import Done, run_main
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS
-from tests.running_jobs import Done, run_main
 
 N = 400
 SLICES = {"short": "id % 2 = 0", "nobody": "id < 0"}

@@ -29,9 +29,9 @@ from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.judge import judge
 from biasspark.workflows.publish_run import RunContext
+from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, ordered_doubled
-from tests.running_jobs import Done, ask, run_main
-from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch
 
 N_ROWS, N_GROUPS, Z = 2400, 100, norm.ppf(0.975)
 ALERT = (

@@ -17,8 +17,8 @@ from biasspark.errors import Fault
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows import pinned_skew as job
 from tests.fixtures.local_corpus import LocalCorpus
-from tests.main_job import list_files
-from tests.running_jobs import Done, ask, run_main
+from tests.harness.main_job import list_files
+from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 300
 ASKED: dict[str, Any] = {"identity": "g", "trials": 7, "seed": 3, "models": {"model 0": "score"}, "label": "label"}

@@ -37,8 +37,8 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.tables.store import CatalogStore, DeltaFolder, IcebergStore, PathStore
-from tests.main_job import untouched
-from tests.sample_night import (
+from tests.harness.main_job import untouched
+from tests.harness.sample_night import (
     NIGHT,
     full_rows,
     read_latest,
@@ -48,8 +48,8 @@ from tests.sample_night import (
     suite_tables,
     table_rows,
 )
+from tests.harness.spark_effort import Effort, watch
 from tests.spark.conftest import HOSTILE, Warehouse
-from tests.spark_effort import Effort, watch
 
 TABLES_OF_A_RUN = tuple(suite_tables())
 

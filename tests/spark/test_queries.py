@@ -22,7 +22,7 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
-from tests.example_night import write_table
+from tests.harness.example_night import write_table
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
 QUERIES = (
@@ -50,7 +50,7 @@ def query_of(name: str, **edits: str) -> str:
 def metrics_of(model: str, cut: str, identity: str, auc: float | None, width: float = 0.01) -> dict[str, Any]:
     """Give a row with a BPSN AUC and an interval about it, whose other metrics are as good as can be."""
     row: dict[str, Any] = {"model": model, "slice": cut, "identity": identity, "crossed": " & " in identity}
-    row |= {"n_subgroup_negative": 60, "n_subgroup_positive": 40}
+    row |= {"n_subgroup_negative": 60, "n_subgroup_positive": 40, "bias": "negatives_shifted_up", "bias_size": "large"}
     for name in ("subgroup_auc", "bnsp_auc"):
         row |= {name: 0.99, f"{name}_low": 0.98, f"{name}_high": 1.0}
     for name in ("negative_aeg", "positive_aeg"):
@@ -170,7 +170,7 @@ def test_worst_is_what_is_surely_low(answers: dict[str, Rows]) -> None:
         (4, "none", "bnsp_auc"),
     ]
     assert {row["run_date"] for row in answers["worst_identities"]} == {FIRST + timedelta(days=31)}
-    assert (rows[0]["reads_as"], rows[0]["accepted"]) == ("false alarms", True)
+    assert (rows[0]["bias"], rows[0]["bias_size"], rows[0]["accepted"]) == ("negatives_shifted_up", "large", True)
     # Of the accepted run, and not of the later one that failed.
     assert rows[0]["value"] == pytest.approx(0.59, abs=1e-12)
 
@@ -205,7 +205,7 @@ def test_a_corpus_without_an_accepted_run_is_shown_as_such(
 ) -> None:
     """Without a gate no run is accepted, and a dashboard is not empty for it."""
     add_run(tmp_path, run_of(0, "r0"), night_of(0), {})
-    monkeypatch.setattr("tests.example_night.CORPUS", "wiki")
+    monkeypatch.setattr("tests.harness.example_night.CORPUS", "wiki")
     add_run(tmp_path, run_of(0, "r_wiki"), night_of(0), {"status": "accepted"})
     refresh_views(spark, PathStore(str(tmp_path)))
     names = ("worst_identities", "identity_trend", "which_slice")

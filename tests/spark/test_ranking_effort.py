@@ -19,9 +19,9 @@ from biasspark.workflows.attribution import survey_rows
 from biasspark.workflows.attribution_tables import list_tables
 from biasspark.workflows.compare import compare
 from biasspark.workflows.measurement import measure, ranked_blocks, survey_for_ranking
-from tests.main_job import N_ROWS, make_rows, run_well, toml, write_config, write_parquet
+from tests.harness.main_job import N_ROWS, make_rows, run_well, toml, write_config, write_parquet
+from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.spark.conftest import ANNOTATED_ROWS
-from tests.spark_effort import MOST_SPARK_JOBS, Effort, watch
 
 pytestmark = pytest.mark.classic("Spark Connect tells of no stage")
 

@@ -31,8 +31,8 @@ from tests.fixtures.ranked_rows import (
     list_rows,
     on_spark,
 )
+from tests.harness.ranking_without_spark import frame_of, rank_batches
 from tests.oracle.suite import ordered_doubled
-from tests.ranking_without_spark import frame_of, rank_batches
 from tests.unit.test_measured_sets import FEATURES as SEARCHED
 from tests.unit.test_measured_sets import compute_all, draw_models
 from tests.unit.test_paired_placements import make_examples

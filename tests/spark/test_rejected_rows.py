@@ -13,7 +13,7 @@ from biasspark.config import parse_measures
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.survey import survey_corpus
-from tests.small_corpora import cell_sizes, count_and_reject, measure_corpus, measures_of
+from tests.harness.small_corpora import cell_sizes, count_and_reject, measure_corpus, measures_of
 
 NAN, INFINITY = math.nan, math.inf
 REJECT_ROWS = [

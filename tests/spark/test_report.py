@@ -27,9 +27,9 @@ from biasspark.tables.store import PathStore
 from biasspark.workflows import export_table as export
 from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
-from tests.browsing import launched, needs_browser, opening
-from tests.example_night import write_history, write_night, write_table
 from tests.fixtures.made_up_report import MODELS, NIGHT, SCRIPT, alert, make_report
+from tests.harness.browsing import launched, needs_browser, opening
+from tests.harness.example_night import write_history, write_night, write_table
 
 FORMULA = '=HYPERLINK("http://x")'
 NAMES = ("gay", SCRIPT, FORMULA)

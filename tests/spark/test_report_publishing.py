@@ -17,9 +17,9 @@ from biasspark.cli import run_job
 from biasspark.tables.schemas import TABLES
 from biasspark.workflows import write_report
 from biasspark.workflows import write_report as report
-from tests.example_night import write_table
 from tests.fixtures.made_up_report import NIGHT, make_report
-from tests.running_jobs import Done
+from tests.harness.example_night import write_table
+from tests.harness.running_jobs import Done
 
 RUN_ID = "r_0"
 PAGE = f"run_date={NIGHT}/{RUN_ID}.html"

@@ -30,7 +30,7 @@ from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
 from biasspark.workflows import print_side_by_side as job
 from biasspark.workflows.print_side_by_side import read_side_by_side
 from tests.fixtures.two_models import AUCS, Rows, metrics_table, night_rows, put_together
-from tests.sample_night import NIGHT, run_at
+from tests.harness.sample_night import NIGHT, run_at
 
 QUERY = Path(__file__).resolve().parents[2] / "conf" / "sql" / "side_by_side.sql"
 LATEST = run_at(3, "r2_latest")

@@ -23,7 +23,7 @@ from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.dates import CorpusDates
 from biasspark.errors import Fault, InputError, NoRows
-from tests.small_corpora import NIGHT, corpus_of, examples_of, measures_of, read
+from tests.harness.small_corpora import NIGHT, corpus_of, examples_of, measures_of, read
 
 
 @pytest.mark.parametrize("kind", ["parquet", "orc", "json", "csv"])

@@ -28,7 +28,7 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refresh_views, spark_views
-from tests.sample_night import NIGHT, record_of, start_run, suite_tables
+from tests.harness.sample_night import NIGHT, record_of, start_run, suite_tables
 from tests.spark.conftest import HOSTILE, NEXT_NIGHT, Warehouse, publish_nights
 
 SEEN = [(NIGHT, "civil", 0.7), (NIGHT, HOSTILE, 0.8), (NEXT_NIGHT, "civil", 0.9)]
@@ -37,7 +37,7 @@ SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 LATEST_SUITE = (
     *("run_date", "corpus", "model", "slice", "identity", "n_rows", "n_positive"),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
-    "run_id",
+    *("bias", "bias_size", "run_id"),
 )
 
 

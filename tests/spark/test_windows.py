@@ -19,9 +19,9 @@ from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import window as window_metrics
 from biasspark.workflows.nightly import backfill_parser
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
-from tests.main_job import toml
-from tests.running_jobs import Done, ask, run_main
-from tests.spark_effort import Effort, watch
+from tests.harness.main_job import toml
+from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.spark_effort import Effort, watch
 
 N_ROWS = 6000
 FIRST, SECOND, LAST = "2026-01-14", "2026-01-15", "2026-01-16"

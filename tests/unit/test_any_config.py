@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from biasspark.config import Crossed, Identities, Terms, parse_config, parse_measures
 from biasspark.errors import ConfigError
-from tests.least_configuration import LEAST, faults_of
+from tests.harness.least_configuration import LEAST, faults_of
 
 KEYS = [
     "corpus", "label", "models", "identities", "slices", "ranking", "intervals", "rejects", "output", "name", "path",

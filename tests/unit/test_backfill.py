@@ -14,7 +14,7 @@ from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
 from biasspark.workflows.nightly import Nights, backfill_parser, list_days, run_nights
-from tests.least_configuration import changed
+from tests.harness.least_configuration import changed
 
 CANARY = "canary-3f1c"
 DAYS = Nights(date(2026, 2, 27), date(2026, 3, 2)).days

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import (
     count_for_histograms,
     count_for_slices,
@@ -17,11 +18,13 @@ from biasspark.attribution.block_sums import (
     measure_bins,
     meet,
     read_histograms,
+    sum_by_cell,
 )
 from biasspark.attribution.moments import cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.exact import dot, join_wide, signed_dot, split_wide
+from biasspark.ranking.kernels.row_block import RowBlock
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
 from tests.oracle import attribution as oracle
 from tests.oracle.grown_trees import Sample, grow_samples
@@ -76,6 +79,10 @@ def test_signed_products_are_exact(bits: int, data: st.DataObject) -> None:
 # ---- by cell, by bin, by node
 
 
+def sum_columns(block: RowBlock, rows: Ints, units: Ints, ceiling: int = 0) -> Ints:
+    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), units, np.maximum(ceiling - units, 0)])
+
+
 CONDITIONS = st.dictionaries(st.integers(0, 1), st.frozensets(st.integers(0, 9), min_size=1))
 
 
@@ -102,7 +109,7 @@ def test_nodes_and_bins_of_a_deep_tree() -> None:
     sample = Sample(sample.bins[in_order], sample.values[in_order], sample.honest[in_order])
     at = find_nodes(tree.nodes, block.cells.bins)
     asked = [leaf.node_id for leaf in leaves[::3]]
-    counts = count_for_histograms(block, np.arange(600), sample.values)
+    counts = count_for_histograms(block.cells, sum_columns(block, np.arange(600), sample.values))
     measured = measure_bins(block.cells, counts, at, asked, FEATURES)
     for leaf in leaves:
         inside = sample.inside(leaf)
@@ -123,7 +130,9 @@ def test_rows_are_counted_for_slices() -> None:
     (block,) = cut_blocks(rows).values()
     inside = block.rows_of(1)
     units = np.random.default_rng(2).integers(-99, 99, len(inside))
-    n_train, n_honest, totals, bounds, hashes = count_for_slices(block, inside, units, 40, 50).tolist()
+    n_train, n_honest, totals, bounds, hashes = count_for_slices(
+        block.cells, sum_columns(block, inside, units, 40), 50
+    ).tolist()
     values = dict(zip(inside.tolist(), units.tolist(), strict=True))
     fingerprints: dict[tuple[int, ...], set[float]] = {}
     for cell in range(block.cells.size):

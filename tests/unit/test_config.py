@@ -35,7 +35,7 @@ from biasspark.config import (
     too_many_pairs,
 )
 from biasspark.errors import ConfigError, Fault
-from tests.least_configuration import LEAST, changed, key_of
+from tests.harness.least_configuration import LEAST, changed, key_of
 
 BASE = Path()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from biasspark.config import ConfigDiff, diff_config, list_differences, parse_config
-from tests.least_configuration import changed
+from tests.harness.least_configuration import changed
 from tests.unit.test_sketch import SIDES, rules_of
 
 

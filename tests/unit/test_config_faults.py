@@ -9,9 +9,9 @@ import pytest
 
 from biasspark.config import parse_config
 from biasspark.errors import TOML
-from tests.broken_configurations import AGAINST, AT, EVEN, RULES, TABLES
-from tests.gate_rules import LEAST_RULE
-from tests.least_configuration import changed, faults_of, key_of, keys_of
+from tests.harness.broken_configurations import AGAINST, AT, EVEN, RULES, TABLES
+from tests.harness.gate_rules import LEAST_RULE
+from tests.harness.least_configuration import changed, faults_of, key_of, keys_of
 
 BROKEN = TABLES | RULES
 

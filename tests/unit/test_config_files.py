@@ -27,7 +27,7 @@ from biasspark.config import (
 )
 from biasspark.config.toml_file import apply_overrides
 from biasspark.errors import ABSENT, ConfigError, Fault
-from tests.least_configuration import LEAST, changed, key_of
+from tests.harness.least_configuration import LEAST, changed, key_of
 
 WHOLE = """
 [corpus]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from biasspark.columns import ALL_ROWS, OVERALL
-from biasspark.report.console_summary import ATTRIBUTION, show_changes, show_lost, show_worst_identities
-from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS, AUC_CROSSES, BIAS_METRICS, LOSS_BY_SEGMENT, MODEL_COMPARISONS
+from biasspark.report.console_summary import show_changes, show_suite, show_worst_identities
+from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import measure_width
 
 QUERY = Path(__file__).parents[2] / "conf" / "sql" / "worst_identities.sql"
@@ -161,7 +161,7 @@ def show_worst(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
 
 def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> None:
     _, headings, *lines, left_out = show_worst(MIXED)
-    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high"]
+    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
     assert [line.split()[2:] for line in lines] == [
         ["sure", "100", "bpsn_auc", "0.6000", "0.5500", "0.6500"],
         ["partly", "100", "bnsp_auc", "0.7000", "0.6900", "0.7100"],
@@ -190,6 +190,21 @@ def test_the_order_is_that_of_the_query_of_the_worst_identities() -> None:
     assert [(line[2], line[4]) for line in lines] == [(row["identity"], row["metric"]) for row in answer]
 
 
+def test_without_identities_the_overall_auc_is_shown() -> None:
+    summaries = [
+        {"model": model, "slice": name, "n_negative": n, "n_positive": 2, "auc": 0.75, "auc_low": 0.7, "auc_high": 0.8}
+        for model, name, n in (("b", "all", 1), ("a", "few", None), ("a", "all", 2))
+    ]
+    none = BIAS_METRICS.arrow_schema.empty_table()
+    _, headings, *lines = show_suite(none, pa.Table.from_pylist(summaries, MODEL_SUMMARY.arrow_schema)).splitlines()
+    assert headings.split() == ["model", "slice", "n_rows", "auc", "auc_low", "auc_high"]
+    assert [line.split() for line in lines] == [
+        ["a", "all", "4", "0.7500", "0.7000", "0.8000"],
+        ["b", "all", "3", "0.7500", "0.7000", "0.8000"],
+        ["a", "few", "-", "0.7500", "0.7000", "0.8000"],
+    ]
+
+
 def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:
     [left_out] = show_worst([metrics_of("a", n=14), metrics_of("b", NONE, NONE, NONE)])
     assert "2 of 2 identities" in left_out
@@ -204,24 +219,3 @@ def test_long_names_fit_a_screen() -> None:
     assert len(lines) == 1 + len(names)
     assert max(map(measure_width, lines)) <= 120
     assert all(line.endswith("2000000000  bnsp_auc  0.9000  0.8800  0.9200") for line in lines[1:])
-
-
-def node(number: int, mean: float | None, **values: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {"model": "m", "baseline_model": "", "slice": ALL_ROWS, "target": "auc", "node_id": number}
-    return row | {"is_leaf": True, "rule": f"rule {number}", "mean_honest": mean} | values
-
-
-def test_what_attribution_found_is_shown_by_how_much_is_lost() -> None:
-    segments = [node(1, 0.1, is_leaf=False), node(2, None), node(3, 0.3), node(4, 0.2)]
-    segments += [node(number, mean, baseline_model="old") for number, mean in ((5, 0.1), (6, -0.4), (7, None))]
-    cross: dict[str, Any] = {"model": "m", "slice": ALL_ROWS, "grouping": "g", "positive_group": "a"}
-    crosses = [cross | {"negative_group": str(share), "headroom_share": share} for share in (0.2, None, 0.0, 0.7)]
-    losses = [{"model": "m", "slice": ALL_ROWS, "segment": name, "auc": auc} for name, auc in (("b", 0.9), ("a", 0.8))]
-    rows = {ATTRIBUTION_SEGMENTS: segments, AUC_CROSSES: crosses, LOSS_BY_SEGMENT: losses}
-    tables = {table: pa.Table.from_pylist(of_table, table.arrow_schema) for table, of_table in rows.items()}
-    leaves, differences, pairs = (text.splitlines()[2:] for text in show_lost(tables).split("\n\n"))
-    assert [line.split("rule ")[1].split()[0] for line in (*leaves, *differences)] == ["4", "3", "2", "6", "5", "7"]
-    assert [line.split()[4] for line in pairs] == ["0.7", "0.2"]
-    assert len(ATTRIBUTION) == 5
-    only_losses = show_lost({LOSS_BY_SEGMENT: tables[LOSS_BY_SEGMENT]})
-    assert [line.split()[2] for line in only_losses.splitlines()[2:]] == ["a", "b"]

@@ -142,13 +142,14 @@ def test_columns_that_are_used_twice() -> None:
     assert_says(column_warnings(uses), ['"s"', "model a", "model b and an identity"])
 
 
-def test_slices_without_a_row_or_with_one_label() -> None:
-    assert slice_warnings(["all", "short", "long"], [(1, 1)] * 3) == slice_warnings(["all"], [(0, 0)]) == ()
+def test_slices_without_a_row_or_with_one_label_or_with_all_rows() -> None:
+    assert slice_warnings(["all", "short", "long"], [(2, 2), (1, 1), (2, 1)]) == slice_warnings(["all"], [(0, 0)]) == ()
     labels = [(9, 9), (0, 0), (8, 8), (0, 0)]
     assert_says(slice_warnings(["all", "short", "long", "none"], labels), ["2 of 3", "no usable", '"short", "none"'])
     assert_says(slice_warnings(["all", "short"], [(9, 9), (0, 0)]), ["the only slice has", '"short"'])
     texts = slice_warnings(["all", "short", "toxic", "clean"], [(9, 9), (0, 0), (0, 9), (9, 0)])
     assert_says(texts, ["1 of 3", '"short"'], ["2 of 3", "one label", '"toxic", "clean"'])
+    assert_says(slice_warnings(["all", "any", "long"], [(9, 9), (9, 9), (9, 8)]), ["1 of 2", "every usable", '"any"'])
     assert_says(segment_warnings(["a", "b"], ["b", "a"]), ["all 2 segments have", '"a", "b"'])
 
 

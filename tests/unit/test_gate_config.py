@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from biasspark.config import Rule, load_config, parse_config
-from tests.broken_configurations import AGAINST, AT, CROSSED, EVEN, FALL, THREE, TWO
-from tests.gate_rules import LEAST_RULE, gate_of
-from tests.least_configuration import changed
+from tests.harness.broken_configurations import AGAINST, AT, CROSSED, EVEN, FALL, THREE, TWO
+from tests.harness.gate_rules import LEAST_RULE, gate_of
+from tests.harness.least_configuration import changed
 
 ROOT = Path(__file__).parents[2]
 RISE = {"name": "rise", "metric": "fnr", "threshold": 0.2, "max_rise": 0.01}

@@ -11,8 +11,8 @@ from biasspark.ranking import jackknife_replicates
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.group_replicates import GroupSums, merge_groups
 from biasspark.ranking.task_rows import TaskRows
+from tests.harness.ranking_without_spark import find_states, frame_of
 from tests.oracle.suite import ordered_doubled
-from tests.ranking_without_spark import find_states, frame_of
 from tests.unit.test_paired_placements import make_examples
 
 G = 5

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ARITHMETIC = ("metrics", "comparison", "gate", "report", "ranking/kernels")
+ARITHMETIC = ("metrics", "comparison", "gate", "report", "plot", "ranking/kernels")
 MAY_BE_CLASSIC = ("biasspark/session/", "biasspark/files.py")
 CLASSIC_ONLY = {"rdd", "sparkContext", "_jvm", "_jdf", "_jsparkSession", "_sc"}
 NEWER_THAN_3_5 = {"applyInArrow", "try_cast", "arrow_udf", "mergeInto", "array_position"}

@@ -11,13 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.difference_variances import MOST_SETS, cut_block, sum_range, vary_differences
+from biasspark.attribution.cell_sums import sum_blocks
+from biasspark.attribution.crosses import named_pairs
+from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.evidence import LossSums, NodeSums
+from biasspark.attribution.losses import LabelSums
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
+from biasspark.attribution.row_values import Target
 from biasspark.attribution.significance import Moments
-from biasspark.attribution.slice_search import search_slices
-from biasspark.attribution.trees import Target, grow_trees
-from biasspark.config.attribution_settings import SliceSearch, TreeSettings
+from biasspark.attribution.slice_search import list_slice_values, search_slices
+from biasspark.attribution.trees import grow_trees, list_tree_values
+from biasspark.columns import OVERALL
+from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
@@ -41,6 +46,15 @@ CONDITIONS: tuple[Condition, ...] = (
     {0: frozenset({3}), 1: frozenset({1})},
     {0: frozenset({7})},
 )
+NESTED: tuple[Condition, ...] = (
+    {},
+    {0: frozenset({0, 1})},
+    {0: frozenset({2, 3})},
+    {0: frozenset({0, 1}), 1: frozenset({2})},
+    {0: frozenset({2, 3}), 1: frozenset({0, 3})},
+    {0: frozenset({7})},
+)
+"""As of the nodes of a tree, in part without siblings."""
 N_MODELS = 2
 TARGETS = tuple(
     Target(model, part, name)
@@ -52,7 +66,8 @@ COMPARED = (Target(2, 0, "auc"), Target(2, 1, "auc"), Target(2, 2, "auc"))
 def measure(
     blocks: Blocks, conditions: Sequence[Condition], edges: Sequence[float] = ()
 ) -> tuple[MeasuredSets, Mapping[Target, Sequence[float | None]]]:
-    measured = find(blocks, measure_sets(blocks.columns, dict.fromkeys((*TARGETS, *COMPARED), conditions), N_MODELS))
+    of_targets = dict.fromkeys(TARGETS, CONDITIONS) | dict.fromkeys(COMPARED, conditions)
+    measured = find(blocks, measure_sets(blocks.columns, of_targets, N_MODELS))
     asked, boundaries = dict.fromkeys(COMPARED, conditions), {2: np.array(edges, np.float64)}
     variances = vary_differences(blocks, asked, measured.offsets, boundaries)
     return measured.with_variances(asked, variances), variances
@@ -79,11 +94,11 @@ def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mappin
 def test_sums_and_variances_of_every_set() -> None:
     models = [Ranked(draw_examples(seed, 130, FEATURES), [0.4, 0.6]) for seed in (1, 2)]
     models.append(Ranked(draw_examples(3, 140, FEATURES, baseline=True), [0.5]))
-    measured, _ = measure(blocks_of(models, FEATURES, 2), CONDITIONS, [0.3, 0.45])
+    measured, _ = measure(blocks_of(models, FEATURES, 2), NESTED, [0.3, 0.45])
     for target in (*TARGETS, *COMPARED):
         rows = [row for row in models[target.model].rows if row.in_slice(target.slice)]
         values = dict(zip(rows, oracle.target_values(rows, target.name) or [math.nan] * len(rows), strict=True))
-        for condition in CONDITIONS:
+        for condition in NESTED if target in COMPARED else CONDITIONS:
             sums, variance = measured.of(target, condition)
             members = [row for row in rows if row.meets(condition)]
             if target.slice == 2 or not members:  # there are no positives in the slice, or no such bin
@@ -135,6 +150,60 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
 
 
 @settings(max_examples=100)
+@given(rows=ROWS, edges=EDGES, n_tasks=st.integers(1, 3))
+def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: int) -> None:
+    """Of some negatives against some positives, with the variance by its definition, and of a slice, too."""
+    rows = [row._replace(baseline=None, slices=(row.bins[0] > 0,), pairs=(row.segments[0], row.honest)) for row in rows]
+    blocks = blocks_of([Ranked(rows, edges)], FEATURES[:1], n_tasks)
+    measured = find(blocks, measure_sets(blocks.columns, {}, 1))
+    losses, placements, expected = {}, {}, {}
+    for number, name in enumerate(("all", "some")):
+        of_slice = [row for row in rows if row.in_slice(number)]
+        if not of_slice:
+            continue
+        placements["m", name] = measured.of_pairs[0, number]
+        labels, placed = [row.label for row in of_slice], oracle.placements(of_slice)
+        losses["m", name, OVERALL] = {
+            label: LabelSums(
+                labels.count(label), labels.count(not label), int(placed[np.equal(labels, label)].sum()), 0, {}
+            )
+            for label in set(labels)
+        }
+        wrong = 2 * labels.count(True) * labels.count(False) - placed[labels].sum()
+        for pair in range(2):
+            low, high = ([row for row in of_slice if row.pairs[pair] and row.label == label] for label in (False, True))
+            credits = np.array([[oracle.credit(one, other) for other in low] for one in high]).reshape(
+                len(high), len(low)
+            )
+            headroom = credits.size - credits.sum()
+            share = headroom / (wrong / 2) if wrong else None
+            auc = credits.mean() if credits.size else None
+            variance = None
+            if min(credits.shape) > 1:
+                variance = sum(credits.mean(axis).var(ddof=1) / credits.shape[1 - axis] for axis in (0, 1))
+            expected[name, f"p{pair}"] = (
+                len(low),
+                len(high),
+                credits.size,
+                2 * credits.sum(),
+                auc,
+                variance,
+                headroom,
+                share,
+            )
+    asked = {f"p{pair}": NamedPair(negatives=f"n{pair}", positives=f"p{pair}") for pair in range(2)}
+    columns = ("n_negative", "n_positive", "n_pairs", "ordered_doubled", "auc", "auc_variance", "headroom_pairs")
+    found = named_pairs(asked, placements, losses, 0.95).to_pylist()
+    assert [(row["slice"], row["pair"]) for row in found] == list(expected)
+    for row in found:
+        assert (row["negative_predicate"], row["positive_predicate"]) == (f"n{row['pair'][1]}", row["pair"])
+        values = [row[name] for name in (*columns, "headroom_share")]
+        for value, wanted in zip(values, expected[row["slice"], row["pair"]], strict=True):
+            assert (value is None) == (wanted is None)
+            assert value is None or float(value) == pytest.approx(wanted, abs=1e-12)
+
+
+@settings(max_examples=100)
 @given(rows=ROWS, edges=EDGES, baseline_edges=EDGES, n_tasks=st.integers(1, 3))
 def test_variances_of_differences(
     rows: list[Example], edges: list[float], baseline_edges: list[float], n_tasks: int
@@ -157,11 +226,8 @@ def test_more_sets_than_one_job_takes() -> None:
     """Of trees of different sizes; each set is placed as if it were alone."""
     rows = draw_examples(3, 90, FEATURES, baseline=True)
     blocks = blocks_of([Ranked(rows, [0.5])] * 3, FEATURES)
-    conditions: list[Condition] = [
-        {0: frozenset({a}), 1: frozenset({b, c})} for a in range(4) for b, c in [(0, 1), (2, 3)]
-    ]
-    conditions += [{1: frozenset({a, b})} for a in range(4) for b in range(4)]
-    conditions = [{}, *{frozenset(one.items()): one for one in conditions}.values()]
+    conditions: list[Condition] = [{}, *({0: frozenset({a})} for a in range(4))]
+    conditions += [{0: frozenset({a}), 1: frozenset({b})} for a in range(4) for b in range(4)]
     assert MOST_SETS < len(conditions) < 2 * MOST_SETS
     _, variances = measure(blocks, conditions)
     for condition, variance in zip(conditions, variances[COMPARED[0]], strict=True):
@@ -176,10 +242,11 @@ def test_placements_past_32_bits_are_exact() -> None:
 
     def sum_up(n_elsewhere: int) -> Any:
         offsets = RankOffsets(np.array([n_elsewhere] * 2), np.array([2 * n_elsewhere] * 2))
+        regions = Regions.of([{}], {0: offsets})
         parts: dict[int, list[memoryview]] = {}
-        for part in cut_block(block, target, [{}], offsets, np.empty(0)):
+        for part in cut_block(block, target, regions, offsets, np.empty(0)):
             parts.setdefault(part.kind, []).append(memoryview(part.data))
-        return join_wide(unpack(sum_range(parts))[0])[:, 0]
+        return join_wide(unpack(sum_range(parts, regions.within))[0])[:, 0]
 
     offset = 2**34
     for few, many in zip(sum_up(100), sum_up(100 + offset // 2), strict=True):
@@ -196,12 +263,14 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
     encoding = Encoding(models=("m", "n"), slices=("all", "some", "negatives"), sources=())
+    of_trees = list_tree_values(targets, blocks.n_rows)
+    of_slices = list_slice_values(searched, [0.4, 0.4], blocks.n_rows)
     searches = [
-        grow_trees(blocks, targets, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
-        search_slices(blocks, searched, [0.4, 0.4], wanted),
-        count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}),
+        grow_trees(FEATURES, of_trees, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
+        search_slices(FEATURES, of_slices, wanted),
     ]
-    trees, slices, crosses = run_searches(blocks, searches)
+    trees, slices = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
+    crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
     nodes = {target: [node.condition for node in tree.nodes] for target, tree in zip(targets, trees, strict=True)}
     measured = find(blocks, measure_sets(blocks.columns, nodes, N_MODELS))
     compared = {target: nodes[target] for target in COMPARED}

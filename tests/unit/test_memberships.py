@@ -14,8 +14,7 @@ from biasspark.corpus.encoding import Encoding, Source, any_term
 from biasspark.errors import InputError
 from biasspark.ranking.memberships import Memberships, find_memberships
 from biasspark.ranking.task_rows import TaskRows, read_field
-from tests.oracle.pairs import State, cross_all
-from tests.ranking_without_spark import (
+from tests.harness.ranking_without_spark import (
     array,
     category,
     encoding_of,
@@ -24,6 +23,7 @@ from tests.ranking_without_spark import (
     membership_fields,
     pack,
 )
+from tests.oracle.pairs import State, cross_all
 
 States = list[list[State]]
 """Of every row, of every identity by number."""

@@ -14,8 +14,8 @@ import pytest
 import biasspark
 from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError
-from tests.broken_configurations import CALLS, RULES, TABLES, keywords_of
-from tests.least_configuration import changed
+from tests.harness.broken_configurations import CALLS, RULES, TABLES, keywords_of
+from tests.harness.least_configuration import changed
 
 SNAPSHOT = Path(__file__).with_name("messages.txt")
 NO_FRAME: Any = SimpleNamespace(sparkSession=None)

@@ -12,7 +12,15 @@ from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
-from tests.ranking_without_spark import array, encoding_of, find_states, flags, frame_of, membership_fields, pack
+from tests.harness.ranking_without_spark import (
+    array,
+    encoding_of,
+    find_states,
+    flags,
+    frame_of,
+    membership_fields,
+    pack,
+)
 
 N = 90
 

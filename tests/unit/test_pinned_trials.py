@@ -31,12 +31,10 @@ from biasspark.ranking.kernels.pinned_trials import (
     pool_ranges,
 )
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
-from biasspark.ranking.kernels.subsets import draw_places
+from biasspark.ranking.kernels.subsets import draw_positions
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
 from biasspark.ranking.task_rows import Kind, read_blocks, sort_with_offsets
-from tests.oracle.pairs import Example, State, cross_all
-from tests.oracle.suite import ordered_doubled, weighted_auc
-from tests.ranking_without_spark import (
+from tests.harness.ranking_without_spark import (
     draw_rows,
     encoding_of,
     flags,
@@ -46,6 +44,8 @@ from tests.ranking_without_spark import (
     pack,
     rank_batches,
 )
+from tests.oracle.pairs import Example, State, cross_all
+from tests.oracle.suite import ordered_doubled, weighted_auc
 
 INCLUDED = pytest.mark.parametrize("include", [True, False], ids=["of all", "of the others"])
 
@@ -119,7 +119,7 @@ def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float
     aucs = []
     trials = trials_of(pinned, corpus.encoding.names)
     for subset in trials.subsets(number, Draw(source, len(places_of), 0, len(pooled))):
-        places, _ = draw_places(subset, 0, len(places_of))
+        places, _ = draw_positions(subset, 0, len(places_of))
         assert len(places) == len(pooled)
         pool = [row[:2] for row in pooled] + [places_of[place] for place in places]
         pairs = ordered_doubled(

@@ -15,7 +15,7 @@ import pytest
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import duckdb_views
 from scripts.dev.proof import ProofError, prove
-from tests.example_night import ledger_of, write_table
+from tests.harness.example_night import ledger_of, write_table
 from tests.oracle.run_tables import KEYS, Tables, compute_night
 
 NIGHT = date(2026, 1, 15)

@@ -12,7 +12,7 @@ from biasspark import files
 from biasspark.config import parse_config
 from biasspark.errors import ConfigError
 from biasspark.workflows.write_report import ReportPaths, report_folder
-from tests.least_configuration import LEAST, changed, faults_of, key_of
+from tests.harness.least_configuration import LEAST, changed, faults_of, key_of
 
 CATALOG = {"path": None, "catalog": "lake.bias"}
 

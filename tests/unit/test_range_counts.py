@@ -13,8 +13,8 @@ from biasspark.ranking.engine import rank
 from biasspark.ranking.kernels.pair_sums import N_CELLS, N_PAIRS, PairSums
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.kernels.range_counts import RangeCounts
+from tests.harness.ranking_without_spark import encoding_of, flags, frame_of, membership_fields, pack
 from tests.oracle.pairs import State
-from tests.ranking_without_spark import encoding_of, flags, frame_of, membership_fields, pack
 
 SCORES = (-0.5, 0.0, 0.25, 0.5, 0.5, 0.75, 1.0)
 ENCODING = encoding_of(flags("a", "b"), flags("always", nullable=False, name="predicates"), crossed=True)

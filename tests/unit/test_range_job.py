@@ -14,7 +14,7 @@ import pytest
 from biasspark.ranking import range_job
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Part
-from tests.ranking_without_spark import LocalFrame, frame_of
+from tests.harness.ranking_without_spark import LocalFrame, frame_of
 
 
 def test_batches_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

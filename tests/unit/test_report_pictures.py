@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from itertools import product
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from biasspark.report.attributions import (
+    list_correlations,
     list_heat_maps,
+    list_named_pairs,
     list_named_segments,
     list_pair_trees,
     list_segment_trees,
+    pick_ends,
     segment_cell,
 )
 from biasspark.report.cells import root_share_color, show_interval, show_number
@@ -110,9 +114,9 @@ def test_a_wide_interval_does_not_squeeze_the_others(report: ReportData) -> None
 
 
 def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
-    scales, histograms = read_histograms(report)
+    scales, histograms = read_histograms(report.rows("score_histograms"))
     assert scales[MODELS[0]].n_bins == 20
-    cells = histograms[MODELS[0], "gay"]
+    cells = histograms["all", "gay", MODELS[0]]
     assert {cell: sum(counts) for cell, counts in cells.items()}["background_negative"] == 120
     curve = trace_rates(cells, "negative")
     assert curve is not None
@@ -121,7 +125,7 @@ def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
     area = np.diff(across) @ (up[1:] + up[:-1]) / 2
     (row,) = report.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
     assert area - 0.5 == pytest.approx(row[SIGNED], abs=0.02)
-    assert trace_rates(histograms[MODELS[0], EMPTY], "positive") is None
+    assert trace_rates(histograms["all", EMPTY, MODELS[0]], "positive") is None
 
 
 def test_pictures_say_of_whom_they_are_and_have_ticks(report: ReportData, page: str) -> None:
@@ -162,6 +166,62 @@ def test_trees_say_what_a_split_adds_and_mark_false_discoveries(report: ReportDa
     assert difference.title == "toxicity_6 minus toxicity_1, attribution"
 
 
+def test_of_a_difference_what_differs_from_the_rest_need_not_differ_from_0(report: ReportData) -> None:
+    verdicts = {}
+    for low, high in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.2), (None, None)):
+        ends = {"mean_honest_low": low, "mean_honest_high": high}
+        rows = [row | ends for row in report.rows("attribution_segments", baseline_model="toxicity_1")]
+        changed = with_rows(report, attribution_segments=rows)
+        (tree,) = list_segment_trees(changed)
+        leaf = list(tree.root.leaves())[-1]
+        bold = re.findall('class="found">(.*?)<', page_without_charts(changed).partition("Pairs of segments")[0])
+        verdicts[leaf.verdict.partition("; interval ")[2]] = leaf.is_found
+        assert leaf.verdict.startswith("differs from the rest; ")
+        assert bool(bold) == leaf.is_found
+    assert verdicts == {"above 0": True, "below 0": True, "holds 0": False, "missing": False}
+
+
+def test_pairs_are_listed_from_either_end() -> None:
+    assert pick_ends("abcdefgh") == list("abcfgh")
+    assert [pick_ends("abcdef"[:n]) for n in (0, 2, 5)] == [[], ["a", "b"], list("abcde")]
+
+
+def test_named_segments_keep_the_order_of_the_configuration(report: ReportData) -> None:
+    rows = [
+        row | {"segment": name, "auc": auc, "n_rows": n_rows}
+        for (name, auc), n_rows in product([("a", 0.7), ("(overall)", 0.9), ("z", 0.95), ("b", None)], (7, 8))
+        for row in report.rows("loss_by_segment", segment="(overall)", model=MODELS[n_rows - 7])
+    ]
+    configs = {"attribution": {"attribution": {"segments": {"z": "TRUE", "b": "TRUE", "a": "TRUE"}}}}
+    segments = list_named_segments(replace(with_rows(report, loss_by_segment=rows), configs=configs))
+    assert [row.name for row in segments] == ["(overall)", "z", "b", "a"]
+    assert {row.n_rows for row in segments} == {"7/8"}
+    shown = [(cell.text, difference) for row in segments for cell, difference in [row.cells["auc", MODELS[1]]]]
+    assert shown == [("0.900", ""), ("0.950", "+0.050"), ("–", ""), ("0.700", "−0.200")]
+
+
+def test_named_pairs_have_models_side_by_side_in_the_order_of_the_configuration(report: ReportData) -> None:
+    rows = [row | {"pair": name} for name in ("a", "b") for row in report.rows("named_pairs")]
+    configs = {"attribution": {"attribution": {"pairs_of": {"b": {}, "a": {}}}}}
+    named = list_named_pairs(replace(with_rows(report, named_pairs=rows), configs=configs))
+    assert named is not None
+    assert (named.models, list(named.pairs)) == ([*MODELS], ["b", "a"])
+    _, auc, share = named.pairs["a"][MODELS[0]]
+    assert (auc.text, auc.interval, share.note) == ("0.300", "0.200 to 0.400", "420 of 600 pairs")
+
+
+def test_correlations_are_those_of_models_that_have_losses(report: ReportData) -> None:
+    rows = [
+        row | {"pearson": None if row["model"] == MODELS[0] else -0.25}
+        for row in report.rows("attribution_correlations")
+    ]
+    correlations = list_correlations(with_rows(report, attribution_correlations=rows))
+    assert correlations is not None
+    assert correlations.models == [MODELS[1]]
+    assert correlations.cells["total", "gini", MODELS[1]].text == "−0.250"
+    assert list_correlations(with_rows(report, attribution_correlations=rows[::2])) is None
+
+
 def test_rules_of_pairs_name_their_side_once_whatever_is_in_a_value(report: ReportData) -> None:
     rows = [dict(row) for row in report.rows("pair_segments") if row["model"] == "toxicity_1"]
     for row in rows[1:]:
@@ -197,8 +257,9 @@ def test_crosses_have_intervals_in_the_cell_or_a_hover_away(report: ReportData) 
 
 
 def test_named_segments_have_intervals_where_their_run_made_them(report: ReportData) -> None:
-    row = list_named_segments(report)["(overall)"][MODELS[0]]
-    cell = segment_cell(row, "mean_normalized_attribution")
+    segment = list_named_segments(report)[0]
+    row, (cell, difference) = segment.first, segment.cells["mean_normalized_attribution", MODELS[0]]
+    assert (segment.name, difference) == ("(overall)", "")
     assert (cell.text, cell.interval, cell.color, cell.weak) == ("0.450", "0.430 to 0.470", "a16", False)
     ends = {f"auc_{end}": None for end in ("low", "high")}
     auc, gini = (segment_cell(row | ends | {"gini_impurity": None}, name) for name in ("auc", "gini_impurity"))

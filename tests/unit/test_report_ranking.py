@@ -91,7 +91,7 @@ def test_as_many_values_are_marked_as_are_counted(report: ReportData, page: str)
     n_weak, n = count_weak(report)
     (table,) = re.findall(r"Slice <bdi>all</bdi>: .*?</table>", page, flags=re.DOTALL)
     cells = re.findall("<td.*?</td>", table)
-    assert n == 5 * len(MODELS) * len(report.identities()) == len(cells) - 2 * len(report.identities())
+    assert n == 5 * len(MODELS) * len(report.identities()) == len(cells) - (2 + len(MODELS)) * len(report.identities())
     assert sum("◦" in cell for cell in cells) == n_weak > sum(">◦\u00a0–" in cell for cell in cells) > 0
     assert f"<li>{n_weak} of the {n} values below rest on too few rows" in page
 
@@ -115,12 +115,27 @@ def test_shares_of_few_rows_come_last_and_are_marked(report: ReportData) -> None
         return {"identity": name, "bucket": "(all)", "length_low": None, "reason": None} | counts
 
     shares = [share("(overall)", 90, 1000), share("few", 5, 7), share("many", 300, 1000), share("none", 0, 0)]
-    shares += [share("fewer", 1, 1), share("more", 40, 100)]
+    shares += [share("fewer", 1, 1), share("more", 10, 100), share("at least half", 39, 46)]
     balance = list_balance(with_rows(report, label_balance=shares))
     assert balance is not None
-    assert list(balance.rows) == ["(overall)", "many", "few", "more", "fewer", "none"]
-    assert [cells[0].weak for cells in balance.rows.values()] == [False, False, True, True, True, False]
+    assert list(balance.rows) == ["(overall)", "at least half", "many", "few", "fewer", "more", "none"]
     assert balance.rows["few"][0].note == "5 of 7 rows, 0.36 to 0.92"
+    weak = {name for name, (cell,) in balance.rows.items() if cell.weak}
+    assert weak == {"few", "fewer", "more"}  # of fewer than ten rows, or wide and around the 9 % of all rows
+
+
+def test_negatives_that_an_identity_below_the_average_lacks_are_explained(report: ReportData) -> None:
+    rows = [
+        {"identity": name, "bucket": bucket, "length_low": low, "reason": None, "n_rows": 100, "n_positive": n}
+        | {"positive_rate": n / 100, "n_negatives_to_add": to_add}
+        for name, bucket, low, n, to_add in (
+            *(("(overall)", "20-59", 20, 10, 0), ("(overall)", "(all)", None, 20, 0)),
+            *(("g", "20-59", 20, 17, 67), ("g", "(all)", None, 9, 67)),
+        )
+    ]
+    balance = list_balance(with_rows(report, label_balance=rows))
+    assert balance is not None
+    assert [cell.interval for cell in balance.rows["g"]] == ["+67", "+67 by length"]
 
 
 def test_the_best_model_of_a_line_is_marked(report: ReportData) -> None:
@@ -128,3 +143,15 @@ def test_the_best_model_of_a_line_is_marked(report: ReportData) -> None:
     assert rows["bpsn_auc_min"] == [False, True]
     assert rows["negative_aeg_max_abs"] == [False, True]
     assert rows["auc"] == [False, False]
+
+
+def test_the_bias_of_an_identity_has_a_name_everywhere(report: ReportData, page: str) -> None:
+    """A shift down is never read as false alarms, however low its BPSN AUC is among its AUCs."""
+    named = {"bias": "negatives_shifted_down", "bias_size": "small"}
+    rows = [row | named if row["identity"] == "gay" else row for row in report.rows("bias_metrics")]
+    other = with_rows(report, bias_metrics=rows)
+    n = write_page(other).count("negatives shifted down, small")
+    assert n == 4 * len(MODELS)  # the verdict, the worst identities, and every identity of two slices
+    assert write_model_card(other).count("| negatives shifted down, small |") == 2 * len(MODELS)
+    assert page.count('<svg class="cells"') == 6
+    assert 'aria-label="subgroup_negative and background_positive"'.replace("_", " ") in page

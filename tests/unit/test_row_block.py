@@ -110,6 +110,8 @@ def test_rows_are_described_by_columns_in_their_order() -> None:
             "feature_1": pa.array(["b", "a", None]),
             "group_0": pa.array(["g", None, "other"]),
             "segment_0": [False, True, True],
+            "negative_0": [True, True, False],
+            "positive_0": [False, True, True],
             "only_estimates": [True, False, True],
             "draw": pa.array([3, -1, 7]),
         }
@@ -124,6 +126,10 @@ def test_rows_are_described_by_columns_in_their_order() -> None:
     cell, values, draws = description.describe(TaskRows(table, encoding))
     assert read_cells(cell, values) == [[1, 1, 0, 0, 2, 2, 1], [0, 0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 0, 2]]
     assert draws.tolist() == [3, -1, 7]
+    paired = replace(description, n_pairs=1)
+    assert paired.names[-4:-2] == ["negative_0", "positive_0"]
+    cells = read_cells(*paired.describe(TaskRows(table, encoding))[:2])
+    assert [cell[-1] for cell in cells] == [0, 1, 1]  # a positive, a negative, a positive
     bare = replace(description, is_split=False, is_drawn=False, groupings=[])
     assert len(bare.names) == 3
     cell, values, draws = bare.describe(TaskRows(table, encoding))

@@ -32,8 +32,8 @@ from tests.fixtures.ranked_rows import (
     find,
     list_rows,
 )
+from tests.harness.ranking_without_spark import frame_of, gather_parts
 from tests.oracle.attribution import Example
-from tests.ranking_without_spark import frame_of, gather_parts
 
 BOOK = Encoding(models=("m",), slices=("all",), sources=())
 LABELLED = st.lists(

@@ -39,8 +39,9 @@ CONTRACT = {
     """,
     "bias_metrics": f"""
         model STRING slice STRING identity STRING |
-        crossed BOOLEAN n_subgroup_negative BIGINT n_subgroup_positive BIGINT n_background_negative BIGINT
-        n_background_positive BIGINT subgroup_positive_rate DOUBLE background_positive_rate DOUBLE {measured(*SUITE)}
+        crossed BOOLEAN subgroup_size BIGINT n_subgroup_negative BIGINT n_subgroup_positive BIGINT
+        n_background_negative BIGINT n_background_positive BIGINT subgroup_positive_rate DOUBLE
+        background_positive_rate DOUBLE {measured(*SUITE)} bias STRING bias_size STRING
     """,
     "model_summary": """
         model STRING slice STRING |
@@ -142,6 +143,12 @@ CONTRACT = {
         n_positives_honest BIGINT mean_honest DOUBLE mean_honest_low DOUBLE mean_honest_high DOUBLE p_value DOUBLE
         p_adjusted DOUBLE p_train_honest DOUBLE false_discovery BOOLEAN found BOOLEAN p_chance DOUBLE
         p_chance_adjusted DOUBLE confirmed BOOLEAN
+    """,
+    "named_pairs": """
+        model STRING slice STRING pair STRING |
+        negative_predicate STRING positive_predicate STRING n_positive BIGINT n_negative BIGINT n_pairs DECIMAL(38,0)
+        ordered_doubled DECIMAL(38,0) auc DOUBLE auc_low DOUBLE auc_high DOUBLE auc_variance DOUBLE auc_method STRING
+        headroom_pairs DOUBLE headroom_share DOUBLE
     """,
     "auc_crosses": """
         model STRING slice STRING grouping STRING positive_group STRING negative_group STRING |

@@ -62,6 +62,19 @@ def test_the_worst_of_the_first_model_come_first(sort: str, identities: list[str
     assert (short.name, short.n_identities, lacking.name, lacking.n_identities) == ("short", 1, "a & b", 0)
 
 
+def test_identities_with_few_rows_are_left_out_and_counted() -> None:
+    few = suite_row("toxicity_6", "all", "gay", ALIKE) | {"n_subgroup_negative": 1, "n_subgroup_positive": 2}
+    rows = [
+        row for row in night_rows() if (row["model"], row["slice"], row["identity"]) != ("toxicity_6", "all", "gay")
+    ]
+    request = Request(models=MODELS, slices=("all",), min_rows=10, limit=2)
+    compared = compare_side_by_side(metrics_table([*rows, few]), RUN, request)
+    (part,) = compared.slices
+    assert [row["identity"] for row in part.rows] == [HOSTILE, "black"]
+    assert (part.n_identities, part.n_small) == (5, 2)  # only_first has no rows of the second model
+    assert "2 of 5 identities (--limit shows more, 2 left out for under 10 rows)" in compared.describe_size(part)
+
+
 def test_all_slices_are_shown_unless_some_are_named() -> None:
     compared = compare_side_by_side(metrics_table(night_rows()), RUN, Request(models=MODELS, crossed=True))
     assert [(part.name, part.n_identities) for part in compared.slices] == [("all", 6), ("a & b", 0), ("short", 1)]

@@ -174,6 +174,26 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
             compare(make_row(), sort="bpsn_auc")
         )
 
+    def test_values_of_few_rows_are_marked(self) -> None:
+        weak = {"bpsn_auc_first_low": 0.4, "bnsp_auc_second_low": None}
+        text = format_text(compare(make_row(**weak)))
+        values = ".868 .996 +.128  ?.532 .958 +.426  1.000 ?.980 -.020!"
+        assert text.splitlines()[7].split()[:12] == ["gay", "1,260", "50.0", *values.split()]
+        assert "\n? " in text
+        assert "\n? " not in format_text(compare(make_row()))
+        cells = table_of(format_markdown(compare(make_row(**weak))))[2]
+        assert (cells[9], cells[10], cells[13]) == ("◦ 0.532", "0.958", "◦ 0.980")
+
+    def test_the_bias_stands_below_by_name(self) -> None:
+        row = make_row(bias_first="negatives_shifted_up", bias_size_first="large", bias_second="no_evidence")
+        text = format_text(compare(row, make_row("black")))
+        lines = [line.split("  ") for line in text.splitlines() if "50.0" in line][2:]
+        assert [[cell.strip() for cell in line if cell][-2:] for line in lines] == [
+            ["negatives shifted up, large", "no evidence"],
+            ["-", "-"],
+        ]
+        assert table_of(format_markdown(compare(row)))[2][4:6] == ["negatives shifted up, large", "no evidence"]
+
     def test_a_slice_without_identities(self) -> None:
         assert "slice all: 0 identities, those with the lowest AUC of A first\n\ndiff: " in format_text(compare())
 
@@ -212,16 +232,16 @@ class TestMarkdown:
         head, rule, row = table_of(format_markdown(compare(make_row("trans women", SECOND, FIRST))))
         differences = ["B - A"] * 3 + [r"\|B\| - \|A\|"] * 2
         assert head == [
-            *("", "identity", "rows", "positive"),
+            *("", "identity", "rows", "positive", "bias A", "bias B"),
             *(
                 cell
                 for title, last in zip(SUITE_TITLES.values(), differences, strict=True)
                 for cell in (f"{title} A", "B", last)
             ),
         ]
-        assert rule == [":-:", "---", *["--:"] * 17]
+        assert rule == [":-:", "---", *["--:"] * 2, *["---"] * 2, *["--:"] * 15]
         assert row == [
-            *("!", "trans women", "1,260", "50.0 %"),
+            *("!", "trans women", "1,260", "50.0 %", "-", "-"),
             *("0.996", "0.868", "**-0.128**", "0.958", "0.532", "**-0.426**", "0.980", "1.000", "+0.020"),
             *("-0.295", "+0.462", "**+0.167**", "-0.036", "-0.034", "-0.002"),
         ]
@@ -229,7 +249,7 @@ class TestMarkdown:
     def test_null_is_its_reason(self) -> None:
         row = make_row(second=dict.fromkeys(SUITE), reason="no_subgroup_positives", n_subgroup_second=None)
         cells = table_of(format_markdown(compare(row), 2))[2]
-        assert cells[:7] == [
+        assert [*cells[:4], *cells[6:9]] == [
             *("", "gay", "1,260 and - (A and B count different numbers of rows: some rows lack a score)", "50.0 %"),
             *("0.87", "no_subgroup_positives", "-"),
         ]
@@ -259,7 +279,7 @@ class TestMarkdown:
 
     @given(name=st.text(max_size=30))
     def test_any_name_is_one_cell(self, name: str) -> None:
-        assert [len(cells) for cells in table_of(format_markdown(compare(make_row(name))))] == [19, 19, 19]
+        assert [len(cells) for cells in table_of(format_markdown(compare(make_row(name))))] == [21, 21, 21]
 
 
 class TestCsv:

@@ -23,7 +23,7 @@ from biasspark.windows.sketch import (
     merge_quantiles,
     reuse_boundaries,
 )
-from tests.least_configuration import changed
+from tests.harness.least_configuration import changed
 
 EDGES = np.array([0.25, 0.5, 0.75])
 SIDES = ("in one", "in the other")

@@ -18,8 +18,7 @@ from biasspark.ranking.kernels.sketch_pieces import MOST_BYTES, cut_block, merge
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Kind, Part, TaskRows
 from biasspark.windows.sketch_rows import Renumbering
-from tests.oracle.pairs import State
-from tests.ranking_without_spark import (
+from tests.harness.ranking_without_spark import (
     array,
     category,
     encoding_of,
@@ -31,6 +30,7 @@ from tests.ranking_without_spark import (
     pairs_by_name,
     rank_batches,
 )
+from tests.oracle.pairs import State
 
 Row = tuple[float, bool, State, State, str | None, list[str] | None]
 """Score, label, two flags, a category and an array."""

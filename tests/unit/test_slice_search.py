@@ -18,15 +18,16 @@ from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
 from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.row_values import Target
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.slice_counter import SliceCounter
 from biasspark.attribution.slice_evidence import judge_slices
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
-from biasspark.attribution.slice_search import search_slices
-from biasspark.attribution.trees import Target
+from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
+from biasspark.ranking.row_blocks import Blocks
+from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.grown_trees import Sample, grow_samples
 from tests.oracle.searched_slices import UNIT, find_slices, inside, search_samples
@@ -454,6 +455,11 @@ def search_rows(rows: Sequence[Example], part: int) -> list[Condition]:
     return [one.condition for one in search_by_force(searched, BLOCK_FEATURES, WANTED)]
 
 
+def search_blocks(blocks: Blocks, targets: Sequence[Target], means: Sequence[float]) -> SearchedSlices:
+    values = list_slice_values(targets, means, blocks.n_rows)
+    return find_by_cell(blocks, values, search_slices(blocks.features, values, WANTED))
+
+
 def train_mean(rows: Sequence[Example], part: int) -> float:
     members = [row for row in rows if row.in_slice(part)]
     values = zip(members, target_values(members, "auc"), strict=False)
@@ -466,7 +472,7 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
     targets = [Target(model, part, "auc") for model in (0, 1) for part in (0, 1, 2)]
     means = [train_mean(models[target.model].rows, target.slice) for target in targets]
     blocks = blocks_of(models, BLOCK_FEATURES, 2)
-    searched = find(blocks, search_slices(blocks, targets, means, WANTED))
+    searched = search_blocks(blocks, targets, means)
     assert searched.warnings == {}
     for target, conditions in zip(targets, searched.conditions, strict=True):
         assert conditions == search_rows(models[target.model].rows, target.slice)
@@ -477,7 +483,7 @@ def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) ->
     rows, target = draw_examples(7, 400, BLOCK_FEATURES), Target(0, 0, "auc")
     monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 3)
     blocks = blocks_of([Ranked(rows)], BLOCK_FEATURES)
-    searched = find(blocks, search_slices(blocks, [target], [train_mean(rows, 0)], WANTED))
+    searched = search_blocks(blocks, [target], [train_mean(rows, 0)])
     assert list(searched.warnings) == [0]
     missed = Fraction(searched.warnings[0].split("up to ")[1].split(". Raise")[0])
     train = [(row, Fraction(value)) for row, value in zip(rows, target_values(rows, "auc"), strict=True)]
@@ -490,5 +496,5 @@ def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_nothing_to_search_in_blocks() -> None:
     blocks = blocks_of([Ranked(draw_examples(7, 9))])
-    assert find(blocks, search_slices(blocks, [Target(0, 0, "auc")], [0.4], WANTED)) == ([()], {})
-    assert find(blocks, search_slices(blocks, [], [], WANTED)) == ([], {})
+    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4]) == ([()], {})
+    assert search_blocks(blocks, [], []) == ([], {})

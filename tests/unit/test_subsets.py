@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 
 from biasspark.ranking.kernels import subsets
-from biasspark.ranking.kernels.subsets import Subset, draw_places, stable_number
+from biasspark.ranking.kernels.subsets import Subset, draw_positions, stable_number
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def whole(subset: Subset) -> list[int]:
-    places, counts = draw_places(subset, 0, subset.total)
+    places, counts = draw_positions(subset, 0, subset.total)
     assert (counts == 1).all()
     return [int(place) for place in places]
 
@@ -57,7 +57,7 @@ def test_any_cut_gives_parts_of_the_same_subset(cut: tuple[Subset, list[int]], f
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subsets, "FEW", few)
         places = whole(subset)
-        parts = [draw_places(subset, start, stop)[0].tolist() for start, stop in pairwise(cuts)]
+        parts = [draw_positions(subset, start, stop)[0].tolist() for start, stop in pairwise(cuts)]
     assert [place for part in parts for place in part] == places
     assert len(places) == len(set(places)) == subset.size
     assert places == sorted(places)
@@ -77,8 +77,8 @@ def test_places_that_are_alike_are_counted(cut: tuple[Subset, list[int]], window
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subsets, "FEW", 5)
-        one_by_one, _ = draw_places(subset, start, stop)
-        places, counts = draw_places(subset, start, stop, alike)
+        one_by_one, _ = draw_positions(subset, start, stop)
+        places, counts = draw_positions(subset, start, stop, alike)
     cells = Counter(bisect(cuts, place) for place in one_by_one.tolist())
     found: Counter[int] = Counter()
     for place, count in zip(places.tolist(), counts.tolist(), strict=True):
@@ -89,7 +89,7 @@ def test_places_that_are_alike_are_counted(cut: tuple[Subset, list[int]], window
 
 def test_a_tie_of_thousand_millions_costs_a_few_steps() -> None:
     subset = Subset(10**9, 4 * 10**8, (1,))
-    places, counts = draw_places(subset, 0, 10**9, lambda a, b: a >= 300_000_000 or b <= 300_000_000)
+    places, counts = draw_positions(subset, 0, 10**9, lambda a, b: a >= 300_000_000 or b <= 300_000_000)
     assert counts.sum() == subset.size
     assert len(places) < 5000
 
@@ -101,7 +101,7 @@ def test_none_and_all(total: int, size: int) -> None:
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (50, 50), (100, 200), (-5, 0)])
 def test_nowhere(start: int, stop: int) -> None:
-    places, counts = draw_places(Subset(100, 60, (3,)), start, stop)
+    places, counts = draw_positions(Subset(100, 60, (3,)), start, stop)
     assert places.dtype == counts.dtype == np.int64
     assert len(places) == len(counts) == 0
 
@@ -137,7 +137,7 @@ def test_places_and_neighbours_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("halved")
 def test_the_rows_in_a_window_are_hypergeometric() -> None:
-    sizes = Counter(len(draw_places(Subset(60, 25, (2, trial)), 13, 31)[0]) for trial in range(2000))
+    sizes = Counter(len(draw_positions(Subset(60, 25, (2, trial)), 13, 31)[0]) for trial in range(2000))
     assert_by_chance(sizes, 2000 * hypergeom(60, 18, 25).pmf(np.arange(19)))
 
 
@@ -165,11 +165,11 @@ def test_halves_of_too_many_places_are_hypergeometric_too(
 
 def test_hundred_thousand_million_places() -> None:
     subset, middle = Subset(10**11, 10**9, (8,)), 3 * 10**10
-    places, _ = draw_places(subset, middle - 10**6, middle + 10**6)
-    parts = [draw_places(subset, *ends)[0] for ends in pairwise([middle - 10**6, middle + 17, middle + 10**6])]
+    places, _ = draw_positions(subset, middle - 10**6, middle + 10**6)
+    parts = [draw_positions(subset, *ends)[0] for ends in pairwise([middle - 10**6, middle + 17, middle + 10**6])]
     assert np.concatenate(parts).tolist() == places.tolist()
     assert abs(len(places) - 20_000) < 5 * math.sqrt(20_000)
-    assert len(draw_places(Subset(10**10, 10**10, (8,)), 0, 3)[0]) == 3
+    assert len(draw_positions(Subset(10**10, 10**10, (8,)), 0, 3)[0]) == 3
 
 
 def test_the_largest_halves_that_numpy_draws() -> None:

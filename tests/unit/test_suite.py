@@ -50,6 +50,7 @@ def test_every_number_agrees_with_brute_force(corpus: Scored, rows: dict[str, di
         cells = cut_cells(score, label, identities[identity])
         sizes = [len(cells[cell]) for cell in CELLS]
         assert [row[f"n_{cell}"] for cell in CELLS] == sizes
+        assert row["subgroup_size"] == sum(sizes[:2])
         for side, (n_negative, n_positive) in {"subgroup": sizes[:2], "background": sizes[2:]}.items():
             n_rows = n_negative + n_positive
             assert row[f"{side}_positive_rate"] == (n_positive / n_rows if n_rows else None)

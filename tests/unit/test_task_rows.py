@@ -16,8 +16,7 @@ from biasspark.ranking import task_rows
 from biasspark.ranking.engine import CORPUS, cut_task_rows, rank
 from biasspark.ranking.kernels.blocks import Block
 from biasspark.ranking.task_rows import Kind, Part, TaskRows, read_blocks
-from tests.oracle.pairs import Example, State, count_identity, cross_all
-from tests.ranking_without_spark import (
+from tests.harness.ranking_without_spark import (
     category,
     count_by_name,
     encoding_of,
@@ -29,6 +28,7 @@ from tests.ranking_without_spark import (
     rank_batches,
     six_pairs,
 )
+from tests.oracle.pairs import Example, State, count_identity, cross_all
 
 ROWS = 90
 

@@ -10,10 +10,12 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from biasspark.attribution.growth import GrownTree
-from biasspark.attribution.trees import Target, grow_trees
+from biasspark.attribution.row_values import Target
+from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find
+from biasspark.ranking.row_blocks import Blocks
+from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
 
@@ -23,6 +25,14 @@ FEATURES = (
     Feature("same", "same", numeric=True, values=(1.0,), nullable=False),
 )
 SETTINGS = TreeSettings(max_depth=3, min_leaf=15)
+
+
+def grow_blocks(
+    blocks: Blocks, targets: Sequence[Target], settings: TreeSettings, square_sums: Sequence[float] | None = None
+) -> list[GrownTree]:
+    values = list_tree_values(targets, blocks.n_rows)
+    search = grow_trees(blocks.features, values, settings, square_sums or [0.0] * len(targets))
+    return find_by_cell(blocks, values, search)
 
 
 def grow_rows(rows: Sequence[Example], target: Target, settings: TreeSettings) -> dict[int, set[Example]]:
@@ -52,7 +62,7 @@ def test_trees_are_those_of_loops() -> None:
         *(Target(0, 0, "auc"), Target(0, 1, "auc"), Target(0, 0, "gini"), Target(1, 0, "cross_entropy", "logit")),
         *(Target(2, 0, "auc"), Target(2, 1, "auc"), Target(0, 2, "auc"), Target(3, 0, "auc")),
     ]
-    trees = find(blocks, grow_trees(blocks, targets, SETTINGS, [0.0] * len(targets)))
+    trees = grow_blocks(blocks, targets, SETTINGS)
     assert [tree.number for tree in trees] == list(range(len(targets)))
     for tree, target in zip(trees[:-2], targets[:-2], strict=True):
         rows = models[target.model].rows
@@ -84,7 +94,7 @@ def test_the_first_split_explains_as_much_as_scikit_learns() -> None:
     bins = rng.integers(1, [9, 30, 4], (600, 3))
     values, honest = (rng.integers(0, 50, 600) + 9 * (bins[:, 1] > 17)) / 64, np.arange(600) >= 300
     blocks = blocks_of([Ranked(valued_rows(values, bins, honest), [0.25, 0.5])], interval_features(9, 30, 4))
-    (tree,) = find(blocks, grow_trees(blocks, [Target(0, 0, "gini")], TreeSettings(max_depth=1, min_leaf=30), [0.0]))
+    (tree,) = grow_blocks(blocks, [Target(0, 0, "gini")], TreeSettings(max_depth=1, min_leaf=30))
     theirs = DecisionTreeRegressor(max_depth=1, min_samples_leaf=30).fit(bins[:300], values[:300])
     split = tree.nodes[0].split
     assert split is not None
@@ -99,7 +109,7 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
     """Just below and just above what the first split explains."""
     rows, target = draw_examples(1, 300, FEATURES), Target(0, 0, "auc")
     blocks = blocks_of([Ranked(rows)], FEATURES)
-    (tree,) = find(blocks, grow_trees(blocks, [target], SETTINGS, [0.0]))
+    (tree,) = grow_blocks(blocks, [target], SETTINGS)
     split = tree.nodes[0].split
     assert split is not None
     values = target_values(rows, "auc")
@@ -109,5 +119,5 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
     share = float((total - square_sum(sides[0]) - square_sum(sides[1])) / total)
     for min_gain, n_nodes in ((share * (1 - 1e-9), 3), (share * (1 + 1e-9), 1)):
         settings = TreeSettings(max_depth=1, min_leaf=15, min_gain=min_gain)
-        (tree,) = find(blocks, grow_trees(blocks, [target], settings, [float(total)]))
+        (tree,) = grow_blocks(blocks, [target], settings, [float(total)])
         assert len(tree.nodes) == n_nodes

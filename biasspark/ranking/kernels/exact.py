@@ -60,8 +60,8 @@ def signed_dot(first: Ints, second: Ints) -> int:
     largest = [max(int(array.max(initial=0)), -int(array.min(initial=0))) for array in (first, second)]
     if largest[0] * largest[1] * len(first) <= _LARGEST:
         return int(np.dot(first, second))
-    negative, sizes, others = (first < 0) != (second < 0), np.abs(first), np.abs(second)
-    return dot(sizes[~negative], others[~negative]) - dot(sizes[negative], others[negative])
+    negative, sizes, factors = (first < 0) != (second < 0), np.abs(first), np.abs(second)
+    return dot(sizes[~negative], factors[~negative]) - dot(sizes[negative], factors[negative])
 
 
 def _split_limbs(values: Ints) -> tuple[Ints, Ints]:

@@ -27,12 +27,13 @@ _MOST_CODES = 1 << 62
 
 @dataclass(frozen=True)
 class CellColumns:
-    """The columns of cells, in order: label, honest, slices but the first, segments, bins of features, groups."""
+    """The columns of cells in order: label, honest, slices but the first, segments, bins of features, groups, pairs."""
 
     n_slices: int
     n_segments: int = 0
     n_features: int = 0
     n_groupings: int = 0
+    n_pairs: int = 0
 
     @property
     def first_segment(self) -> int:
@@ -48,6 +49,11 @@ class CellColumns:
     def first_group(self) -> int:
         """The column of the groups of the first grouping."""
         return self.first_bin + self.n_features
+
+    @property
+    def first_pair(self) -> int:
+        """The column of the first named pair."""
+        return self.first_group + self.n_groupings
 
 
 class Cells(NamedTuple):
@@ -84,6 +90,10 @@ class Cells(NamedTuple):
     def in_segment(self, number: int) -> Flags:
         """Return which cells are in a segment."""
         return self._is_one(self.columns.first_segment + number)
+
+    def in_pair(self, number: int) -> Flags:
+        """Return which cells are in a named pair, as its negatives or its positives."""
+        return self._is_one(self.columns.first_pair + number)
 
     def _is_one(self, column: int) -> Flags:
         flags: Flags = self.values[column] == 1

@@ -1,8 +1,9 @@
-"""Simple random subsets of numbered places, of which every task draws its part alone. numpy only.
+"""Simple random subsets of numbered positions, of which every task draws its part alone. numpy only.
 
-A subset of range(total) is drawn by halving: of the k places that a stretch holds, its left half gets a hypergeometric
-number. The random bits of a stretch are fixed by the key of the subset and by where the stretch lies. So a task that
-needs some of the places follows the stretches that hold them, and all tasks draw parts of the same subset.
+A subset of range(total) is drawn by halving: of the k positions that a stretch holds, its left half gets a
+hypergeometric number. The random bits of a stretch are fixed by the key of the subset and by where the stretch lies.
+So a task that needs some of the positions follows the stretches that hold them, and all tasks draw parts of the same
+subset.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 from biasspark.arrays import Ints
 
 FEW = 2048
-"""So many places are drawn at once: to halve a stretch takes as long as to draw a hundred."""
+"""So many positions are drawn at once: to halve a stretch takes as long as to draw a hundred."""
 
 MOST_HALF = 10**9 - 1
-"""Halves of more places are too large for numpy's hypergeometric numbers."""
+"""Halves of more positions are too large for numpy's hypergeometric numbers."""
 
 TRIES = 1 << 14
 """Pairs of binomial numbers that are drawn at once for larger halves."""
@@ -27,7 +28,7 @@ TRIES = 1 << 14
 
 @dataclass(frozen=True)
 class Subset:
-    """`size` of the places 0, ..., `total` - 1, each set of so many equally likely, and fixed by the key.
+    """`size` of the positions 0, ..., `total` - 1, each set of so many equally likely, and fixed by the key.
 
     Attributes
     ----------
@@ -47,7 +48,7 @@ def stable_number(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
-def draw_places(
+def draw_positions(
     subset: Subset, start: int, stop: int, alike: Callable[[int, int], bool] | None = None
 ) -> tuple[Ints, Ints]:
     """Draw the part of a subset that lies in [start, stop).
@@ -55,21 +56,21 @@ def draw_places(
     Parameters
     ----------
     start, stop : int
-        Any cut of the places gives parts of the same subset.
+        Any cut of the positions gives parts of the same subset.
     alike : callable, optional
-        Whether all places of a stretch [a, b) within [start, stop) are alike. Of such a stretch only the number of its
-        places in the subset may be given.
+        Whether all positions of a stretch [a, b) within [start, stop) are alike. Of such a stretch only the number
+        of its positions in the subset may be given.
 
     Returns
     -------
-    places : int64 array
+    positions : int64 array
         Ascending.
     counts : int64 array
-        How many places each stands for, itself among them, all of them alike; 1 everywhere without `alike`.
+        How many positions each stands for, itself among them, all of them alike; 1 everywhere without `alike`.
 
     Notes
     -----
-    Cost: the places drawn, and of the rest of the subset no more than some thousands; time and memory, but stretches
+    Cost: the positions drawn, and of the rest of the subset no more than some thousands; time and memory, but stretches
     that are alike cost one step. The draws are those of the installed numpy: another release may draw other subsets.
     """
     bits = _Bits(subset.key)
@@ -82,43 +83,43 @@ def draw_places(
         if alike is not None and start <= a and b <= stop and alike(a, b):
             drawn.append((np.array([a]), np.array([size])))
         elif size <= FEW:
-            places = a + np.sort(bits.of(a, b).choice(b - a, size, replace=False, shuffle=False))
-            places = places[slice(*np.searchsorted(places, (start, stop)))]
-            drawn.append((places, np.ones(len(places), np.int64)))
+            positions = a + np.sort(bits.of(a, b).choice(b - a, size, replace=False, shuffle=False))
+            positions = positions[slice(*np.searchsorted(positions, (start, stop)))]
+            drawn.append((positions, np.ones(len(positions), np.int64)))
         else:
             middle = (a + b) // 2
             left = draw_left(bits.of(a, b), middle - a, b - middle, size)
             stretches += [(middle, b, size - left), (a, middle, left)]
-    places, counts = map(np.concatenate, zip(*drawn, strict=True))
-    return places, counts
+    positions, counts = map(np.concatenate, zip(*drawn, strict=True))
+    return positions, counts
 
 
 def draw_runs(running: Ints, subset: Subset, below: int) -> tuple[Ints, Ints]:
-    """Draw the part of a subset that lies in a stretch of runs, the places of each of which are alike.
+    """Draw the part of a subset that lies in a stretch of runs, the positions of each of which are alike.
 
     Parameters
     ----------
     running : int64 array
-        Places before each run, counted from the beginning of the stretch, and last all of them.
+        Positions before each run, counted from the beginning of the stretch, and last all of them.
     below : int
-        Places before the stretch.
+        Positions before the stretch.
 
     Returns
     -------
     runs, counts : int64 arrays
-        The index of a run, ascending, and how many of its places are drawn; a run may come more than once.
+        The index of a run, ascending, and how many of its positions are drawn; a run may come more than once.
     """
     largest = int(np.diff(running).max(initial=0))
 
-    def runs_of(places: Ints) -> Ints:
-        return np.searchsorted(running, places - below, "right") - 1
+    def runs_of(positions: Ints) -> Ints:
+        return np.searchsorted(running, positions - below, "right") - 1
 
     def alike(a: int, b: int) -> bool:
         first, last = runs_of(np.array([a, b - 1])) if b - a <= largest else (0, 1)
         return bool(first == last)
 
-    places, counts = draw_places(subset, below, below + int(running[-1]), alike)
-    return runs_of(places), counts
+    positions, counts = draw_positions(subset, below, below + int(running[-1]), alike)
+    return runs_of(positions), counts
 
 
 class _Bits:
@@ -139,11 +140,12 @@ class _Bits:
 
 
 def draw_left(generator: np.random.Generator, n_left: int, n_right: int, size: int) -> int:
-    """Draw how many of `size` places chosen from both halves lie in the left one."""
+    """Draw how many of `size` positions chosen from both halves lie in the left one."""
     if n_right <= MOST_HALF:  # the right half is never the smaller one
         return int(generator.hypergeometric(n_left, n_right, size))
-    # Were each place chosen by itself, both halves would hold binomial numbers of places: given their sum, the left
-    # one is hypergeometric. So pairs are drawn until one has that sum; thousands of tries, but the same for any size.
+    # Were each position chosen by itself, both halves would hold binomial numbers of positions: given their sum, the
+    # left one is hypergeometric. So pairs are drawn until one has that sum; thousands of tries, but the same for any
+    # size.
     share = size / (n_left + n_right)
     while True:
         left = generator.binomial(n_left, share, TRIES)

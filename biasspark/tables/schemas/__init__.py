@@ -15,6 +15,7 @@ from biasspark.tables.schemas.attribution_schema import (
     AUC_CROSSES,
     EXAMPLE_ATTRIBUTIONS,
     LOSS_BY_SEGMENT,
+    NAMED_PAIRS,
     PAIR_SEGMENTS,
 )
 from biasspark.tables.schemas.comparison_schema import MODEL_COMPARISONS
@@ -50,6 +51,7 @@ __all__ = [
     "LOSS_BY_SEGMENT",
     "MODEL_COMPARISONS",
     "MODEL_SUMMARY",
+    "NAMED_PAIRS",
     "N_NIGHTS",
     "PAIR_SEGMENTS",
     "PINNED_AUC",
@@ -92,6 +94,7 @@ TABLES = {
         ATTRIBUTION_SEGMENTS,
         ATTRIBUTION_SLICES,
         PAIR_SEGMENTS,
+        NAMED_PAIRS,
         AUC_CROSSES,
         LOSS_BY_SEGMENT,
         BIAS_RUNS,

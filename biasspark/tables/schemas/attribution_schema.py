@@ -159,6 +159,19 @@ PAIR_SEGMENTS = Table(
     ),
 )
 
+_PAIRS_OF_ROWS = """
+    n_pairs DECIMAL(38,0): n_positive x n_negative.
+    ordered_doubled DECIMAL(38,0): Twice the rightly ordered pairs, plus ties. 0 to 2 n_pairs.{of_all}
+    auc DOUBLE: ordered_doubled / (2 n_pairs), the share of rightly ordered pairs. 0 to 1, 1 is best. NULL without
+        pairs.
+    auc_low DOUBLE: Lower end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
+    auc_high DOUBLE: Upper end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
+    auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of either {side}.
+    auc_method STRING: How the interval of auc was made, as in bias_metrics. NULL where auc is.
+    headroom_pairs DOUBLE: Wrongly ordered pairs, ties half. 0 or more, less is better. Never NULL.
+    headroom_share DOUBLE: Their share of all wrongly ordered pairs of the slice. 0 to 1. NULL where the AUC is 1.
+"""
+
 AUC_CROSSES = Table(
     name="auc_crosses",
     job=JOB,
@@ -172,21 +185,34 @@ AUC_CROSSES = Table(
             values.
         negative_group STRING: The group of the negatives, likewise.
     """),
-    values=columns("""
+    values=columns(
+        """
         n_positive BIGINT: Positives in positive_group, 0 or more.
         n_negative BIGINT: Negatives in negative_group, 0 or more.
-        n_pairs DECIMAL(38,0): n_positive x n_negative.
-        ordered_doubled DECIMAL(38,0): Twice the rightly ordered pairs, plus ties. 0 to 2 n_pairs. Adds up to that of
-            the whole slice.
-        auc DOUBLE: ordered_doubled / (2 n_pairs), the share of rightly ordered pairs. 0 to 1, 1 is best. NULL without
-            pairs.
-        auc_low DOUBLE: Lower end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
-        auc_high DOUBLE: Upper end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
-        auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of either group.
-        auc_method STRING: How the interval of auc was made, as in bias_metrics. NULL where auc is.
-        headroom_pairs DOUBLE: Wrongly ordered pairs, ties half. 0 or more, less is better. Never NULL.
-        headroom_share DOUBLE: Their share of all wrongly ordered pairs of the slice. 0 to 1. NULL where the AUC is 1.
+        """
+        + _PAIRS_OF_ROWS.format(of_all=" Adds up to that of the whole slice.", side="group")
+    ),
+)
+
+NAMED_PAIRS = Table(
+    name="named_pairs",
+    job=JOB,
+    comment="For each model, slice and named pair: how these positives are ordered with these negatives, over all "
+    "pairs.",
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        pair STRING: The name of the pair in the configuration.
     """),
+    values=columns(
+        """
+        negative_predicate STRING: The predicate of the negatives. Never NULL.
+        positive_predicate STRING: The predicate of the positives. Never NULL.
+        n_positive BIGINT: Positives that meet positive_predicate, 0 or more.
+        n_negative BIGINT: Negatives that meet negative_predicate, 0 or more.
+        """
+        + _PAIRS_OF_ROWS.format(of_all="", side="side")
+    ),
 )
 
 LOSS_BY_SEGMENT = Table(

@@ -167,7 +167,8 @@ _BALANCE = columns(f"""
         positive_rate DOUBLE: n_positive / n_rows. 0 to 1. NULL where there are no rows.
         overall_positive_rate DOUBLE: The same for all rows in the bucket, the goal. 0 to 1. NULL where there are none.
         n_negatives_to_add BIGINT: How many negatives of the identity bring its rate down to the goal. 0 is balanced.
-            For (all), the sum over the buckets. NULL where the goal is 0 or NULL.
+            For (all), the sum over the buckets, also where the rate of all lengths is below the goal. NULL where the
+            goal is 0 or NULL.
         {WITHHELD}
 """)
 

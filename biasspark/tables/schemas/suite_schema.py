@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.columns import BIASES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.tables.schemas.dsl import CROSSED, IDENTITY, MODEL, SLICE, Table, columns
 
 
@@ -105,6 +105,7 @@ BIAS_METRICS = Table(
     key=(MODEL, SLICE, IDENTITY),
     values=columns(f"""
         {CROSSED}
+        subgroup_size BIGINT: Rows in the identity with a label and a score, 0 or more.
         n_subgroup_negative BIGINT: Rows in the identity with a negative label and a score, 0 or more.
         n_subgroup_positive BIGINT: Rows in the identity with a positive label and a score, 0 or more.
         n_background_negative BIGINT: Rows known to be outside the identity with a negative label and a score.
@@ -112,7 +113,12 @@ BIAS_METRICS = Table(
         subgroup_positive_rate DOUBLE: Positives among the rows in the identity, 0 to 1. NULL where it has no rows.
         background_positive_rate DOUBLE: Positives among the rows of the background, 0 to 1. NULL where it has no rows.
     """)
-    + columns("\n".join(map(_measure, _SUITE))),
+    + columns("\n".join(map(_measure, _SUITE)))
+    + columns(f"""
+        bias STRING: The bias that the intervals show: {", ".join(BIASES)}. NULL where no metric has a value.
+        bias_size STRING: large where the subgroup, BPSN or BNSP AUC is below the background AUC by 0.05 or more, with
+            evidence. small where only the gaps show the bias. NULL where bias is no_evidence or NULL.
+    """),
 )
 
 

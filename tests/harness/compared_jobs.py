@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasspark.tables.schemas import Table, tables_of
-from tests.sample_night import read_latest
-from tests.submitting import ROOT
+from tests.harness.sample_night import read_latest
+from tests.harness.submitting import ROOT
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
 NIGHT = "2026-01-15"

@@ -21,7 +21,7 @@ import pytest
 from scripts.dev.locked_packages import list_dependencies
 from scripts.dev.zip_package import write_zip
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MODEST = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",

@@ -1,7 +1,7 @@
 """A few nights on Delta or Iceberg, in a process of its own whose session has the runtimes; the results as JSON.
 
-``python -m tests.lake_nights OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of conf/lake-*.conf,
-with everything below FOLDER, and with the runtimes of the Spark that runs.
+``python -m tests.harness.lake_nights OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of
+conf/lake-*.conf, with everything below FOLDER, and with the runtimes of the Spark that runs.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, DeltaStore, Iceber
 from biasspark.tables.views import refresh_views
 from biasspark.workflows import measure as bias_metrics
 from scripts.dev.soak_test import write_corpus
-from tests.running_jobs import run_main
-from tests.sample_night import NIGHT, full_rows, record_of, skew_tables, start_run
-from tests.spark_effort import Effort, watch
+from tests.harness.running_jobs import run_main
+from tests.harness.sample_night import NIGHT, full_rows, record_of, skew_tables, start_run
+from tests.harness.spark_effort import Effort, watch
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 SPARK_OF_THE_FILES = "4.1"
 FORMATS = {

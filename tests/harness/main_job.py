@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasspark.workflows import measure as job
-from tests.running_jobs import Done, run_main
+from tests.harness.running_jobs import Done, run_main
 
 NIGHT = "2026-01-15"
 CANARY = "canary-3f1c"

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from tests.submitting import Cluster, clean_environment, daemon
+from tests.harness.submitting import Cluster, clean_environment, daemon
 
 SERVER = "org.apache.hadoop.yarn.server"
 NEEDED = ("org.bouncycastle:bcpkix-jdk18on:1.78.1", "javax.xml.bind:jaxb-api:2.3.1")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from biasspark.config import Gate, parse_config
-from tests.least_configuration import changed
+from tests.harness.least_configuration import changed
 
 LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from biasspark.errors import ABSENT
-from tests.gate_rules import LEAST_RULE
+from tests.harness.gate_rules import LEAST_RULE
 
 Faults = dict[str, Any]
 """The keys of faults, and the values that they show."""
@@ -435,6 +435,11 @@ CALLS: dict[str, Call] = {
         {"attribution.categorical": "sex", "attribution.tree": MISSING},
     ),
     "segments as list": ("loss_by_segment", {"segments": ["age > 9"]}, {"attribution.segments": MISSING}),
+    "a pair without positives": (
+        "named_pairs",
+        {"pairs_of": {"p": {"negatives": "age > 9"}}},
+        {"attribution.pairs_of.p.positives": MISSING},
+    ),
     "groupings as text": ("auc_crosses", {"groupings": "lang"}, {"attribution.groupings": MISSING}),
 }
 """What is wrong with calls of the public functions."""
@@ -442,5 +447,5 @@ CALLS: dict[str, Call] = {
 
 def keywords_of(name: str, changes: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a call: the least ones of the function, and those that are wrong."""
-    is_of_rows = name.startswith(("attribution", "example", "loss", "auc"))
+    is_of_rows = name.startswith(("attribution", "example", "loss", "auc", "named"))
     return (OF_ROWS if is_of_rows else ASKED) | changes

@@ -1,0 +1,143 @@
+"""The bias of an identity by name, from the intervals of its metrics. Nuanced leaves the taxonomy open (section 5).
+
+Every value of the suite says how often one of two rows is above the other, so all are in one unit, pairs in a hundred,
+and one margin (`MARGIN`) serves for all:
+
+shifted
+    A label of the identity is *shifted* up or down where its average equality gap, whose sign is the direction
+    (definition 3), is at least the margin away from 0, and its interval excludes 0 or the shift lowers its AUC.
+    Negatives that are shifted up lower the BPSN AUC, positives that are shifted down the BNSP AUC.
+lowered
+    An AUC is *lowered* where it is below the background AUC by at least the margin, and the intervals of the two do not
+    overlap. The background AUC is what all three would be if the identity made no difference. A bias is *large* where
+    an AUC is lowered, "so that negative examples from the subgroup are mis-ordered with positive examples from the
+    overall distribution", and else *small*, as only the gaps show it (section 3.3, A and B).
+lowered by spread
+    Where scores are shifted and equally spread, normal on some scale, the probits z add up: z(BPSN) = z(background) -
+    z(1/2 + Negative AEG), z(BNSP) = z(background) + z(1/2 + Positive AEG), and the subgroup AUC loses by both shifts.
+    What a lowered AUC loses beyond that is due to *spread*; it counts where it exceeds the larger of the two shifts.
+    All values are taken at those ends of their intervals that explain most, so that neither few rows nor complete
+    separation are called wide.
+
+The first line that applies gives the name:
+
+==========================  ==================================================================  =====================
+name                        rule                                                                shape in Table 2
+==========================  ==================================================================  =====================
+``wide``                    an AUC is lowered by spread                                         G
+``shifted_up``              both labels up                                                      A small; B, C large
+``negatives_shifted_up``    the negatives up, no evidence about the positives                   (false positives)
+``positives_shifted_up``    the positives up, no evidence about the negatives
+``shifted_down``            both labels down                                                    D large
+``negatives_shifted_down``  the negatives down, no evidence about the positives
+``positives_shifted_down``  the positives down, no evidence about the negatives                 (false negatives)
+``poorly_separated``        the negatives up, the positives down, and the subgroup AUC lowered  E
+``closer_together``         the negatives up, the positives down; no evidence that it costs
+``farther_apart``           the negatives down, the positives up
+``poorly_separated``        no label shifted, and the subgroup AUC lowered
+``wide``                    no label shifted, and the BPSN or BNSP AUC lowered
+``no_evidence``             nothing of that                                                     F, and no bias
+==========================  ==================================================================  =====================
+
+So a direction is never named against the sign of a gap: where a name says up, the gap of each label that it names is
+positive. A metric without a value or an interval is no evidence. Without any value there is no name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isnan
+from statistics import NormalDist
+
+import numpy as np
+
+from biasspark.arrays import Flags, Floats, Strings, apply
+from biasspark.columns import LARGE, NO_BIAS, POORLY_SEPARATED, SMALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WIDE
+
+MARGIN = 0.05
+"""A smaller difference has no name, however sure it is: 5 pairs in 100 more, or fewer, than without bias.
+
+It is close to the 0.06 below which Vargha and Delaney 2000 call P(X > Y) + P(X = Y)/2 - 1/2 negligible.
+"""
+
+_FARTHEST = 1e-12
+"""Probits are those of probabilities this far within 0 and 1: the others are infinite."""
+
+_BY_SHIFTS = {
+    (1, 1): "shifted_up",
+    (1, 0): "negatives_shifted_up",
+    (0, 1): "positives_shifted_up",
+    (-1, -1): "shifted_down",
+    (-1, 0): "negatives_shifted_down",
+    (0, -1): "positives_shifted_down",
+    (1, -1): "closer_together",
+    (-1, 1): "farther_apart",
+    (0, 0): NO_BIAS,
+}
+"""By the direction in which the negatives and the positives are shifted."""
+
+
+def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
+    """Return the name of the bias of each identity, and whether it is ``small`` or ``large``.
+
+    Parameters
+    ----------
+    metrics : mapping of str to float64 array, one shape
+        ``X``, ``X_low`` and ``X_high`` of the five metrics and of the background AUC, NaN where there is none.
+
+    Returns
+    -------
+    names : object array
+        None where none of the five metrics has a value.
+    sizes : object array
+        None where there is no name, or it is ``no_evidence``.
+    """
+    background = metrics["background_auc"]
+    with np.errstate(invalid="ignore"):
+        lowered = {
+            name: (metrics[f"{name}_high"] < metrics["background_auc_low"]) & (background - metrics[name] >= MARGIN)
+            for name in SUMMARIZED_AUCS
+        }
+        up, down = _shifted(metrics, "negative_aeg", 1, lowered["bpsn_auc"]), _shifted(metrics, "negative_aeg", -1)
+        negatives = up.astype(int) - down
+        up, down = _shifted(metrics, "positive_aeg", 1), _shifted(metrics, "positive_aeg", -1, lowered["bnsp_auc"])
+        positives = up.astype(int) - down
+    names = np.array(
+        [_BY_SHIFTS[shifts] for shifts in zip(negatives.tolist(), positives.tolist(), strict=True)], object
+    )
+    none = (negatives == 0) & (positives == 0)
+    names[none & (lowered["bpsn_auc"] | lowered["bnsp_auc"])] = WIDE
+    names[(none | ((negatives == 1) & (positives == -1))) & lowered["subgroup_auc"]] = POORLY_SEPARATED
+    names[_lowered_by_spread(metrics, lowered)] = WIDE
+    sizes = np.where(np.any(list(lowered.values()), axis=0), LARGE, SMALL).astype(object)
+    undefined = np.all([np.isnan(metrics[name]) for name in SUMMARIZED_AUCS + SUMMARIZED_GAPS], axis=0)
+    sizes[undefined | (names == NO_BIAS)] = None
+    names[undefined] = None
+    return names, sizes
+
+
+def _shifted(metrics: Mapping[str, Floats], name: str, sign: int, lowers_auc: Flags | bool = False) -> Flags:
+    """Return whether a gap has this sign, by the margin, and its interval or the AUC that it lowers is evidence."""
+    ends = (metrics[f"{name}_low"], -metrics[f"{name}_high"])
+    return (sign * metrics[name] >= MARGIN) & ((ends[sign < 0] > 0) | lowers_auc)
+
+
+def _lowered_by_spread(metrics: Mapping[str, Floats], lowered: Mapping[str, Flags]) -> Flags:
+    """Return whether some lowered AUC loses more than the shifts explain, by more than the larger shift."""
+    wide = np.zeros(len(metrics["background_auc"]), bool)
+    rows = np.flatnonzero(np.any(list(lowered.values()), axis=0))
+    background = _probits(metrics["background_auc_low"][rows])
+    ends = {
+        name: [_probits(0.5 + metrics[f"{name}_{end}"][rows]) for end in ("low", "high")] for name in SUMMARIZED_GAPS
+    }
+    up, down = np.maximum(ends["negative_aeg"][1], 0), np.maximum(-ends["positive_aeg"][0], 0)
+    largest = np.fmax.reduce([np.abs(end) for gap in ends.values() for end in gap])
+    for name, explained in (("subgroup_auc", up + down), ("bpsn_auc", up), ("bnsp_auc", down)):
+        lost = background - _probits(metrics[f"{name}_high"][rows])
+        wide[rows] |= lowered[name][rows] & (lost - explained > largest)
+    return wide
+
+
+def _probits(probabilities: Floats) -> Floats:
+    within = np.clip(probabilities, _FARTHEST, 1 - _FARTHEST)
+    return apply(lambda value: value if isnan(value) else NormalDist().inv_cdf(value), within)

@@ -1,0 +1,122 @@
+"""The rows of a table that a picture shows, from a frame of any kind or from what was measured. No Spark is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biasspark.api.record_batches import Frame, open_frame
+from biasspark.columns import ALL_ROWS, OVERALL
+from biasspark.errors import InputError
+from biasspark.report.report_data import ReportData, Rows
+from biasspark.tables.schemas import Table
+from biasspark.text import list_choices, list_first, show_value
+
+Names = str | Sequence[str] | None
+_MAX_LISTED = 6
+
+
+def read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> pa.Table:
+    """Return the needed columns of a table of biasspark.
+
+    Parameters
+    ----------
+    given : Frame, MeasuredCorpus, or AttributedCorpus
+        The table, or what has a method of its name that returns it.
+    name : str
+        The function, for messages.
+
+    Raises
+    ------
+    TypeError, InputError
+        If it is no frame, lacks columns, has no row, or has rows of several runs.
+    """
+    method = getattr(type(given), table.name, None)  # of the type: a frame may have a column of that name
+    frame = method(given) if callable(method) else given
+    known = list_columns(frame, name)
+    missing = [column for column in needed if column not in known]
+    if missing:
+        raise InputError(
+            f"{name}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what biasspark.{table.name}() returns."
+        )
+    rows = _collect(frame, pa.schema([table.arrow_schema.field(column) for column in needed]), name)
+    if not len(rows):
+        raise InputError(f"{name}: the table has no row. Give one that has.")
+    key = [column for column in table.key_columns if column in needed]
+    if len(rows.group_by(key).aggregate([])) < len(rows):
+        raise InputError(f"{name}: the table has several rows of one key, as those of several runs. Keep one run.")
+    return rows
+
+
+def list_columns(frame: Frame, name: str) -> list[str]:
+    """Return the names of the columns of a frame. Raises `TypeError` if it is none."""
+    return list(frame.columns if hasattr(frame, "sparkSession") else open_frame(frame, name).schema.names)
+
+
+def _collect(frame: Frame, schema: pa.Schema, name: str) -> pa.Table:
+    if hasattr(frame, "sparkSession"):
+        from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
+
+        return collect_columns(frame, schema, name)
+    try:
+        return open_frame(frame, name).read_all().select(schema.names).cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        rule = "a column has another type than in the tables of biasspark."
+        raise InputError(f"{name}: {rule} Give the table as it was returned.") from None
+
+
+def choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[str]:
+    """Return the asked values of a column in their order, else all: ``all`` first, then as they come.
+
+    Raises
+    ------
+    InputError
+        If a name is none of them.
+    """
+    known = list(dict.fromkeys(rows[column].to_pylist()))
+    if names is None:
+        return sorted(known, key=lambda value: column == "slice" and value != ALL_ROWS)
+    asked = [names] if isinstance(names, str) else list(names)
+    unknown = [value for value in asked if value not in known]
+    if unknown or not asked:
+        rule = f"{name}: {column} = {show_value(unknown[0]) if unknown else '[]'}."
+        raise InputError(f"{rule} The table has {list_choices(known[:_MAX_LISTED])}. Name one that it has.")
+    return list(dict.fromkeys(asked))
+
+
+def choose_slice(rows: pa.Table, asked: str | None, name: str) -> str:
+    """Return the asked slice, else ``all``, or the only one."""
+    known = choose_names(rows, "slice", asked, name)
+    if asked is None and known[0] != ALL_ROWS and len(known) > 1:
+        raise InputError(f"{name}: the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
+    return known[0]
+
+
+def keep(rows: pa.Table, **names: Sequence[str]) -> pa.Table:
+    """Return the rows whose columns have one of these values."""
+    for column, values in names.items():
+        rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string())))
+    return rows
+
+
+def without_pairs(rows: pa.Table, identities: Names, name: str) -> pa.Table:
+    """Return the rows of identities, without crossed pairs unless identities are asked for.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    of_identities = pc.field("identity") != OVERALL
+    kept = rows.filter(of_identities if identities is not None else of_identities & ~pc.field("crossed"))
+    if not len(kept):
+        raise InputError(f"{name}: the table has no identity. Measure some.")
+    return kept
+
+
+def as_report(tables: Mapping[str, Rows], config: str = "{}") -> ReportData:
+    """Return rows as the data of a report, for what it makes of them."""
+    return ReportData(corpus="", run_date=date.min, run={"config": config}, tables=tables)  # of no run

@@ -1,0 +1,97 @@
+"""Heat maps with a number in each cell: AUCs of groups against groups, and shares of positives by text length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from biasspark.plot.panels import INK, LINE, SOFT, Room, make_grid, short_name, text_width, write_beside
+from biasspark.report.cells import TableCell, drop_zeros
+from biasspark.report.color_scale import LIGHT, interpolate, text_color
+
+CELL_COLORS = {
+    f"{name}{number}": color for name, scale in LIGHT.items() for number, color in enumerate(interpolate(scale))
+}
+
+
+class Grid(NamedTuple):
+    """One heat map: its title, its rows and columns with a count beneath each name, and cells by (row, column)."""
+
+    title: str
+    rows: Mapping[str, str]
+    columns: Mapping[str, str]
+    cells: Mapping[tuple[str, str], TableCell]
+
+
+def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Sequence[str] = ()) -> Figure:
+    """Draw heat maps in lines, the names of rows at the left and those of columns above.
+
+    Colors are those of the report. What rests on too few rows has only an edge of its color, and a ◦.
+
+    Parameters
+    ----------
+    what
+        What rows and columns are, in the corner.
+    """
+    grids = [grid for line in lines for grid in line]
+    has_intervals = any(cell.interval for grid in grids for cell in grid.cells.values())
+    across, up = (78, 38) if has_intervals else (46, 26)
+    aboves = [_room_above(grid, across) for grid in grids]
+    left = 26 + max(text_width(short_name(name)) for grid in grids for name in grid.rows)
+    room = Room(left=left, right=12, top=30 + max(aboves), bottom=10, across=left, down=44 + max(aboves))
+    heights = [up * max(len(grid.rows) for grid in line) for line in lines]
+    n_columns = max(len(grid.columns) for grid in grids)
+    figure, panels = make_grid(heights, max(map(len, lines)), across * n_columns, room, notes=notes)
+    for line, of_line in zip(panels, lines, strict=True):
+        for axes, grid in zip(line, of_line, strict=True):
+            axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
+            _draw_names(axes, grid, is_level=_is_level(grid, across))
+            for (row, column), cell in grid.cells.items():
+                corner = [*grid.columns].index(column), [*grid.rows].index(row)
+                _draw_cell(axes, cell, corner, edge=4 / across)
+            write_beside(axes, grid.title, _room_above(grid, across) + 8, fontsize=12)
+            write_beside(axes, what, 6, fontsize=9, color=SOFT, ha="right")
+    return figure
+
+
+def _is_level(grid: Grid, width: float) -> bool:
+    """Return whether the names of columns are no wider than these."""
+    return all(text_width(short_name(name)) <= width for name in grid.columns)
+
+
+def _room_above(grid: Grid, width: float) -> float:
+    """Return the pixels that the names of columns take, and the counts with them."""
+    is_counted = any(grid.columns.values())
+    if _is_level(grid, width):
+        return 40.0 if is_counted else 24.0
+    return 14 + 46 * is_counted + max(text_width(short_name(name)) for name in grid.columns)
+
+
+def _draw_names(axes: Axes, grid: Grid, *, is_level: bool) -> None:
+    columns = [_join(name, note, "\n" if is_level else "  ") for name, note in grid.columns.items()]
+    rotation = 0 if is_level else 90
+    axes.set_xticks([number + 0.5 for number in range(len(columns))], columns, color=INK, rotation=rotation)
+    axes.xaxis.tick_top()
+    rows = [_join(name, note, "\n") for name, note in grid.rows.items()]
+    axes.set_yticks([number + 0.5 for number in range(len(rows))], rows, color=INK)
+    axes.tick_params(top=False, left=False)
+    axes.spines[:].set_visible(False)
+
+
+def _join(name: str, note: str, between: str) -> str:
+    return f"{short_name(name)}{between}{note}" if note else short_name(name)
+
+
+def _draw_cell(axes: Axes, cell: TableCell, corner: tuple[int, int], edge: float) -> None:
+    color = CELL_COLORS.get(cell.color, "#ffffff")
+    axes.add_patch(Rectangle(corner, edge if cell.weak else 1.0, 1, facecolor=color, linewidth=0))
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=LINE, clip_on=False))
+    x, y = corner[0] + 0.5, corner[1] + (0.38 if cell.interval else 0.5)
+    text = f"{'◦ ' if cell.weak and cell.value is not None else ''}{drop_zeros(cell.text)}"
+    style: dict[str, Any] = {"color": SOFT if cell.weak else text_color(color), "ha": "center", "va": "center"}
+    axes.text(x, y, text, **style)
+    axes.text(x, corner[1] + 0.75, drop_zeros(cell.interval), fontsize=8, **style)

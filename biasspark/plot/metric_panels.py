@@ -1,0 +1,184 @@
+"""Metrics of identities and models: intervals of the five metrics, and pinned AUC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.plot.panels import (
+    INK,
+    LINE,
+    SOFT,
+    WIDTH,
+    Room,
+    add_model_key,
+    make_grid,
+    model_style,
+    short_name,
+    text_width,
+    write_beside,
+)
+from biasspark.report.cells import MINUS, Row, is_weak
+from biasspark.report.definitions import SUITE, SUITE_TITLES
+from biasspark.report.report_data import Rows
+
+_ALPHAS = {True: 0.4, False: 1.0}
+"""How pale points are, those that rest on too few rows and the others."""
+
+_SLOPE = 60
+"""The angle of the names of columns, in degrees."""
+
+
+# ---- intervals of every identity
+
+
+def draw_intervals(
+    parts: Mapping[str, tuple[Sequence[str], Rows]],
+    models: Sequence[str],
+    *,
+    is_alone: bool = False,
+    notes: Sequence[str] = (),
+) -> Figure:
+    """Draw identities with the intervals of all models, a panel per metric; slices are below each other.
+
+    Parameters
+    ----------
+    parts
+        By heading the names of lines from top to bottom, and rows of ``bias_metrics`` with these as identities.
+    is_alone
+        Whether it stands without a page that names models.
+    """
+    heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
+    labels = [short_name(name) for names, _ in parts.values() for name in names]
+    left = 14 + max(map(text_width, labels), default=0)
+    is_titled, key = any(parts), 24 * is_alone
+    gap, right = 19.0, 6.0
+    width = (WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
+    room = Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
+    figure, grid = make_grid(heights, len(SUITE), width, room, notes=notes, sharey="row")
+    drawn = [row for _, rows in parts.values() for row in rows]
+    for panels, (heading, (names, rows)) in zip(grid, parts.items(), strict=True):
+        lines = {name: number for number, name in enumerate(names)}
+        for axes, name in zip(panels, SUITE, strict=True):
+            _draw_panel(axes, name, [row for row in rows if row[name] is not None], lines, models)
+        _draw_stripes(panels, len(names))
+        _align_scales(panels, drawn)
+        panels[0].set_yticks(range(len(names)), [short_name(name) for name in names], color=INK)
+        panels[0].set_ylim(len(names) - 0.4, -0.6)
+        write_beside(panels[0], short_name(heading), 44, fontsize=13)
+    if is_alone:
+        add_model_key(figure, models)
+    return figure
+
+
+def _draw_stripes(panels: Sequence[Axes], n: int) -> None:
+    """Draw a stripe behind every other line, from the first panel through the last."""
+    first, *_, last = (axes.get_position() for axes in panels)
+    style: dict[str, Any] = {"color": LINE, "alpha": 0.35, "linewidth": 0, "zorder": 0, "clip_on": False}
+    for line in range(0, n, 2):
+        panels[0].axhspan(line - 0.5, line + 0.5, xmax=(last.x1 - first.x0) / first.width, **style)
+
+
+def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], models: Sequence[str]) -> None:
+    axes.set_title(SUITE_TITLES[name], pad=10)
+    axes.axvline(0.0 if name in SUMMARIZED_GAPS else 1.0, color=SOFT, linewidth=1)
+    for number, model in enumerate(models):
+        shift = (number - (len(models) - 1) / 2) * 0.68 / len(models)
+        color, marker = model_style(number)
+        points = [(lines[row["identity"]] + shift, row) for row in rows if row["model"] == model]
+        for weak, alpha in _ALPHAS.items():
+            some = [one for one in points if is_weak(one[1][f"{name}_low"], one[1][f"{name}_high"]) == weak]
+            _draw_points(axes, name, some, color=color, alpha=alpha, marker=marker)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="x", labeltop=True)
+
+
+def _draw_points(axes: Axes, name: str, points: Sequence[tuple[float, Row]], *, marker: str, **style: Any) -> None:
+    bars = [(height, row) for height, row in points if row[f"{name}_low"] is not None]
+    # One line with gaps: an element for each interval would be most of the picture.
+    across = [end for _, row in bars for end in (row[f"{name}_low"], row[f"{name}_high"], math.nan)]
+    axes.plot(across, [height for height, _ in bars for _ in range(3)], linewidth=1.6, solid_capstyle="butt", **style)
+    values, heights = [row[name] for _, row in points], [height for height, _ in points]
+    axes.plot(values, heights, marker, markersize=4, markeredgewidth=0, **style)
+
+
+def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
+    """Give the AUCs one scale, and the gaps one that is symmetric about 0."""
+    lowest = min((end for name in SUMMARIZED_AUCS for end in _extents(rows, name)), default=0.5)
+    widest = max((abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name)), default=0.5)
+    for axes, name in zip(panels, SUITE, strict=True):
+        axes.set_xlim((-widest - 0.02, widest + 0.02) if name in SUMMARIZED_GAPS else (lowest - 0.02, 1.012))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:z.3g}".replace("-", MINUS))
+
+
+def _extents(rows: Rows, name: str) -> Iterator[float]:
+    """Return what a scale must reach: all values, and the ends of narrow intervals."""
+    for row in rows:
+        value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+        if value is not None:
+            yield from (value,) if is_weak(low, high) else (value, low, high)
+
+
+# ---- pinned AUC
+
+
+def draw_pinned(
+    rows: Rows,
+    names: Sequence[str],
+    models: Sequence[str],
+    *,
+    weak: Collection[tuple[str, str]] = (),
+    is_alone: bool = False,
+    notes: Sequence[str] = (),
+) -> Figure:
+    """Draw the pinned AUC of identities, a column each as in the slides; dashed is the AUC of known rows.
+
+    Parameters
+    ----------
+    rows
+        Of ``pinned_auc``, those that have a value.
+    weak
+        The (identity, model) that rest on too few rows, which are pale.
+    """
+    columns = {name: number for number, name in enumerate(names)}
+    labels = [short_name(name) for name in names]
+    left, below = _label_room(labels)
+    room = Room(left=left, right=6, top=34 if is_alone else 10, bottom=below)
+    figure, [[axes]] = make_grid([180], 1, WIDTH - left - 6, room, notes=notes)
+    for number, model in enumerate(models):
+        of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
+        color, marker = model_style(number)
+        known = {columns[row["identity"]]: row["known_auc"] for row in of_model if row["known_auc"] is not None}
+        dashed: dict[str, Any] = {"color": color, "linewidth": 1.2, "dashes": (4, 3)}
+        if len(set(known.values())) == 1:
+            axes.axhline(next(iter(known.values())), **dashed)
+        else:
+            ends = [end for column in known for end in (column - 0.5, column + 0.5, math.nan)]
+            axes.plot(ends, [auc for value in known.values() for auc in (value, value, math.nan)], **dashed)
+        for is_pale, alpha in _ALPHAS.items():
+            points = [row for row in of_model if ((row["identity"], model) in weak) == is_pale]
+            across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
+            style: dict[str, Any] = {"color": color, "alpha": alpha, "markersize": 5, "markeredgewidth": 0}
+            axes.plot(across, values, marker, **style)
+    axes.set_xticks(range(len(names)), labels, rotation=_SLOPE, ha="right", color=INK, rotation_mode="anchor")
+    axes.set_xlim(-0.7, len(names) - 0.3)
+    axes.xaxis.grid(True)
+    axes.set_axisbelow(True)
+    if is_alone:
+        add_model_key(figure, models)
+    return figure
+
+
+def _label_room(labels: Sequence[str]) -> tuple[float, float]:
+    """Return the pixels that the sloping labels of columns need at the left and below."""
+    step = (WIDTH - 60) / len(labels)
+    across = [math.cos(math.radians(_SLOPE)) * text_width(label) for label in labels]
+    left = max(reach - (number + 0.7) * step for number, reach in enumerate(across))
+    return max(50, left + 8), 22 + math.sin(math.radians(_SLOPE)) * max(map(text_width, labels))

@@ -1,0 +1,522 @@
+"""The public functions: each takes a table of biasspark, or what was measured, and returns a figure."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from matplotlib.figure import Figure
+
+from biasspark.api.record_batches import Frame
+from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
+from biasspark.errors import InputError
+from biasspark.plot.chosen_rows import (
+    Names,
+    as_report,
+    choose_names,
+    choose_slice,
+    keep,
+    list_columns,
+    read_rows,
+    without_pairs,
+)
+from biasspark.plot.heat_maps import Grid, draw_heat_maps
+from biasspark.plot.metric_panels import draw_intervals, draw_pinned
+from biasspark.plot.panels import notebook_style
+from biasspark.plot.score_panels import arrange, draw_curves, draw_histograms
+from biasspark.plot.segment_trees import draw_trees
+from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
+from biasspark.report.cells import Row, is_weak, show_count, show_name
+from biasspark.report.definitions import SUITE
+from biasspark.report.histogram_paths import PanelKey, read_histograms
+from biasspark.report.optional_tables import list_balance
+from biasspark.report.report_data import ReportData, Rows, order_worst_first
+from biasspark.tables.schemas import (
+    ATTRIBUTION_SEGMENTS,
+    AUC_CROSSES,
+    BIAS_METRICS,
+    LABEL_BALANCE,
+    PAIR_SEGMENTS,
+    PINNED_AUC,
+    SCORE_HISTOGRAMS,
+)
+from biasspark.text import format_count
+
+_BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
+_METRICS = (
+    *("model", "slice", "identity", "crossed"),
+    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_method", "_reason")),
+)
+_AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
+_PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
+_WEAK = "Pale points rest on too few rows: no interval, or one wider than 0.1, which may leave the picture."
+_PALE = "Pale points rest on an AUC with too few rows."
+_WEAK_CELLS = "◦ rests on too few rows: no interval, or one wider than 0.1."
+
+
+def histograms(
+    scores: Frame,
+    *,
+    identities: Names = None,
+    models: Names = None,
+    slices: Names = None,
+    most: int = 8,
+) -> Figure:
+    """Draw where the scores lie: the background above each identity, negatives and positives of both.
+
+    How to read it: an identity whose two areas lie further to the right than those of the background is scored higher,
+    and no single threshold suits both. Areas of an identity that overlap are poorly told apart.
+
+    Parameters
+    ----------
+    scores : Frame or MeasuredCorpus
+        What `biasspark.score_histograms` returns, or a corpus measured with ``histograms=True``.
+    identities, models, slices : str or list of str, optional
+        What is drawn, in this order. By default all slices and models, and of the identities ``most``: those with the
+        lowest AUC of a measured corpus, else those with the most rows.
+    most : int
+        The most identities that are drawn without being asked for.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Slices are below each other, models side by side. Each area is scaled to its own peak, so areas compare where
+        rows are, not how many; the counts are below each panel.
+
+    Raises
+    ------
+    TypeError, InputError
+        If it is no frame, not that table, or without what is asked for; see `biasspark.metric_table`.
+
+    Examples
+    --------
+    The pictures of Table 7 of "Nuanced Metrics":
+
+    >>> import biasspark  # doctest: +SKIP
+    >>> measured = biasspark.measure(
+    ...     df, models=["toxicity_1", "toxicity_6"], label="toxic", identities=["gay"],
+    ...     slices={"short": "length(comment_text) < 100"}, histograms=True,
+    ... )  # doctest: +SKIP
+    >>> biasspark.plot.histograms(measured, identities="gay", slices=["short", "all"])  # doctest: +SKIP
+    """
+    name = "plot.histograms()"
+    rows, shown, n_all = _choose_scores(scores, _suite_of(scores, None, name), (slices, identities, models), most, name)
+    scales, cells_of = read_histograms(rows)
+    notes = ["Each area is scaled to its own peak.", *_note_limit(len(shown[1]), n_all)]
+    with notebook_style():
+        return draw_histograms(arrange(*shown, n_columns=4), shown[2], scales, cells_of, notes)
+
+
+def rate_curves(
+    scores: Frame,
+    metrics: Frame | None = None,
+    *,
+    identities: Names = None,
+    models: Names = None,
+    slices: Names = None,
+    most: int = 4,
+) -> Figure:
+    """Draw the rates of each identity against those of its background, threshold by threshold.
+
+    How to read it: a point is a threshold; the background's share of rows at or above it is across, the identity's is
+    up. The upper panel has negatives (FPR against FPR), the lower one positives (TPR against TPR). On the diagonal both
+    are treated alike. The shaded area is the AEG: above the diagonal the identity is scored higher.
+
+    Parameters
+    ----------
+    scores : Frame or MeasuredCorpus
+        What `biasspark.score_histograms` returns, or a corpus measured with ``histograms=True``.
+    metrics : Frame, optional
+        What `biasspark.bias_metrics` returns for the same rows: its exact AEGs with their intervals are written into
+        the panels. Not needed for a measured corpus, which has it.
+    identities, models, slices, most
+        As in `histograms`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Slices are below each other, models side by side. Curves have as many points as there are bins.
+
+    Raises
+    ------
+    TypeError, InputError
+        As `histograms` does.
+
+    Examples
+    --------
+    >>> biasspark.plot.rate_curves(measured, identities=["gay", "black"])  # doctest: +SKIP
+    """
+    name = "plot.rate_curves()"
+    of_suite = _suite_of(scores, metrics, name)
+    rows, shown, n_all = _choose_scores(scores, of_suite, (slices, identities, models), most, name)
+    _, cells_of = read_histograms(rows)
+    suite_rows = of_suite.to_pylist() if of_suite is not None else []
+    suite = {PanelKey(row["slice"], row["identity"], row["model"]): row for row in suite_rows}
+    notes = [*([] if suite else [_AREAS_OF_BINS]), *_note_limit(len(shown[1]), n_all)]
+    with notebook_style():
+        lines = arrange(*shown, n_columns=8)
+        return draw_curves(lines, shown[2], cells_of, suite, n_columns=max(map(len, lines)), notes=notes)
+
+
+def intervals(
+    metrics: Frame,
+    *,
+    identities: Names = None,
+    models: Names = None,
+    slices: Names = None,
+    most: int = 30,
+) -> Figure:
+    """Draw the five metrics of each identity with their intervals, a panel per metric, the models in each.
+
+    How to read it: where two intervals on a line are far apart, the models differ; a wide interval means few rows. The
+    line at the right of each AUC is 1 and the one in the middle of each AEG is 0: the best values.
+
+    Parameters
+    ----------
+    metrics : Frame or MeasuredCorpus
+        What `biasspark.bias_metrics` returns.
+    identities, models, slices : str or list of str, optional
+        What is drawn, in this order. By default all slices and models, and of the identities of each slice ``most``:
+        those with the lowest AUC of any model, from the top; those with enough rows first.
+    most : int
+        The most identities of a slice that are drawn without being asked for.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Slices are below each other, on the same scales.
+
+    Raises
+    ------
+    TypeError, InputError
+        As `histograms` does.
+
+    Examples
+    --------
+    >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
+    """
+    name = "plot.intervals()"
+    rows = without_pairs(read_rows(metrics, BIAS_METRICS, _METRICS, name), identities, name)
+    asked = choose_names(rows, "identity", identities, name)
+    chosen = choose_names(rows, "model", models, name)
+    cuts = choose_names(rows, "slice", slices, name)
+    of_slices = {cut: keep(rows, slice=[cut], identity=asked, model=chosen).to_pylist() for cut in cuts}
+    if len(asked) == 1 < len(cuts):  # a line per slice
+        lines = [row | {"identity": row["slice"]} for of_slice in of_slices.values() for row in of_slice]
+        parts = {asked[0]: (cuts, lines)}
+    else:
+        ranked = {
+            cut: asked if identities is not None else order_worst_first(of)[:most] for cut, of in of_slices.items()
+        }
+        parts = {
+            f"slice {cut}" if cuts != [ALL_ROWS] else "": (
+                ranked[cut],
+                [row for row in of if row["identity"] in ranked[cut]],
+            )
+            for cut, of in of_slices.items()
+        }
+    drawn = [row for _, of in parts.values() for row in of]
+    has_weak = any(is_weak(row[f"{one}_low"], row[f"{one}_high"]) for row in drawn for one in SUITE)
+    n_shown = len({row["identity"] for row in drawn})
+    notes = [*([_WEAK] if has_weak else []), *_note_limit(n_shown, len(asked))]
+    with notebook_style():
+        return draw_intervals(parts, chosen, is_alone=True, notes=notes)
+
+
+def pinned_auc(
+    pinned: Frame,
+    metrics: Frame | None = None,
+    *,
+    identities: Names = None,
+    models: Names = None,
+    slice: str | None = None,
+    most: int = 60,
+) -> Figure:
+    """Draw the pinned AUC of each identity, a column each, and dashed the AUC of the rows on which it is known.
+
+    How to read it: the sum of the distances of the points of a model from its line is its pinned AUC equality
+    difference. Its authors advise against it: a point also moves with the share of positives in the identity.
+
+    Parameters
+    ----------
+    pinned : Frame or MeasuredCorpus
+        What `biasspark.pinned_auc` returns.
+    metrics : Frame, optional
+        What `biasspark.bias_metrics` returns for the same rows: identities of which an AUC rests on too few rows are
+        pale, and those with the lowest AUC come first. Not needed for a measured corpus, which has it.
+    identities, models : str or list of str, optional
+        What is drawn, in this order. By default all models, and ``most`` of the identities.
+    slice : str, optional
+        By default ``all``, or the only slice.
+    most : int
+        The most identities that are drawn without being asked for.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    TypeError, InputError
+        As `histograms` does; also if no identity has a pinned AUC.
+
+    Examples
+    --------
+    >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
+    """
+    name = "plot.pinned_auc()"
+    needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
+    rows = without_pairs(read_rows(pinned, PINNED_AUC, needed, name), identities, name)
+    slice = choose_slice(rows, slice, name)
+    rows = keep(rows, slice=[slice])
+    chosen = choose_names(rows, "model", models, name)
+    order = choose_names(rows, "identity", identities, name)
+    suite = _suite_of(pinned, metrics, name)
+    weak = set()
+    if suite is not None:
+        of_suite = keep(suite, slice=[slice]).to_pylist()
+        weak = {(row["identity"], row["model"]) for row in of_suite if _has_weak_auc(row)}
+        worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
+        order = order if identities is not None else sorted(order, key=lambda one: worst.get(one, len(worst)))
+    drawn = [row for row in keep(rows, model=chosen, identity=order).to_pylist() if row["pinned_auc"] is not None]
+    defined = {row["identity"] for row in drawn}
+    names = [identity for identity in order if identity in defined]
+    shown = names if identities is not None else names[:most]
+    if not shown:
+        raise InputError(f"{name}: no identity has a pinned AUC: each lacks positives or negatives. Give others.")
+    notes = [
+        *_note_slice(slice),
+        "Dashed: the AUC of the rows on which the identity is known.",
+        _PINNED,
+        *([_PALE] if weak else []),
+        *_note_undefined(len(order) - len(names)),
+        *_note_limit(len(shown), len(names)),
+    ]
+    with notebook_style():
+        return draw_pinned(drawn, shown, chosen, weak=weak, is_alone=True, notes=notes)
+
+
+def crosses(
+    crosses: Frame,
+    *,
+    groupings: Names = None,
+    models: Names = None,
+    slice: str | None = None,
+) -> Figure:
+    """Draw two heat maps for each grouping and model: the AUC of groups against groups, and their headroom.
+
+    How to read it: positives of the group at the left against negatives of the group above. At the left is how often
+    they are ordered correctly, at the right what share of all wrongly ordered pairs they make up, in percent: a low AUC
+    over few pairs costs little. Counts below names are positives at the left, and negatives above.
+
+    Parameters
+    ----------
+    crosses : Frame or AttributedCorpus
+        What `biasspark.auc_crosses` returns, or a corpus attributed with ``groupings``.
+    groupings, models : str or list of str, optional
+        What is drawn, in this order; by default all.
+    slice : str, optional
+        By default ``all``, or the only slice.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A line per grouping and model, of its 20 largest groups. Headroom is colored by its square root.
+
+    Raises
+    ------
+    TypeError, InputError
+        As `histograms` does.
+
+    Examples
+    --------
+    >>> biasspark.plot.crosses(biasspark.auc_crosses(df, groupings={"by": "lang"}, **keywords))  # doctest: +SKIP
+    """
+    name = "plot.crosses()"
+    rows = read_rows(crosses, AUC_CROSSES, AUC_CROSSES.value_columns, name)
+    slice = choose_slice(rows, slice, name)
+    rows = keep(rows, slice=[slice])
+    maps = {(one.grouping, one.model): one for one in list_heat_maps(_of_all_rows(AUC_CROSSES.name, rows))}
+    lines, n_hidden = [], 0
+    for grouping in choose_names(rows, "grouping", groupings, name):
+        for model in choose_names(rows, "model", models, name):
+            one = maps[grouping, model]
+            down = {group: show_count(one.n_positive[group]) for group in one.groups}
+            across = {group: show_count(one.n_negative[group]) for group in one.groups}
+            titles = (f"{show_name(model)} by {show_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
+            lines.append([Grid(titles[0], down, across, one.auc), Grid(titles[1], down, across, one.headroom)])
+            n_hidden = max(n_hidden, one.n_hidden)
+    notes = [
+        *_note_slice(slice),
+        "Positives at the left against negatives above. Shares are colored by their square root.",
+        _WEAK_CELLS,
+    ]
+    notes += [f"{n_hidden:,} smaller groups are not drawn."] if n_hidden else []
+    with notebook_style():
+        return draw_heat_maps(lines, "positives ↓ negatives →", notes)
+
+
+def tree(
+    segments: Frame,
+    *,
+    models: Names = None,
+    slice: str | None = None,
+    pairs: bool = False,
+) -> Figure:
+    """Draw the trees of segments: where models gain and lose their AUC.
+
+    How to read it: the root, at the left, has all rows; what a node splits into is at its right, with the condition
+    that is added. The value comes from rows that did not grow the tree, with its interval. ``found`` means that the
+    segment differs from the rest; a dashed box is a false discovery.
+
+    Parameters
+    ----------
+    segments : Frame or AttributedCorpus
+        What `biasspark.attribution_segments` or `biasspark.pair_segments` returns, or a corpus attributed with a
+        ``tree``, or with ``pairs``.
+    models : str or list of str, optional
+        Whose trees are drawn, also those of their differences to a baseline; by default all.
+    slice : str, optional
+        By default ``all``, or the only slice.
+    pairs : bool
+        Of an attributed corpus draw the trees of pairs. A frame is what it is.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Trees below each other. Of a rule that is longer than five lines the first are drawn.
+
+    Raises
+    ------
+    TypeError, InputError
+        As `histograms` does.
+
+    Examples
+    --------
+    >>> biasspark.plot.tree(biasspark.attribution_segments(df, numeric=["age"], tree={}, **keywords))  # doctest: +SKIP
+    """
+    name = "plot.tree()"
+    is_frame = not hasattr(type(segments), ATTRIBUTION_SEGMENTS.name)
+    pairs = "negative_rule" in list_columns(segments, name) if is_frame else pairs
+    table, list_trees = (PAIR_SEGMENTS, list_pair_trees) if pairs else (ATTRIBUTION_SEGMENTS, list_segment_trees)
+    rows = read_rows(segments, table, table.value_columns, name)
+    slice = choose_slice(rows, slice, name)
+    rows = keep(rows, slice=[slice], model=choose_names(rows, "model", models, name))
+    notes = [
+        *_note_slice(slice),
+        "Values are of rows that did not grow the tree, with their intervals. ◦ rests on too few rows.",
+    ]
+    with notebook_style():
+        return draw_trees(list_trees(_of_all_rows(table.name, rows)), notes)
+
+
+def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:
+    """Draw the share of positives of each identity by text length, and how many negatives would balance it.
+
+    How to read it: the first line has all rows. An identity that is positive far more often than they are at the same
+    length is what a classifier learns to take for positive. The small number is how many negatives bring a cell down to
+    the share of all rows.
+
+    Parameters
+    ----------
+    balance : Frame or MeasuredCorpus
+        What `biasspark.label_balance` returns, or a corpus measured with it.
+    identities : str or list of str, optional
+        What is drawn beside all rows; by default ``most`` of them, those with the highest share first.
+    most : int
+        The most identities that are drawn without being asked for.
+    level : float
+        Of the intervals by which a share is taken to rest on too few rows.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    TypeError, InputError
+        As `histograms` does.
+
+    Examples
+    --------
+    >>> biasspark.plot.label_balance(biasspark.label_balance(df, label="toxic", identities=["gay"]))  # doctest: +SKIP
+    """
+    name = "plot.label_balance()"
+    rows = read_rows(balance, LABEL_BALANCE, LABEL_BALANCE.value_columns, name)
+    asked = choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
+    rows = keep(rows, identity=[OVERALL, *asked])
+    config = json.dumps({"intervals": {"level": level}})
+    shares = list_balance(as_report({LABEL_BALANCE.name: rows.to_pylist()}, config))
+    assert shares is not None
+    by_rank = [identity for identity in shares.rows if identity != OVERALL]
+    shown = asked if identities is not None else by_rank[:most]
+    lines = {
+        identity: ("all rows" if identity == OVERALL else identity)
+        for identity in [OVERALL, *shown]
+        if identity in shares.rows
+    }
+    cells = {
+        (title, column): cell
+        for identity, title in lines.items()
+        for column, cell in zip(shares.bins, shares.rows[identity], strict=True)
+    }
+    grid = Grid(
+        "Share of positives by length of the text",
+        dict.fromkeys(lines.values(), ""),
+        dict.fromkeys(shares.bins, ""),
+        cells,
+    )
+    notes = ["+ is how many negatives would bring a cell down to the share of all rows.", _WEAK_CELLS]
+    with notebook_style():
+        return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])
+
+
+def _suite_of(given: Frame, metrics: Frame | None, name: str) -> pa.Table | None:
+    """Return the metrics that are given, or that a measured corpus has."""
+    has_metrics = hasattr(type(given), BIAS_METRICS.name)
+    source = given if metrics is None and has_metrics else metrics
+    return None if source is None else read_rows(source, BIAS_METRICS, _METRICS, name)
+
+
+def _choose_scores(
+    scores: Frame, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int, name: str
+) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
+    """Return the histograms that are drawn, their slices, identities and models, and how many identities there are."""
+    rows = without_pairs(read_rows(scores, SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
+    slices, models = choose_names(rows, "slice", asked[0], name), choose_names(rows, "model", asked[2], name)
+    identities = choose_names(rows, "identity", asked[1], name)
+    n_all = len(identities)
+    if asked[1] is None:
+        if suite is not None:
+            ranks = order_worst_first(keep(suite, slice=slices, model=models).to_pylist())
+        else:
+            sizes = rows.filter(pc.starts_with(rows["cell"], "subgroup")).group_by("identity")
+            by_size = sizes.aggregate([("n_rows", "sum")]).sort_by(
+                [("n_rows_sum", "descending"), ("identity", "ascending")]
+            )
+            ranks = by_size["identity"].to_pylist()
+        identities = [identity for identity in ranks if identity in set(identities)][:most] or identities[:most]
+    return keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
+
+
+def _has_weak_auc(row: Row) -> bool:
+    return any(is_weak(row[f"{one}_low"], row[f"{one}_high"]) for one in SUMMARIZED_AUCS)
+
+
+def _of_all_rows(table: str, rows: pa.Table) -> ReportData:
+    """Return rows of one slice as the data of a report, which shows attribution of all rows."""
+    return as_report({table: [row | {"slice": ALL_ROWS} for row in rows.to_pylist()]})
+
+
+def _note_slice(name: str) -> list[str]:
+    return [] if name == ALL_ROWS else [f"Slice {show_name(name)}."]
+
+
+def _note_limit(n_shown: int, n_all: int) -> list[str]:
+    more = "identities= and most= choose others."
+    return [f"{n_shown:,} of {n_all:,} identities are drawn; {more}"] if n_shown < n_all else []
+
+
+def _note_undefined(n: int) -> list[str]:
+    return [f"{format_count(n, 'identity has', 'identities have')} no pinned AUC."] if n else []

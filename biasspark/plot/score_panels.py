@@ -1,0 +1,172 @@
+"""Where the scores lie: histograms of the four cells, and the rates of an identity against those of its background."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE, SUMMARIZED_GAPS
+from biasspark.plot.panels import (
+    LABEL_COLORS,
+    LETTER,
+    LINE,
+    NAME_WIDTH,
+    SOFT,
+    Room,
+    make_grid,
+    model_style,
+    short_name,
+    write_beside,
+)
+from biasspark.report.cells import DASH, Row, TableCell, drop_zeros, metric_cell, show_count, show_number
+from biasspark.report.histogram_paths import Cells, PanelKey, RateCurve, Scale, sum_bins, trace_rates
+
+_MAX_BARS = 50
+_NO_SCALE = Scale(0.0, 1.0, 1)
+"""That of a model without scores in what is drawn."""
+
+_CURVES = tuple(zip(SUMMARIZED_GAPS, ("FPR", "TPR"), (NEGATIVE, POSITIVE), strict=True))
+
+Lines = Sequence[Sequence[PanelKey]]
+
+
+def arrange(slices: Sequence[str], identities: Sequence[str], models: Sequence[str], n_columns: int) -> Lines:
+    """Return small multiples as lines of panels.
+
+    Slices are below each other, identities and their models side by side, as many as fit. With one identity and one
+    model, slices are side by side.
+    """
+    if len(identities) * len(models) == 1:
+        keys = [PanelKey(name, identities[0], models[0]) for name in slices]
+        return [keys[start : start + n_columns] for start in range(0, len(keys), n_columns)]
+    step = max(1, n_columns // len(models))
+    blocks = [identities[start : start + step] for start in range(0, len(identities), step)]
+    return [
+        [PanelKey(name, identity, model) for identity in block for model in models]
+        for block in blocks
+        for name in slices
+    ]
+
+
+def draw_histograms(
+    lines: Lines,
+    models: Sequence[str],
+    scales: Mapping[str, Scale],
+    cells_of: Mapping[PanelKey, Cells],
+    notes: Sequence[str],
+) -> Figure:
+    """Draw the background above the identity, negatives and positives of each, every area scaled to its own peak."""
+    room = Room(
+        left=82, right=14, top=36 + _heading_room(models), bottom=40, across=24, down=56 + _heading_room(models)
+    )
+    width = 236.0
+    figure, grid = make_grid([130] * len(lines), max(map(len, lines)), width, room, notes=notes)
+    for line, keys in zip(grid, lines, strict=True):
+        for axes, key in zip(line, keys, strict=False):
+            _draw_histogram(axes, cells_of.get(key, {}), scales.get(key.model, _NO_SCALE))
+        _write_headings(line, keys, models, width)
+        line[0].set_yticks([0.5, 1.6], ["identity", "background"])
+        for axes in line[len(keys) :]:
+            axes.set_axis_off()
+    patches = [Patch(color=color, alpha=0.45, label=f"{label}s") for label, color in LABEL_COLORS.items()]
+    figure.legend(handles=patches, loc="upper left", ncols=2, frameon=False, fontsize=10, borderaxespad=0.2)
+    return figure
+
+
+def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
+    for label, color in LABEL_COLORS.items():
+        for side, base in (("subgroup", 0.0), ("background", 1.1)):
+            bars = sum_bins(cells.get(f"{side}_{label}", ()), _MAX_BARS)
+            if any(bars):
+                edges = [scale.low + (scale.high - scale.low) * number / len(bars) for number in range(len(bars) + 1)]
+                tops = [base + count / max(bars) for count in bars]
+                axes.stairs(tops, edges, baseline=base, fill=True, color=color, alpha=0.38, linewidth=0)
+                axes.stairs(tops, edges, baseline=base, color=color, linewidth=1)
+    axes.axhline(1.1, color=LINE, linewidth=1)
+    axes.set(xlim=(scale.low, scale.high), ylim=(0, 2.15), yticks=[])
+    axes.spines["left"].set_visible(False)
+    axes.set_xticks([scale.low, (scale.low + scale.high) / 2, scale.high], scale.ticks)
+    n = {label: sum(cells.get(f"subgroup_{label}", ())) for label in LABEL_COLORS}
+    text = f"{show_count(n[POSITIVE])} positives, {show_count(n[NEGATIVE])} negatives"
+    write_beside(axes, text, -20, top=False, fontsize=9, color=SOFT, va="top")
+
+
+def draw_curves(
+    lines: Lines,
+    models: Sequence[str],
+    cells_of: Mapping[PanelKey, Cells],
+    suite: Mapping[PanelKey, Row],
+    *,
+    n_columns: int,
+    notes: Sequence[str] = (),
+) -> Figure:
+    """Draw the rates of an identity against those of its background over all thresholds.
+
+    Two panels each: negatives above positives. The area between a curve and the diagonal is the gap. It is written into
+    the panel with its interval, or as the area of the curve where ``suite`` lacks it.
+    """
+    width, heading = 113.0, _heading_room(models)
+    room = Room(left=50, right=8, top=14 + heading, bottom=26, across=22.5, down=36)
+    heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
+    figure, grid = make_grid(heights[:-1], n_columns, width, room, notes=notes)
+    for axes in (axes for spacer in grid[2::3] for axes in spacer):
+        axes.set_axis_off()
+    for number, keys in enumerate(lines):
+        pair = grid[3 * number : 3 * number + 2]
+        for line, (metric, rate, label) in zip(pair, _CURVES, strict=True):
+            for axes, key in zip(line, keys, strict=False):
+                curve = trace_rates(cells_of.get(key, {}), label)
+                row = suite.get(key)
+                gap = metric_cell(row, metric) if row else _area_cell(curve)
+                _draw_curve(axes, curve, gap, model_style(models.index(key.model))[0])
+            line[0].set_ylabel(f"{rate} of the identity", labelpad=2)
+            line[0].set_xlabel("of background", labelpad=-8)
+        _write_headings(pair[0], keys, models, width)
+        for axes in (axes for line in pair for axes in line[len(keys) :]):
+            axes.set_axis_off()
+    return figure
+
+
+def _area_cell(curve: RateCurve | None) -> TableCell:
+    """Return the area between a curve of bins and the diagonal, as a cell without an interval."""
+    if curve is None:
+        return TableCell(text=DASH)
+    steps = zip(pairwise(curve.background), pairwise(curve.subgroup), strict=True)
+    area = sum((x1 - x0) * (y1 + y0) / 2 for (x0, x1), (y0, y1) in steps) - 0.5
+    return TableCell(text=f"≈ {show_number(area, 2, signed=True)}", value=area)
+
+
+def _draw_curve(axes: Axes, curve: RateCurve | None, gap: TableCell, color: str) -> None:
+    axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, dashes=(3, 3))
+    if curve is not None:
+        across, up = curve.background, curve.subgroup
+        axes.fill_between(across, across, up, color=color, alpha=0.22, linewidth=0)
+        axes.plot(across, up, color=color, linewidth=1.8)
+    below = gap.value is not None and gap.value < 0
+    x, y, side = (0.05, 0.86, "left") if below else (0.96, 0.18, "right")
+    axes.text(x, y, f"{'◦ ' if gap.weak else ''}{gap.text}", ha=side, fontsize=12)
+    axes.text(x, y - 0.12, drop_zeros(gap.interval), ha=side, fontsize=9, color=SOFT)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.set_xticks([0, 1], ["0", "1"])
+    axes.set_yticks([0, 1], ["0", "1"])
+
+
+def _heading_room(models: Sequence[str]) -> float:
+    return 22.0 if len(models) == 1 else 36.0
+
+
+def _write_headings(line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequence[str], width: float) -> None:
+    """Write above the panels of a line the identity and the slice, once where they repeat, and the model."""
+    for axes, key, before in zip(line, keys, [None, *keys], strict=False):
+        if len(models) > 1:
+            color, _ = model_style(models.index(key.model))
+            write_beside(axes, short_name(key.model, int(width / LETTER)), 8, color=color)
+        if before is None or before[:2] != key[:2]:
+            n_alike = sum(one[:2] == key[:2] for one in keys)
+            name = key.identity if key.slice == ALL_ROWS else f"{key.identity}, {key.slice}"
+            text = short_name(name, min(2 * NAME_WIDTH, int(width * n_alike / LETTER)))
+            write_beside(axes, text, _heading_room(models) - 14, fontsize=12)

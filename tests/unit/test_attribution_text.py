@@ -1,0 +1,87 @@
+"""What the job of attribution prints."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from biasspark.columns import ALL_ROWS, OVERALL
+from biasspark.report.attribution_text import show_lost
+from biasspark.tables.schemas import (
+    ATTRIBUTION_CORRELATIONS,
+    ATTRIBUTION_SEGMENTS,
+    AUC_CROSSES,
+    LOSS_BY_SEGMENT,
+    PAIR_SEGMENTS,
+    Table,
+)
+
+ALL: dict[str, Any] = {"model": "m", "slice": ALL_ROWS}
+LONG = f"(country is not {', '.join(f'country-{n}' for n in range(60))} or null) and age >= 40"
+
+
+def show(rows: dict[Table, list[dict[str, Any]]]) -> list[list[str]]:
+    """Return what is printed of tables, by paragraph and line, without titles and headings."""
+    tables = {table: pa.Table.from_pylist(of_table, table.arrow_schema) for table, of_table in rows.items()}
+    return [text.splitlines()[2:] for text in show_lost(tables).split("\n\n") if text]
+
+
+def node(number: int, mean: float | None, **values: Any) -> dict[str, Any]:
+    row = ALL | {"baseline_model": "", "target": "auc", "node_id": number, "is_leaf": True}
+    return row | {"rule": f"rule {number}", "mean_honest": mean} | values
+
+
+def test_what_loses_most_comes_first() -> None:
+    segments = [node(1, 0.1, is_leaf=False), node(2, None), node(3, 0.3), node(4, 0.2)]
+    ends = {5: (0.1, 0.2), 6: (-0.5, -0.3), 7: (None, None), 8: (-0.1, 0.2)}
+    segments += [
+        node(number, mean, baseline_model="old", mean_honest_low=ends[number][0], mean_honest_high=ends[number][1])
+        for number, mean in ((5, 0.15), (6, -0.4), (7, None), (8, 0.05))
+    ]
+    cross = ALL | {"grouping": "g", "positive_group": "a"}
+    crosses = [cross | {"negative_group": str(share), "headroom_share": share} for share in (0.2, None, 0.0, 0.7)]
+    leaves, differences, pairs = show({ATTRIBUTION_SEGMENTS: segments, AUC_CROSSES: crosses})
+    assert [line.strip() for line in leaves[1::2]] == ["rule 4", "rule 3", "rule 2"]
+    assert [line.split()[2] for line in leaves[::2]] == ["4", "3", "2"]
+    assert [line.split()[3] for line in differences[::2]] == ["6", "5", "8", "7"]
+    assert [" ".join(line.split()[-2:]) for line in differences[::2]] == ["below 0", "above 0", "holds 0", "- missing"]
+    assert [line.split()[4] for line in pairs] == ["0.7", "0.2"]
+
+
+def test_no_rule_is_cut() -> None:
+    sides = {"negative_rule": LONG, "positive_rule": ""}
+    leaves, pairs = show({ATTRIBUTION_SEGMENTS: [node(2, 0.2, rule=LONG)], PAIR_SEGMENTS: [node(3, 0.3) | sides]})
+    assert max(map(len, (*leaves, *pairs))) <= 120
+    assert " ".join(" ".join(leaves[1:]).split()) == LONG
+    assert " ".join(" ".join(pairs[1:]).split()) == f"negatives: {LONG} positives: all"
+
+
+def test_pairs_are_shown_from_either_end_of_each_model() -> None:
+    sides = {"negative_rule": "a", "positive_rule": "b"}
+    rows = [node(n, n / 10) | sides | {"model": model} for model, n in product("yx", range(1, 9))]
+    (pairs,) = show({PAIR_SEGMENTS: rows})
+    assert [line.split()[::2][:2] for line in pairs[::3]] == [
+        [model, str(n)] for model in "xy" for n in (1, 2, 3, 6, 7, 8)
+    ]
+
+
+def test_segments_and_correlations_have_models_side_by_side() -> None:
+    values = {OVERALL: (0.9, 0.8), "z": (0.95, None), "a": (0.7, 0.8)}
+    losses = [
+        ALL | {"segment": name, "n_rows": 5, "model": model, "auc": auc}
+        for name, aucs in values.items()
+        for model, auc in zip("nm", aucs, strict=True)
+    ]
+    correlations = [
+        ALL | {"attribution": "total", "loss": "gini", "model": model, "pearson": value}
+        for model, value in (("m", 0.25), ("n", -0.5), ("odds", None))
+    ]
+    segments, pearson = show({LOSS_BY_SEGMENT: losses, ATTRIBUTION_CORRELATIONS: correlations})
+    assert [line.split() for line in segments] == [
+        ["auc", OVERALL, "5", "0.9000", "0.8000"],
+        ["auc", "z", "5", "0.9500", "+0.0500", "-"],
+        ["auc", "a", "5", "0.7000", "-0.2000", "0.8000", "+0.0000"],
+    ]
+    assert [line.split() for line in pearson] == [["total", "gini", "0.2500", "-0.5000"]]

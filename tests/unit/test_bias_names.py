@@ -1,0 +1,172 @@
+"""The names of biases: of the shapes of Nuanced, Table 2, and that a name never contradicts a sign. No Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biasspark.columns import BIASES, SUITE_AUCS, SUITE_GAPS, SUMMARIZED_AUCS
+from biasspark.metrics.bias_names import MARGIN, name_bias
+from biasspark.metrics.suite import bias_metrics
+from biasspark.metrics.u_statistics import u_statistics
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
+from tests.fixtures.local_corpus import LocalCorpus
+
+PRINTED_A = ScoreDistribution("A as printed", (0.2, 0.6), (0.3, 0.7))
+SHAPES = {
+    "none": ("no_evidence", None),
+    "A": ("shifted_up", "small"),
+    "A as printed": ("shifted_up", "small"),
+    "B": ("shifted_up", "large"),
+    "C": ("shifted_up", "large"),
+    "D": ("shifted_down", "large"),
+    "E": ("poorly_separated", "large"),
+    "F": ("no_evidence", None),
+    "G": ("wide", "large"),
+    "negatives up": ("negatives_shifted_up", "large"),
+    "positives up": ("positives_shifted_up", "small"),
+    "negatives down": ("negatives_shifted_down", "small"),
+    "positives down": ("positives_shifted_down", "large"),
+    "closer": ("closer_together", "small"),
+    "apart": ("farther_apart", "small"),
+}
+OTHERS = (
+    ScoreDistribution("negatives up", (0.2, 0.6), (0.55, 0.6)),
+    ScoreDistribution("positives up", (0.2, 0.6), (0.2, 0.8)),
+    ScoreDistribution("negatives down", (0.3, 0.7), (0.1, 0.7)),
+    ScoreDistribution("positives down", (0.3, 0.7), (0.3, 0.35)),
+    ScoreDistribution("closer", (0.2, 0.7), (0.25, 0.65)),
+    ScoreDistribution("apart", (0.4, 0.6), (0.3, 0.7)),
+)
+MIRRORED = {
+    "shifted_up": "shifted_down",
+    "negatives_shifted_up": "positives_shifted_down",
+    "positives_shifted_up": "negatives_shifted_down",
+}
+MIRRORED |= {after: before for before, after in MIRRORED.items()}
+
+Row = tuple[float, bool, int]
+
+
+def measure(score: Any, label: Any, subgroup: Any) -> dict[str, Any]:
+    """Return the row of bias_metrics of one identity."""
+    (row,) = bias_metrics(u_statistics(LocalCorpus(score, label, {"g": subgroup}).rank()), 0.95).to_pylist()
+    return dict(row)
+
+
+@pytest.mark.parametrize("n_rows", [1_000, 20_000])
+def test_shapes_of_the_paper_have_their_names(n_rows: int) -> None:
+    """Also with many rows, where the gaps of F and G, 0.012 and 0.035 by truncation, are sure."""
+    shapes = (*DISTRIBUTIONS, PRINTED_A, *OTHERS)
+    rows = make_table(ScoreDistributionsRequest(1, n_rows, shapes))
+    found = {}
+    for shape in SHAPES:
+        of_shape = rows.filter(pc.field("shape") == shape)
+        row = measure(of_shape["score"], of_shape["label"], of_shape["subgroup"])
+        found[shape] = (row["bias"], row["bias_size"])
+    assert found == SHAPES
+
+
+def test_pairs_of_the_same_spread_are_no_wide_scores() -> None:
+    """Negatives shifted up by one and positives down by 0.7: what all three AUCs lose, the two shifts explain."""
+    random = np.random.default_rng(7)
+    means = np.repeat([0.0, 2.0, 1.0, 1.3], 3_000)
+    label, subgroup = np.tile(np.repeat([0, 1], 3_000), 2), np.repeat([0, 1], 6_000)
+    row = measure(random.normal(means), label, subgroup)
+    assert all(row[name] < row["background_auc"] - MARGIN for name in SUMMARIZED_AUCS)
+    assert (row["bias"], row["bias_size"]) == ("poorly_separated", "large")
+
+
+def test_a_shift_down_is_no_false_alarm(shared_data: Path) -> None:
+    """Of the census BPSN AUC is the lowest but one of Other's AUCs, 0.972, and its scores are shifted down."""
+    census = pq.read_table(shared_data / "adult" / "adult_test_scored.parquet")
+    subgroup = pc.cast(pc.equal(census["race"], "Other"), "int64").to_numpy()
+    row = measure(census["score_lr"], census["label"], subgroup)
+    assert row["bpsn_auc"] == pytest.approx(0.972, abs=0.0005)
+    assert (row["bias"], row["bias_size"]) == ("shifted_down", "small")
+
+
+def metrics_of(**values: tuple[float, float, float] | None) -> dict[str, Any]:
+    """Return the values of one identity with their intervals, without bias unless given; None: no value."""
+    given = dict.fromkeys(SUITE_AUCS, (0.9, 0.89, 0.91)) | dict.fromkeys(SUITE_GAPS, (0.0, -0.01, 0.01)) | values
+    return {
+        f"{name}{end}": np.array([np.nan if ends is None else ends[index]])
+        for name, ends in given.items()
+        for index, end in enumerate(("", "_low", "_high"))
+    }
+
+
+def name_one(**values: tuple[float, float, float] | None) -> tuple[str | None, str | None]:
+    names, sizes = name_bias(metrics_of(**values))
+    return names[0], sizes[0]
+
+
+UP = (0.2, 0.1, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({}, ("no_evidence", None)),
+        ({"negative_aeg": (0.04, 0.03, 0.05)}, ("no_evidence", None)),  # sure, and below the margin
+        ({"negative_aeg": (0.2, -0.01, 0.4)}, ("no_evidence", None)),
+        ({"negative_aeg": (0.2, -0.01, 0.4), "bpsn_auc": (0.8, 0.72, 0.88)}, ("negatives_shifted_up", "large")),
+        ({"negative_aeg": UP, "positive_aeg": None, "subgroup_auc": None}, ("negatives_shifted_up", "small")),
+        ({"negative_aeg": UP, "bpsn_auc": (0.8, 0.7, 0.9)}, ("negatives_shifted_up", "small")),  # intervals overlap
+        ({"negative_aeg": UP, "bpsn_auc": (0.87, 0.86, 0.88)}, ("negatives_shifted_up", "small")),  # by too little
+        ({"subgroup_auc": (0.83, 0.8, 0.86), "negative_aeg": (0.03, -0.1, 0.1)}, ("poorly_separated", "large")),
+        ({"subgroup_auc": (0.8, 0.78, 0.82)}, ("wide", "large")),
+        ({"bpsn_auc": (0.8, 0.78, 0.82), "subgroup_auc": None, "positive_aeg": None}, ("wide", "large")),
+        ({"background_auc": None, "bpsn_auc": (0.5, 0.4, 0.6), "bnsp_auc": None}, ("no_evidence", None)),
+        (dict.fromkeys((*SUITE_AUCS, *SUITE_GAPS)), (None, None)),
+    ],
+)
+def test_what_is_evidence(values: Any, named: tuple[str | None, str | None]) -> None:
+    assert name_one(**values) == named
+
+
+CORPUS = st.lists(st.tuples(st.floats(-2, 2), st.booleans(), st.integers(0, 1)), min_size=4, max_size=60)
+
+
+def measure_rows(rows: list[Row], turned: bool = False) -> dict[str, Any]:
+    score, label, subgroup = zip(*rows, strict=True)
+    sign = -1 if turned else 1
+    return measure([sign * value for value in score], [int(one != turned) for one in label], subgroup)
+
+
+@settings(deadline=None)
+@given(rows=CORPUS, k=st.sampled_from([1, 20]))
+def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
+    """Whatever the scores are; k times as many rows make intervals narrow."""
+    row = measure_rows(rows * k)
+    name = row["bias"]
+    assert name is None or name in BIASES
+    assert (row["bias_size"] is None) == (name in (None, "no_evidence"))
+    labels = (
+        ("negative", "positive") if name in ("shifted_up", "shifted_down") else (str(name).partition("s_shifted")[0],)
+    )
+    for sign, direction in ((1, "shifted_up"), (-1, "shifted_down")):
+        if name and name.endswith(direction):
+            assert all(sign * row[f"{label}_aeg"] >= MARGIN for label in labels)
+    if name in ("closer_together", "farther_apart"):
+        sign = 1 if name == "closer_together" else -1
+        assert sign * row["negative_aeg"] >= MARGIN
+        assert -sign * row["positive_aeg"] >= MARGIN
+    if row["bias_size"] == "large" or name in ("poorly_separated", "wide"):
+        aucs = [row[auc] for auc in SUMMARIZED_AUCS if row[auc] is not None]
+        assert row["background_auc"] - min(aucs) >= MARGIN
+
+
+@settings(deadline=None)
+@given(rows=CORPUS)
+def test_labels_and_scores_turned_round_turn_the_name_round(rows: list[Row]) -> None:
+    row, turned = measure_rows(rows * 20), measure_rows(rows * 20, turned=True)
+    assert (turned["bias"], turned["bias_size"]) == (MIRRORED.get(row["bias"], row["bias"]), row["bias_size"])

@@ -1,0 +1,241 @@
+"""The figures of `biasspark.plot`: what is drawn of a table, what is chosen, and what is said of what is not drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+from matplotlib.text import Text
+
+from biasspark import plot
+from biasspark.errors import InputError
+from biasspark.plot.panels import LABEL_COLORS, SOFT, short_name
+from biasspark.report.cells import MINUS, show_number
+from biasspark.tables.schemas import TABLES
+from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report
+
+IDENTITIES = ("gay", "black", "muslim", *HOSTILE)
+REPORT = make_report(identities=IDENTITIES, n_nights=1)
+
+
+def table(name: str, **changes: Any) -> pa.Table:
+    """Return a made-up table in the types of its schema, in the slices all and short."""
+    rows = REPORT.tables[name]
+    if {row.get("slice") for row in rows} == {"all"}:
+        rows = [row | {"slice": cut, "crossed": False} for cut in ("all", "short") for row in rows]
+    rows = [row | changes for row in rows]
+    return pa.Table.from_pylist(rows, TABLES[name].arrow_schema)
+
+
+class Measured:
+    """Something measured, whose tables are methods."""
+
+    def score_histograms(self) -> pa.Table:
+        return table("score_histograms")
+
+    def bias_metrics(self) -> pa.Table:
+        return table("bias_metrics")
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def panels(figure: Figure) -> list[Axes]:
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def stairs_of(axes: Axes, label: str) -> list[StepPatch]:
+    """Return the outlines of a label, that of the identity first."""
+    steps = [patch for patch in axes.patches if isinstance(patch, StepPatch) and not patch.get_fill()]
+    return [step for step in steps if to_hex(step.get_edgecolor()) == LABEL_COLORS[label]]
+
+
+def test_slices_and_models_are_small_multiples() -> None:
+    """Table 7 of "Nuanced Metrics": an identity in two slices and two models."""
+    figure = plot.histograms(table("score_histograms"), identities="gay", slices=["short", "all"])
+    assert [text for text in texts(figure) if "gay" in text or text in MODELS] == [
+        *(MODELS[0], "gay, short", MODELS[1]),
+        *(MODELS[0], "gay", MODELS[1]),
+    ]
+    columns = {round(axes.get_position().x0, 3) for axes in panels(figure)}
+    lines = {round(axes.get_position().y0, 3) for axes in panels(figure)}
+    assert (len(panels(figure)), len(columns), len(lines)) == (4, 2, 2)
+
+
+def test_one_identity_of_one_model_is_shown_slice_by_slice() -> None:
+    """The pictures of Table 2 of "Nuanced Metrics"."""
+    figure = plot.histograms(table("score_histograms"), identities="gay", models=MODELS[0])
+    heights = {axes.get_position().y0 for axes in panels(figure)}
+    assert (len(panels(figure)), len(heights)) == (2, 1)
+    lines = plot.intervals(table("bias_metrics"), identities="gay")
+    assert [label.get_text() for label in lines.axes[0].get_yticklabels()] == ["all", "short"]
+
+
+def test_areas_are_the_counts_of_the_cells_each_to_its_own_peak() -> None:
+    figure = plot.histograms(table("score_histograms"), identities="gay", models=MODELS[0], slices="all")
+    (axes,) = panels(figure)
+    rows = REPORT.rows("score_histograms", identity="gay", model=MODELS[0])
+    for label in ("negative", "positive"):
+        for step, side, base in zip(stairs_of(axes, label), ("subgroup", "background"), (0.0, 1.1), strict=True):
+            counts = {row["bin"]: row["n_rows"] for row in rows if row["cell"] == f"{side}_{label}"}
+            values, edges, _ = step.get_data()
+            expected = [base + counts.get(number, 0) / max(counts.values()) for number in range(20)]
+            assert values == pytest.approx(expected)
+            assert (edges[0], edges[-1], len(edges)) == (0, 1, 21)
+    (of_suite,) = REPORT.rows("bias_metrics", identity="gay", model=MODELS[0], slice="all")
+    n = [of_suite[f"n_subgroup_{label}"] for label in ("positive", "negative")]
+    assert f"{n[0]} positives, {n[1]} negatives" in texts(figure)
+
+
+def test_curves_have_the_gap_of_the_metrics_or_about_their_area() -> None:
+    (row,) = REPORT.rows("bias_metrics", identity="gay", model=MODELS[0], slice="all")
+    gap = row["negative_aeg"]
+    asked: dict[str, Any] = {"identities": "gay", "models": MODELS[0], "slices": "all"}
+    exact = texts(plot.rate_curves(table("score_histograms"), table("bias_metrics"), **asked))
+    assert show_number(gap, signed=True) in [text.removeprefix("◦ ") for text in exact]
+    (about, *_) = [text for text in texts(plot.rate_curves(table("score_histograms"), **asked)) if text[0] == "≈"]
+    assert float(about.removeprefix("≈ ").replace(MINUS, "-")) == pytest.approx(gap, abs=0.02)
+    assert texts(plot.rate_curves(Measured(), **asked)) == exact
+
+
+def test_what_is_measured_is_drawn_worst_first_and_a_table_by_its_rows() -> None:
+    worst = REPORT.identities()
+    of_measured = texts(plot.histograms(Measured(), slices="all", models=MODELS[0], most=2))
+    assert [text for text in of_measured if text in worst] == worst[:2]
+    of_table = texts(plot.histograms(table("score_histograms"), slices="all", models=MODELS[0], most=3))
+    assert {text for text in of_table if text in worst} == {"gay", "black", "muslim"}
+    assert f"3 of {len(IDENTITIES) + 1} identities are drawn; identities= and most= choose others." in of_table
+
+
+@pytest.mark.parametrize("slices", [None, "short", ["short", "all"]])
+def test_intervals_have_a_line_for_each_identity_and_panels_for_each_slice(slices: Any) -> None:
+    figure = plot.intervals(table("bias_metrics"), slices=slices, most=4)
+    n_slices = 1 if slices == "short" else 2
+    assert len(panels(figure)) == 5 * n_slices
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()][:2] == REPORT.identities()[:2]
+    named = [text for text in texts(figure) if text.startswith("slice ")]
+    assert named == {None: ["slice all", "slice short"], "short": ["slice short"]}.get(
+        slices if isinstance(slices, str | None) else "", ["slice short", "slice all"]
+    )
+    assert {*MODELS} <= set(texts(figure))
+
+
+def test_pinned_auc_is_drawn_and_what_has_none_is_counted() -> None:
+    figure = plot.pinned_auc(table("pinned_auc"), table("bias_metrics"))
+    (axes,) = panels(figure)
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    assert set(names) == {short_name(name) for name in REPORT.identities() if name != EMPTY}
+    drawn = {tuple(line.get_xydata()[0]) for line in axes.lines if len(line.get_xydata()) and line.get_marker() == "o"}
+    (row,) = REPORT.rows("pinned_auc", identity=names[0], model=MODELS[0])
+    assert (0, row["pinned_auc"]) in drawn
+    assert "1 identity has no pinned AUC." in texts(figure)
+    assert any(line.get_alpha() == 0.4 for line in axes.lines)
+    with pytest.raises(InputError, match="no identity has a pinned AUC"):
+        plot.pinned_auc(table("pinned_auc", pinned_auc=None))
+
+
+def test_crosses_have_a_number_in_each_cell_and_the_colors_of_the_report() -> None:
+    figure = plot.crosses(table("auc_crosses"), models=MODELS[0])
+    (left, right) = panels(figure)
+    rows = REPORT.rows("auc_crosses", model=MODELS[0])
+    written = [text.get_text() for text in left.texts]
+    for row in rows:
+        assert any(text.endswith(show_number(row["auc"], 2).removeprefix("0")) for text in written)
+    widths = [patch.get_width() for patch in left.patches if isinstance(patch, Rectangle) and patch.get_fill()]
+    assert len(widths) == len(rows)
+    assert max(widths) < 0.1  # all are weak
+    assert right.get_title() == ""
+    assert len(panels(plot.crosses(table("auc_crosses")))) == 4
+
+
+def test_trees_have_a_box_for_each_node() -> None:
+    of_model = plot.tree(table("attribution_segments"), models=MODELS[0])
+    boxes = [box for box in of_model.findobj(Rectangle) if box.get_linewidth() and to_hex(box.get_edgecolor()) == SOFT]
+    assert len(boxes) == 5
+    written = texts(of_model)
+    assert "age < 30" in written
+    assert any("false discovery" in text for text in written)
+    both = plot.tree(table("attribution_segments"))
+    assert sum("attribution" in text for text in texts(both)) == 3
+    pairs = texts(plot.tree(table("pair_segments")))
+    assert "negatives: age < 30" in pairs
+    assert "400 × 300 rows" in pairs
+
+
+def test_label_balance_has_a_number_in_each_cell() -> None:
+    figure = plot.label_balance(table("label_balance"), identities=["black", "gay"])
+    (axes,) = panels(figure)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["all rows", "black", "gay"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["20-99", "100-999", "1000-4999", "all lengths"]
+    written = [text.get_text() for text in axes.texts]
+    assert written.count("◦ 40 %") == 2 * 3
+    assert "2 of 6 identities are drawn; identities= and most= choose others." not in texts(figure)
+    few = texts(plot.label_balance(table("label_balance"), most=2))
+    assert "2 of 6 identities are drawn; identities= and most= choose others." in few
+
+
+DRAWINGS: Mapping[str, Callable[[Any], Figure]] = {
+    "score_histograms": plot.histograms,
+    "bias_metrics": plot.intervals,
+    "pinned_auc": plot.pinned_auc,
+    "auc_crosses": plot.crosses,
+    "attribution_segments": plot.tree,
+    "label_balance": plot.label_balance,
+}
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_picture_is_the_same_of_pandas_and_shows_itself(name: str) -> None:
+    figures = [DRAWINGS[name](frame) for frame in (table(name), table(name).to_pandas())]
+    assert texts(figures[0]) == texts(figures[1])
+    assert figures[0]._repr_png_()[:4] == b"\x89PNG"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_what_is_no_such_table_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"lacks .*biasspark.{name}"):
+        DRAWINGS[name](pa.table({"model": ["m"]}))
+    with pytest.raises(InputError, match="no row"):
+        DRAWINGS[name](table(name).slice(0, 0))
+    with pytest.raises(InputError, match="several runs"):
+        DRAWINGS[name](pa.concat_tables([table(name)] * 2))
+    with pytest.raises(TypeError, match=r"plot\."):
+        DRAWINGS[name](3)
+
+
+def test_names_that_there_are_not_are_refused_with_those_that_there_are() -> None:
+    scores = table("score_histograms")
+    for asked in ({"identities": "gya"}, {"models": ["toxicity_1", "x"]}, {"slices": "long"}, {"slices": []}):
+        with pytest.raises(InputError, match="Name one that it has"):
+            plot.histograms(scores, **asked)  # type: ignore[arg-type]
+    two = pa.concat_tables([table("auc_crosses", slice=cut).slice(0, 9) for cut in ("a", "b")])
+    with pytest.raises(InputError, match='"a", "b"'):
+        plot.crosses(two)
+
+
+def test_without_identities_or_scores_nothing_breaks() -> None:
+    with pytest.raises(InputError, match="no identity"):
+        plot.intervals(table("bias_metrics", identity="(overall)").slice(0, 1))
+    unscored = [
+        row for row in table("score_histograms").to_pylist() if row["model"] == MODELS[0] or row["slice"] == "all"
+    ]
+    scores = pa.Table.from_pylist(unscored, TABLES["score_histograms"].arrow_schema)
+    figure = plot.histograms(scores, slices="short", identities="gay")
+    assert len(panels(figure)) == 2
+    assert "0 positives, 0 negatives" in texts(figure)
+    assert len(panels(plot.rate_curves(scores, slices="short", identities=EMPTY))) == 4
+
+
+def test_crossed_pairs_are_drawn_where_they_are_asked_for() -> None:
+    rows = table("score_histograms").to_pylist()
+    pairs = [row | {"identity": "gay & black", "crossed": True} for row in rows if row["identity"] == "gay"]
+    scores = pa.Table.from_pylist(rows + pairs, TABLES["score_histograms"].arrow_schema)
+    assert "gay & black" not in texts(plot.histograms(scores, slices="all", most=100))
+    assert "gay & black" in texts(plot.histograms(scores, slices="all", identities="gay & black"))
