@@ -138,7 +138,7 @@ def draw_pinned(
     is_alone: bool = False,
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Draw the pinned AUC of identities, a column each as in the slides; dashed lines are the AUCs of all rows.
+    """Draw the pinned AUC of identities, a column each as in the slides; dashed is the AUC of known rows.
 
     Parameters
     ----------
@@ -155,8 +155,13 @@ def draw_pinned(
     for number, model in enumerate(models):
         of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
         color, marker = model_style(number)
-        if of_model and of_model[0]["overall_auc"] is not None:
-            axes.axhline(of_model[0]["overall_auc"], color=color, linewidth=1.2, dashes=(4, 3))
+        known = {columns[row["identity"]]: row["known_auc"] for row in of_model if row["known_auc"] is not None}
+        dashed: dict[str, Any] = {"color": color, "linewidth": 1.2, "dashes": (4, 3)}
+        if len(set(known.values())) == 1:
+            axes.axhline(next(iter(known.values())), **dashed)
+        else:
+            ends = [end for column in known for end in (column - 0.5, column + 0.5, math.nan)]
+            axes.plot(ends, [auc for value in known.values() for auc in (value, value, math.nan)], **dashed)
         for is_pale, alpha in _ALPHAS.items():
             points = [row for row in of_model if ((row["identity"], model) in weak) == is_pale]
             across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]

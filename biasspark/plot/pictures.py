@@ -233,7 +233,7 @@ def pinned_auc(
     slice: str | None = None,
     most: int = 60,
 ) -> Figure:
-    """Draw the pinned AUC of each identity, a column each, and as a dashed line the AUC of all rows, for each model.
+    """Draw the pinned AUC of each identity, a column each, and dashed the AUC of the rows on which it is known.
 
     How to read it: the sum of the distances of the points of a model from its line is its pinned AUC equality
     difference. Its authors advise against it: a point also moves with the share of positives in the identity.
@@ -266,7 +266,7 @@ def pinned_auc(
     >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
     """
     name = "plot.pinned_auc()"
-    needed = ("model", "slice", "identity", "crossed", "pinned_auc", "overall_auc")
+    needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
     rows = without_pairs(read_rows(pinned, PINNED_AUC, needed, name), identities, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice])
@@ -287,7 +287,7 @@ def pinned_auc(
         raise InputError(f"{name}: no identity has a pinned AUC: each lacks positives or negatives. Give others.")
     notes = [
         *_note_slice(slice),
-        "Dashed: the AUC of all rows.",
+        "Dashed: the AUC of the rows on which the identity is known.",
         _PINNED,
         *([_PALE] if weak else []),
         *_note_undefined(len(order) - len(names)),

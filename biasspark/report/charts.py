@@ -64,7 +64,9 @@ def draw_pinned(report: ReportData) -> Markup | None:
         return None
     with drawing("pinned"):
         figure = metric_panels.draw_pinned(rows, names, report.models(), weak=weak)
-        return write_figure(figure, "Pinned AUC of every identity, dashed lines: the AUC of all rows")
+        return write_figure(
+            figure, "Pinned AUC of every identity, dashed lines: the AUC of the rows on which it is known"
+        )
 
 
 # ---- curves of equal rates

@@ -71,7 +71,8 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     Parameters
     ----------
     night : mapping of str to pyarrow.Table
-        Whole tables of the night by name. Those that the night lacks are missing: of attribution alone all others.
+        Whole tables of the night by name. Those that the night lacks are missing: of attribution alone all others, and
+        without models all but label balance.
     n_bins : int
         The bins of its histograms, 0 without.
 
@@ -89,10 +90,17 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     shown = Shown([ALL_ROWS], [], [])
     if "bias_metrics" in night:
         shown, tables = _filter_suite(night["bias_metrics"], night["model_summary"])
+    elif "label_balance" in night:
+        rows = night["label_balance"].sort_by([("n_negatives_to_add", "descending")])
+        identities = dict.fromkeys(rows["identity"].to_pylist())
+        shown = Shown([ALL_ROWS], [OVERALL, *list(identities)[:MAX_IDENTITIES]], [])
     for name, table in night.items():
         of_all_rows = _on_all_rows(table)
-        if name in ("pinned_auc", "label_balance"):
+        if name in ("pinned_auc", "label_balance", "training_balance"):
             tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
+        elif name == "pinned_skew":
+            skewed = {*shown.identities, *of_all_rows["skewed_identity"].to_pylist()} - {None}
+            tables[name] = _of_identities(of_all_rows, sorted(skewed)).to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:

@@ -56,6 +56,8 @@ OF_NIGHTS = {"against", "trends", "attribution"}
 """Sections that a frame measured in Python has not."""
 OF_ATTRIBUTION = {"attribution", "source", "definitions"}
 """Sections of a night that has attribution alone."""
+OF_LABELS = {"balance", "source", "definitions"}
+"""Sections of a night without models."""
 
 
 def write_page(report: ReportData) -> str:
@@ -67,8 +69,14 @@ def write_page(report: ReportData) -> str:
         A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
         give equal bytes.
     """
-    left_out = {*dict(SECTIONS)} - OF_ATTRIBUTION if report.is_attribution else set() if report.is_night else OF_NIGHTS
-    sections = [(name, title) for name, title in SECTIONS if name not in left_out]
+    names = {*dict(SECTIONS)}
+    if report.is_attribution:
+        names = OF_ATTRIBUTION
+    elif not report.models():
+        names = OF_LABELS
+    elif not report.is_night:
+        names -= OF_NIGHTS
+    sections = [(name, title) for name, title in SECTIONS if name in names]
     return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
 
 

@@ -27,7 +27,6 @@ import biasspark
 from biasspark.command import JOBS as COMMANDS_OF_BIASSPARK
 from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
-from biasspark.mitigation.settings import load_experiment
 from biasspark.tables.schemas import TABLES
 from tests.harness.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, headings_of, read_commands
 from tests.harness.example_night import write_night
@@ -216,8 +215,7 @@ def check_submission(program: str, words: list[str]) -> None:
     }
     arguments = parser_of(words[place]).parse_args(words[place + 1 :])
     if hasattr(arguments, "config"):
-        load = load_experiment if "mitigation" in words[place] else load_config
-        load(arguments.config, [override.replace("$DATA", "/data") for override in arguments.overrides])
+        load_config(arguments.config, [override.replace("$DATA", "/data") for override in arguments.overrides])
 
 
 @cache

@@ -71,6 +71,8 @@ def configuration_of(name: str, key: str | None, value: Any) -> dict[str, Any]:
     """Return a complete configuration that has the table of that name, and in it the key unless None."""
     path = name.strip("[]").split(".")
     table = changed(corpus={"id": "id"}, models={"other": "other"})
+    if path == ["mitigation"]:  # which fills in what it needs
+        table = {"output": table["output"]}
     table |= {path[0]: table.get(path[0]) or copy.deepcopy(COMPLETE.get(path[0], {}))}
     inner: Any = table
     for part in path:

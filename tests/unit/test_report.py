@@ -22,13 +22,14 @@ from biasspark.report.gate_summary import build_gate_summary
 from biasspark.report.metric_tables import list_metrics
 from biasspark.report.model_card import write_model_card
 from biasspark.report.notebook import NightReport
-from biasspark.report.optional_tables import list_rates
+from biasspark.report.optional_tables import MOST_LACKING, list_rates, list_skewed, list_training
 from biasspark.report.page import write_metric_page, write_page
 from biasspark.report.report_data import ReportData
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import (
     IMAGE,
     MODELS,
+    NAMES,
     NIGHT,
     SCRIPT,
     alert,
@@ -295,7 +296,7 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     assert "<script" not in card
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
-    assert len([line for line in tables if "▲" not in line]) == 10
+    assert len([line for line in tables if "▲" not in line]) == 11
     assert write_model_card(report) == write_model_card(report)
 
 
@@ -332,3 +333,37 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     rates = [cell.rate for _, by_name in at.rows for cell in by_name.values()]
     assert [rate for rate in rates if rate != "–" and (rate not in card or drop_zeros(rate) not in text)] == []
     assert "Do not base decisions on this." in card
+
+
+def test_a_mitigation_experiment_shows_what_was_added() -> None:
+    report = make_report()
+    ((model, training),) = list_training(report).items()
+    assert model == MODELS[1]
+    assert training.n_rows == training.n_added == 90
+    assert len(training.balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
+    assert {cells[-1].interval for cells in training.balance.rows.values()} == {"+90"}
+    text = read_text(page_without_charts(report))
+    assert "After comments were added" in text
+    assert "90 comments, of which 90 were added" in text
+    assert "After comments were added" not in read_text(page_without_charts(make_report(without=["training_balance"])))
+
+
+def test_the_identity_that_loses_rows_comes_first() -> None:
+    report = make_report(without=["pinned_auc"])
+    listed = list_skewed(report)
+    assert [one.loses_rows for one in listed] == [True] * 2 + [False] * (len(listed) - 2)
+    assert listed[0].values["pinned_auc"] == ("0.800", "0.900")
+    assert listed[-1].values["bpsn_auc"][1] == ""
+    text = read_text(page_without_charts(report))
+    assert "In each of 100 trials, 50 % of the subgroup negatives" in text
+    assert "0.800 → 0.900" in text
+
+
+def test_a_night_without_models_shows_label_balance_alone() -> None:
+    whole = make_report()
+    report = replace(whole, tables={"label_balance": whole.tables["label_balance"]}, history=())
+    text = read_text(page_without_charts(report))
+    assert "Label balance of" in text
+    assert "Share of positives by length" in text
+    assert not any(words in text for words in ("Models side by side", "Where the scores lie", "Do not base decisions"))
+    assert "Models" not in write_model_card(report)
