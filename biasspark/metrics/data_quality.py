@@ -139,7 +139,7 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
         ),
         "no background but NULL": (
             "{have} no background, since no usable row is outside: {names}. Only Subgroup AUC has a value. Where NULL "
-            'means "not mentioned", set `unannotated = "background"`.'
+            'means outside, set `unannotated = "background"`.'
         ),
     }
     lacking: dict[str, list[str]] = {what: [] for what in texts}

@@ -467,7 +467,10 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         dict.fromkeys(shares.bins, ""),
         cells,
     )
-    notes = ["+ is how many negatives would bring a cell down to the share of all rows.", _WEAK_CELLS]
+    notes = [
+        "+ is how many negatives would bring a cell down to the share of all rows.",
+        "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
+    ]
     with notebook_style():
         return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])
 
