@@ -65,7 +65,7 @@ class _Order(NamedTuple):
     left_is_larger
         By cut, whether the left side has at least as many rows as the right.
     left_is_rest
-        By cut, whether rare values are on the left.
+        By cut, whether rare values are on the left, and those that no row has.
     """
 
     ranks: Ints
@@ -126,7 +126,8 @@ def best_cut(
     -----
     A bin without rows in `counts` may have rows that are not counted, so it, too, goes to a definite side. An interval
     goes with the next below that has rows, or where none has with the first: a cut stands where a bin with rows
-    begins. NULL, or a value, goes to the side of more rows (if equal to the left), whose mean it can sway least.
+    begins. NULL goes to the side of more rows (if equal to the left), whose mean it can sway least. A value goes to the
+    side of more values, where no rule names it (of equally many to that of more rows).
 
     Costs m log m for m bins with rows, and for `fits` matrices of 64 cuts times all bins, most often one.
     """
@@ -194,11 +195,11 @@ def _measure(feature: Feature, order: Ints, node: _NodeRows) -> _Order:
         gains: Floats = (explained / (n * left * (n - left) * node.scale**2)).astype(float)
         return gains
 
-    left_is_rest = n_values > len(order)
-    if n_rare:  # of as many values on either side, the rest goes where it explains more
-        either = n_values == len(order)
-        left_is_rest |= either & (explain(either) >= explain(~either))
-    return _Order(_rank_bins(feature, order), explain(left_is_rest), 2 * n_left >= n - n_rare, left_is_rest)
+    left_is_larger, either = 2 * n_left >= n - n_rare, n_values == len(order)
+    # Of as many values on either side, the rest goes where it explains more.
+    to_left = explain(either) >= explain(~either) if n_rare else left_is_larger
+    left_is_rest = (n_values > len(order)) | (either & to_left)
+    return _Order(_rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest)
 
 
 def _rank_bins(feature: Feature, order: Ints) -> Ints:
@@ -223,8 +224,9 @@ def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Fl
     for start in range(0, len(best), _AT_ONCE):
         some = best[start : start + _AT_ONCE]
         left = ranks[some // n_cuts] <= (some % n_cuts)[:, np.newaxis]
-        left[:, loose] = left_is_larger[some, np.newaxis]
-        left[:, apart] = left_is_rest[some, np.newaxis]
+        left[:, loose | apart] = left_is_rest[some, np.newaxis]
+        if loose[NULL_BIN]:
+            left[:, NULL_BIN] = left_is_larger[some]
         yield gains[some], left & inside
 
 

@@ -179,12 +179,13 @@ def test_only_what_fits_is_chosen() -> None:
     [
         # An interval without rows goes with the next below that has rows, or else with the first.
         (AGE, [0, 0, 5, 0, 5], [0, 0, 0, 0, 5], {0, 1, 2, 3}, {4}),
-        # NULL and values without rows go to the side of more rows, of equally many to the left.
+        # NULL goes to the side of more rows, of equally many to the left; values to that of more values, or likewise.
         (AGE, [0, 2, 1, 0, 0], [0, 0, 5, 0, 0], {0, 1}, {2, 3, 4}),
         (AGE, [0, 1, 2, 0, 0], [0, 0, 5, 0, 0], {1}, {0, 2, 3, 4}),
         (WORK, [0, 3, 0, 4, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
         (WORK, [0, 4, 0, 3, 0], [0, 9, 0, 0, 0], {3}, {0, 1, 2, 4}),
         (WORK, [0, 3, 0, 3, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
+        (WORK, [0, 9, 0, 3, 3], [0, 0, 0, 9, 8], {0, 1}, {2, 3, 4}),
     ],
 )
 def test_bins_without_rows_go_to_a_definite_side(
