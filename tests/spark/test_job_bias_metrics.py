@@ -127,7 +127,7 @@ def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
     *table, last = night.first.out.splitlines()
     summary = json.loads(last)
     assert last.isascii()
-    assert table[1].split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high"]
+    assert table[1].split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
     assert len(table) == 12
     assert any(IDENTITY in line for line in table)
     assert summary.pop("seconds") > 0
