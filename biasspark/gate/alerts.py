@@ -19,7 +19,7 @@ from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.multiple_testing import benjamini_hochberg
 from biasspark.tables.arrow import to_table
 from biasspark.tables.schemas import Table
-from biasspark.text import show_p_value, show_visibly
+from biasspark.text import format_count, show_p_value, show_visibly
 
 _CLAIMS = {
     "min": ("below", "at least"),
@@ -213,6 +213,7 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
     baselines = {alert.baseline_run_id for alert in alerts}
     against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
     in_favor = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
+    everyone = "the only identity" if len(alerts) == 1 else f"all {len(alerts)} identities"
     worst = f"{rule.metric}{_at_threshold(rule.threshold)} of the worst identity"
     return Alert(
         rule,
@@ -220,7 +221,7 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
         OVERALL,
         baseline_run_id=baselines.pop() if len(baselines) == 1 else None,
         outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
-        message=f"{worst}: {'; '.join(texts) or f'kept by all {len(alerts)} identities'}.",
+        message=f"{worst}: {'; '.join(texts) or f'kept by {everyone}'}.",
         p_violation_adjusted=min(against, default=None),
         p_compliance_adjusted=max(in_favor) if len(in_favor) == len(alerts) else None,
     )
@@ -261,4 +262,4 @@ def _describe_value(alert: Alert) -> str:
 
 def _list_identities(alerts: Sequence[Alert], n_all: int, most: int = 3) -> str:
     names = [show_visibly(alert.identity) for alert in alerts[:most]] + ["..."] * (len(alerts) > most)
-    return f"{len(alerts)} of {n_all} identities ({', '.join(names)})"
+    return f"{len(alerts)} of {format_count(n_all, 'identity', 'identities')} ({', '.join(names)})"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from biasspark.columns import SUMMARIZED_GAPS
 from biasspark.report.definitions import METHODS, describe_reason
-from biasspark.text import show_p_value, show_visibly
+from biasspark.text import format_count, show_p_value, show_visibly
 
 Row: TypeAlias = dict[str, Any]
 
@@ -141,7 +141,7 @@ def metric_cell(row: Row | None, name: str) -> TableCell:
 def sum_cell(row: Row, column: str, parts: Row) -> TableCell:
     """Return a sum or mean over identities, with how many of these ``parts`` count, and how many on too few rows."""
     value, n_weak, n = row[column], parts.get(f"{column}_weak", 0), parts.get(f"{column}_n", 0)
-    counts = f"{n_weak:,} of {n:,} identities" if n_weak else ""
+    counts = f"{n_weak:,} of {format_count(n, 'identity', 'identities')}" if n_weak else ""
     note = f"{counts} rest on too few rows" if n_weak else ""
     return TableCell(text=show_number(value), value=value, interval=counts, note=note, weak=n_weak > 0)
 

@@ -32,6 +32,7 @@ from biasspark.report import (
 from biasspark.report.cells import Row
 from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import ReportData, Rows
+from biasspark.text import format_count
 
 MAX_CARDS = 9
 LONGEST_UNBROKEN = 16
@@ -168,6 +169,7 @@ def environment() -> Environment:
         "breakable": break_long_name,
         "json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         "count": cells.show_count,
+        "counted": format_count,
         "number": cells.show_number,
         "percent": cells.show_percent,
         "compact": cells.drop_zeros,

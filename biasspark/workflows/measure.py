@@ -104,12 +104,12 @@ def plan_night(config: Config) -> Plan:
     if config.ranking.engine == "windows":
         ranking = Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
     else:
-        ranking = Pass("rank every score", "8 bytes per score and 24 per mention of an identity")
+        ranking = Pass("rank every score", "8 bytes per score and 24 per row of an identity")
     passes = [Pass("survey"), *passes_for_ids(config), ranking]
     passes += [Pass("sample pinned AUC", "one sorted block per range")] if pinned and pinned.trials else []
     passes += [Pass("average scores by template", "one row per template and identity")] if config.templates else []
     if gate and gate.paired:
-        jackknife = "9 bytes per score and 24 per mention of an identity"
+        jackknife = "9 bytes per score and 24 per row of an identity"
         passes.append(Pass("leave out groups of ids", jackknife))
     passes.append(Pass("write the rejected rows, if there are any"))
     parts = {

@@ -141,7 +141,7 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
     tables = (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
     progress.stage("starting the engine")
-    with open_tables(nightly.job, config) as (spark, store):
+    with progress.reminding(), open_tables(nightly.job, config) as (spark, store):
         store.check(spark, tables)
         corpus = read(spark, run_date=days[0])
         if plan:

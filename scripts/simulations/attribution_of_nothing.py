@@ -114,7 +114,9 @@ def search_pairs(rng: np.random.Generator, auc: float) -> Counts:
 
     settings, mean = Pairs(), shift(auc)
     train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
-    return Counts.of([one for one in segment_pairs(Samples(train, honest), FEATURES, settings) if one.is_leaf])
+    return Counts.of(
+        [one for one in segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings) if one.is_leaf]
+    )
 
 
 SEARCHES: dict[str, Run] = {

@@ -130,7 +130,7 @@ def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
         "22 more",
         "part 00 , part 01 , part 02 , part 04 ,",
         "26 identities",
-        "other 5",
+        "; 5 more",
         "6 of 31",
         "20 of 31",
     ):
