@@ -30,7 +30,7 @@ from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_
 from biasspark.report.cells import Row, is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
 from biasspark.report.histogram_paths import PanelKey, read_histograms
-from biasspark.report.optional_tables import FEWEST_ROWS, list_balance
+from biasspark.report.optional_tables import list_balance
 from biasspark.report.report_data import ReportData, Rows, order_worst_first
 from biasspark.tables.schemas import (
     ATTRIBUTION_SEGMENTS,
@@ -467,10 +467,9 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         dict.fromkeys(shares.bins, ""),
         cells,
     )
-    notes = ["+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum."]
-    notes += [
-        f"◦ may as well be the share of all rows: its interval holds it and is wider than 0.1, or it has fewer than "
-        f"{FEWEST_ROWS} rows."
+    notes = [
+        "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
+        "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
     ]
     with notebook_style():
         return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])

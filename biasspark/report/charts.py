@@ -26,7 +26,7 @@ from biasspark.report.svg import drawing, write_figure
 
 MAX_IN_CHARTS, MAX_IN_SLICE = 60, 20
 MAX_CURVES = 8
-MAX_SLICE_CURVES, MAX_SLICE_BINS = 64, 25
+MAX_SLICE_CURVES, MAX_SLICE_BINS = 24, 25
 """About how many curves are drawn by slice, and of how many bins: they are small, and their gap is printed."""
 MAX_TRENDS, MAX_CHANGED, MAX_MARKERS = 7, 3, 8
 
