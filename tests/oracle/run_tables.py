@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.stats import pmean
 from sklearn.metrics import roc_auc_score
 
+from tests.oracle.bias_names import name_bias
 from tests.oracle.intervals import auc_interval, newcombe_gap
 from tests.oracle.suite import PAIRS
 
@@ -91,6 +92,7 @@ def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) ->
         tables["bias_metrics"][identity,] = count_cells(cells) | metrics
         for metric, pair in pairs.items():
             tables["bias_metrics"][identity,] |= enclose(metric, pair, 0.5 if metric.endswith("aeg") else 0.0)
+        tables["bias_metrics"][identity,] |= name_bias(tables["bias_metrics"][identity,])
         of_known = (np.sort(score[known][labelled]) for _, labelled in labels)
         tables["pinned_auc"][identity,] = pin(cells, metrics) | {
             "overall_auc": overall["auc"],
@@ -154,8 +156,9 @@ def enclose(name: str, pair: Values, shift: float = 0.0) -> Values:
 
 
 def count_cells(cells: Cells) -> Values:
-    """Give the size of every cell, and of both sides the share of positives."""
+    """Give the size of every cell and of the subgroup, and of both sides the share of positives."""
     sizes = {f"n_{cell}": len(scores) for cell, scores in cells.items()}
+    sizes["subgroup_size"] = sizes["n_subgroup_negative"] + sizes["n_subgroup_positive"]
     return sizes | {
         f"{side}_positive_rate": share(
             sizes[f"n_{side}_positive"], sizes[f"n_{side}_negative"] + sizes[f"n_{side}_positive"]

@@ -19,6 +19,7 @@ from biasspark.metrics.u_statistics import u_statistics
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
 from tests.fixtures.local_corpus import LocalCorpus
+from tests.oracle import bias_names as oracle
 
 PRINTED_A = ScoreDistribution("A as printed", (0.2, 0.6), (0.3, 0.7))
 SHAPES = {
@@ -163,6 +164,20 @@ def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
     if row["bias_size"] == "large" or name in ("poorly_separated", "wide"):
         aucs = [row[auc] for auc in SUMMARIZED_AUCS if row[auc] is not None]
         assert row["background_auc"] - min(aucs) >= MARGIN
+
+
+ENDS = st.none() | st.lists(st.integers(0, 100).map(lambda percent: percent / 100), min_size=3, max_size=3).map(sorted)
+
+
+@settings(deadline=None, max_examples=1_000)
+@given(aucs=st.tuples(*[ENDS] * 4), gaps=st.tuples(*[ENDS] * 2))
+def test_names_are_those_of_the_oracle(aucs: Any, gaps: Any) -> None:
+    values = dict(zip(SUITE_AUCS, aucs, strict=True))
+    values |= {name: ends and [end - 0.5 for end in ends] for name, ends in zip(SUITE_GAPS, gaps, strict=True)}
+    values = {name: ends and (ends[1], ends[0], ends[2]) for name, ends in values.items()}
+    row = {key: None if np.isnan(value[0]) else float(value[0]) for key, value in metrics_of(**values).items()}
+    name, size = name_one(**values)
+    assert oracle.name_bias(row) == {"bias": name, "bias_size": size}
 
 
 @settings(deadline=None)
