@@ -40,6 +40,21 @@ prepare_embedded() {
     choose_sort
 }
 
+# prepare_engine ARGS: prepares the engine that the arguments ask for, the embedded one unless they name another, and sets
+# engine_options to what is to be added to them.
+prepare_engine() {
+    engine_options=(--engine embedded)
+    if [[ " $*" =~ \ --(engine|both|remote|master) ]]; then
+        engine_options=()
+    fi
+    if [ ${#engine_options[@]} -gt 0 ] || [[ "$*" =~ --engine[[:space:]=]embedded ]]; then
+        prepare_embedded
+    else
+        prepare_environment
+        export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
+    fi
+}
+
 # prepare_docs: installs what builds the site and runs the notebooks.
 prepare_docs() {
     cmp -s "$root/requirements-docs.lock" "$venv/installed-docs.lock" && return

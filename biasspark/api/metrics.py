@@ -339,8 +339,9 @@ def pinned_skew(
 
     Notes
     -----
-    Identities are ranked by the engine "blocks" whatever is given, crossed pairs left out. The rows are scanned four
-    times, for a survey, the ranking with and without the cell, and the trials, and shuffled three times.
+    Identities are ranked by the engine "blocks" whatever is given, crossed pairs left out. The rows are scanned three
+    times, for a survey, the ranking, and to keep them packed for the ranking without the cell and the trials, and
+    shuffled three times.
 
     References
     ----------

@@ -79,12 +79,12 @@ def _draw_node(axes: Axes, node: TreeNode, level: int, top: float) -> tuple[floa
 
 def _draw_box(axes: Axes, node: TreeNode, x: float, y: float) -> None:
     cell, height = node.cell, _height(node)
-    color = CELL_COLORS.get(cell.color, "#ffffff")
+    color = CELL_COLORS.get(cell.color, "none")  # then of the page, light or dark
     width = 4 if cell.weak else _WIDTH
     axes.add_patch(Rectangle((x, y), width, _VALUE, facecolor=color, linewidth=0))
     style = {"linestyle": "--", "linewidth": 1.5} if node.is_contradicted else {"linewidth": 1}
     axes.add_patch(Rectangle((x, y), _WIDTH, height, fill=False, edgecolor=SOFT, clip_on=False, **style))
-    ink = INK if cell.weak else text_color(color)
+    ink = INK if cell.weak or color == "none" else text_color(color)
     value = f"{'◦ ' if cell.weak else ''}{drop_zeros(cell.text)}"
     axes.text(x + _PAD, y + _VALUE / 2, value, color=ink, va="center", fontsize=12)
     axes.text(

@@ -14,7 +14,8 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from biasspark.plot.panels import INK, LINE, MODEL_COLORS, SOFT, STYLE
+from biasspark.columns import NEGATIVE, POSITIVE
+from biasspark.plot.panels import INK, LABEL_COLORS, LINE, MODEL_COLORS, SOFT, STYLE
 
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -23,6 +24,8 @@ _VARIABLES = {
     INK: "var(--ink)",
     SOFT: "var(--soft)",
     LINE: "var(--line)",
+    LABEL_COLORS[NEGATIVE]: "var(--neg)",
+    LABEL_COLORS[POSITIVE]: "var(--pos)",
     **{color: f"var(--m{number})" for number, color in enumerate(MODEL_COLORS)},
 }
 _INHERITED = (

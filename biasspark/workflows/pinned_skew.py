@@ -24,6 +24,7 @@ from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import rank
 from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import show_skew
+from biasspark.session import kept
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
 from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
@@ -32,6 +33,7 @@ from biasspark.workflows.publish_run import RunContext, describe_run, publish_ru
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 JOB = PINNED_SKEW.job
+_IN_CELL = "in_cell"
 
 
 def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
@@ -58,11 +60,13 @@ def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
     check_cells(measurement.counts, skew.identity)
-    with job_on_corpus(surveyed, "drop rows"):
-        examples, encoding, boundaries = surveyed.examples, surveyed.encoding, surveyed.boundaries
-        kept = sum_kept_rows(examples, encoding, boundaries, measurement.counts, skew)
-        without = rank(examples.where(~_is_in_cell(skew, encoding)), encoding, boundaries)
-    return pinned_skew(measurement.statistics, kept, skew, pinned.include_subgroup_in_background, without)
+    encoding, boundaries = surveyed.encoding, surveyed.boundaries
+    # Terms are found in Python, by which Sail cannot filter. So it is computed, kept, and filtered then.
+    marked = surveyed.examples.withColumn(_IN_CELL, _is_in_cell(skew, encoding))
+    with job_on_corpus(surveyed, "drop rows"), kept(marked) as examples:
+        sums = sum_kept_rows(examples.drop(_IN_CELL), encoding, boundaries, measurement.counts, skew)
+        without = rank(examples.where(~F.col(_IN_CELL)).drop(_IN_CELL), encoding, boundaries)
+    return pinned_skew(measurement.statistics, sums, skew, pinned.include_subgroup_in_background, without)
 
 
 def _is_in_cell(skew: PinnedSkew, encoding: Encoding) -> Column:

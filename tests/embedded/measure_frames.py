@@ -28,6 +28,7 @@ from tests.harness.main_job import make_rows
 SCRIPT = "<script>alert(1)</script>"
 ROWS: dict[str, Any] = {"label": "target", "label_threshold": 0.5}
 SUITE: dict[str, Any] = ROWS | {"models": ["score", "other"], "identities": ["male", "female"]}
+TERMS = {"identities": {"terms": {"column": "language", "list": ["en"]}}}
 ATTRIBUTED: dict[str, Any] = ROWS | {"id": "id", "models": ["score"]}
 
 
@@ -101,6 +102,7 @@ def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
         "template_scores": biasspark.template_scores(df, template="template", **SUITE),
         "label_balance": biasspark.label_balance(df, length="length", **SUITE),
         "pinned_skew": biasspark.pinned_skew(df, identity="male", trials=3, **groups),
+        "pinned_skew of a term": biasspark.pinned_skew(df, identity="en", trials=3, **groups | TERMS),
         "model_comparisons": biasspark.model_comparisons(df, baseline="score", **SUITE),
         "side_by_side": biasspark.side_by_side(metrics, "score", "other"),
         "example_attributions": biasspark.example_attributions(df, **ATTRIBUTED),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from biasspark import plot
 from biasspark.errors import InputError
 from biasspark.plot.panels import LABEL_COLORS, SOFT, short_name
 from biasspark.report.cells import MINUS, show_number
+from biasspark.report.svg import drawing, write_figure
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report
 
@@ -179,6 +181,19 @@ def test_label_balance_has_a_number_in_each_cell() -> None:
     assert written.count("40 %") == 2 * 3  # of few rows, and more than 10 % for sure
     assert not any("2 of 6" in text for text in texts(figure))
     assert any("2 of 6" in text for text in texts(plot.label_balance(table("label_balance"), most=2)))
+
+
+def test_figures_take_the_colors_of_a_page() -> None:
+    """Light or dark: areas are its two colors, and a cell without a color is of its paper."""
+    empty = table("label_balance", n_rows=0, n_positive=0, positive_rate=None, n_negatives_to_add=None)
+    figures = (plot.histograms(table("score_histograms")), plot.label_balance(empty))
+    for figure in figures:
+        figure.set_facecolor("none")
+    with drawing("test"):
+        areas, cells = (write_figure(figure, "") for figure in figures)
+    assert "var(--neg)" in areas
+    assert "var(--pos)" in areas
+    assert not re.search(r'"#[0-9a-f]{6}"', areas + cells)
 
 
 DRAWINGS: Mapping[str, Callable[[Any], Figure]] = {
