@@ -15,7 +15,7 @@ from typing import Literal
 
 from biasspark.expressions.java_regex import to_rust
 
-Kind = Literal["float", "decimal", "integer", "text", "boolean", "date", "other"]
+Kind = Literal["double", "float", "decimal", "integer", "text", "boolean", "date", "other"]
 
 
 class NotOnTheEmbeddedEngine(ValueError):
@@ -50,8 +50,8 @@ _EQUAL_FUNCTIONS = {
     "nvl2", "octet_length", "pmod", "position", "quarter", "regexp", "regexp_count", "regexp_extract", "regexp_like",
     "regexp_replace", "repeat", "replace", "reverse", "right", "rlike", "round", "rpad", "rtrim", "second", "sha2",
     "sign", "signum", "size", "slice", "sort_array", "soundex", "split", "split_part", "startswith", "string",
-    "substr", "substring", "substring_index", "to_date", "transform", "translate", "trim", "try_add", "try_divide",
-    "try_element_at", "try_mod", "try_multiply", "try_subtract", "ucase", "upper", "weekofyear", "xxhash64", "year",
+    "substr", "substring", "substring_index", "to_date", "transform", "translate", "trim", "try_element_at", "try_mod",
+    "ucase", "upper", "weekofyear", "xxhash64", "year",
 }  # fmt: skip
 _INTEGER_FUNCTIONS = {
     "array_position", "array_size", "ascii", "cardinality", "char_length", "character_length", "crc32", "date_diff",
@@ -65,9 +65,24 @@ _WITH_PATTERN = {
 }  # fmt: skip
 _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
+_INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
-_NAN = "CAST('NaN' AS DOUBLE)"
-"""To the engine a NaN with a sign is less than all numbers, and IN tells -0.0 from 0.0."""
+_WITHIN_VALUES = {
+    "case",
+    "cast",
+    "date",
+    "div",
+    "end",
+    "extract",
+    "false",
+    "interval",
+    "null",
+    "timestamp",
+    "true",
+    "try_cast",
+}
+"""Keywords that stand within a value; the others, and comparisons, stand between values."""
+_COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -152,13 +167,14 @@ class _Expression:
         self.closing = _match_parentheses(tokens)
         named = [n for n, token in enumerate(tokens) if self._is_column(n)]
         self.named = {kinds[tokens[n].value] for n in named}
+        self.fractions = {"double", "float"} & self.named
         self.functions = {token.value for n, token in enumerate(tokens) if self._is_function(n)}
         self.types = {token.value for _, token in self._casts()}
         numbers = [token.text.lower() for token in tokens if token.kind == "number"]
         is_float = {"double", "float"} & (self.functions | self.types) or any(
             re.search("[def]", text.removesuffix("bd")) for text in numbers
         )
-        self.has_floats = "float" in self.named or bool(is_float)
+        self.has_floats = bool(self.fractions or is_float)
         self.operators = {token.value for n, token in enumerate(tokens) if self._is_operator(n)}
 
     def _is_column(self, n: int) -> bool:
@@ -202,9 +218,11 @@ class _Expression:
         if has_floats and has_decimals:
             raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
         if has_decimals and (
-            types & {"int", "integer", "bigint", "long", "smallint", "tinyint"} or "/" in self.operators
+            types & _INTEGERS or {"/", "div"} & self.operators or {"ifnull", "nvl", "nvl2"} & self.functions
         ):
-            raise NotOnTheEmbeddedEngine("divides and truncates decimals in another way than Spark")
+            raise NotOnTheEmbeddedEngine("divides and converts decimals in another way than Spark")
+        if "float" in self.named and self.operators:
+            raise NotOnTheEmbeddedEngine("computes with columns of FLOAT in another precision than Spark")
         if has_floats and ("string" in types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}):
             raise NotOnTheEmbeddedEngine("writes floating-point numbers as text in another way than Spark")
         if "text" in self.named and ("date" in types or self.functions & {"to_date", "date"}):
@@ -228,11 +246,34 @@ class _Expression:
         return self._span(0, len(self.tokens))
 
     def _span(self, start: int, stop: int) -> str:
-        parts, n = [], start
+        """Return some tokens: values, and the keywords and comparisons between them."""
+        parts, value, n = [], start, start
         while n < stop:
+            if self._is_between_values(n):
+                between, end = self._part(n)
+                parts += [self._value(value, n), between]
+                value = n = end
+            else:
+                _, n = self._part(n)
+        return " ".join(filter(None, [*parts, self._value(value, stop)]))
+
+    def _is_between_values(self, n: int) -> bool:
+        token = self.tokens[n]
+        if token.kind == "name":
+            return token.value in _KEYWORDS - _WITHIN_VALUES and not self._is_function(n)
+        return token.kind == "sign" and token.text in _COMPARISONS
+
+    def _value(self, start: int, stop: int) -> str:
+        """Return the tokens of one value; arithmetic may make a NaN with a sign, or -0.0."""
+        parts, is_computed, n = [], False, start
+        while n < stop:
+            is_computed = is_computed or self.tokens[n].text in ("+", "-", "*", "/", "%")
             part, n = self._part(n)
             parts.append(part)
-        return " ".join(parts)
+        is_double = any(
+            self._is_column(n) and self.kinds[self.tokens[n].value] in ("double", "float") for n in range(start, stop)
+        ) or any(token.value == "double" for token in self.tokens[start:stop])
+        return _plain(" ".join(parts)) if is_computed and is_double else " ".join(parts)
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
         """Return a token, or a whole call, and where the next one is."""
@@ -240,6 +281,12 @@ class _Expression:
         if self._is_function(n) or (token.value == "try_cast" and self._is_call(n)):
             end = self.closing[n + 1]
             return self._call(n, end), end + 1
+        if token.text in ("(", "["):
+            end = self.closing[n]
+            return f"{token.text}{self._span(n + 1, end)}{self.tokens[end].text}", end + 1
+        if token.value == "case" and not self._is_call(n):
+            end = self._end_of_case(n)
+            return f"{token.text} {self._span(n + 1, end)} {self.tokens[end].text}", end + 1
         if token.kind == "number":
             return self._number(n), n + 1
         if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
@@ -248,11 +295,19 @@ class _Expression:
             if n + 1 >= len(self.tokens) or self.tokens[n + 1].kind != "text":
                 raise NotOnTheEmbeddedEngine("takes patterns that are written out alone")
             return f"RLIKE {_literal(_pattern(self.tokens[n + 1].value))}", n + 2
-        if self._is_column(n) and self.kinds[token.value] == "float":
-            return f"(nanvl({token.text}, {_NAN}) + 0.0D)", n + 1
+        if self._is_column(n) and self.kinds[token.value] in ("double", "float"):
+            return _plain(token.text), n + 1
         if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
+
+    def _end_of_case(self, n: int) -> int:
+        depth = 0
+        for m in range(n, len(self.tokens)):
+            depth += {"case": 1, "end": -1}.get(self.tokens[m].value, 0) if self.tokens[m].kind == "name" else 0
+            if not depth:
+                return m
+        raise NotOnTheEmbeddedEngine("takes no CASE without END")
 
     @property
     def _is_arithmetic(self) -> bool:
@@ -313,12 +368,14 @@ class _Expression:
         written = f"{self.tokens[n].text}({', '.join(texts)})"
         if name in _INTEGER_FUNCTIONS and self._is_arithmetic:
             return f"CAST({written} AS {self._exact})"
-        return written
+        return _plain(written) if name in ("mod", "pmod", "try_mod") and self.fractions else written
 
     def _try_cast(self, n: int, end: int) -> str:
         of_type = max(m for m in range(n, end) if self.tokens[m].value == "as")
         value, kind = self._span(n + 2, of_type), self._span(of_type + 1, end)
         is_text = of_type == n + 3 and self._is_column(n + 2) and self.kinds[self.tokens[n + 2].value] == "text"
+        if kind.lower() in _INTEGERS - {"bigint", "long"} and "integer" in self.named:
+            raise NotOnTheEmbeddedEngine(f"lets integers wrap in try_cast to {kind.upper()}")
         if kind.lower() in ("double", "float") and is_text:
             return f"try_cast({without_suffix(value)} AS {kind})"
         return f"try_cast({value} AS {kind})"
@@ -336,9 +393,17 @@ class _Expression:
             return text
         is_term = self._is_operator(n + 1) if n + 1 < len(self.tokens) else False
         is_term = is_term or (n > 0 and self._is_operator(n - 1))
-        if is_term and "float" not in self.named:
+        if is_term and not self.fractions:
             raise NotOnTheEmbeddedEngine(f"computes with decimals such as {text} in another way than Spark")
         return f"{text}D"
+
+
+def _plain(value: str) -> str:
+    """Return a double without the sign of NaN and zero.
+
+    To the engine a NaN with a sign is less than all numbers, and IN tells -0.0 from 0.0.
+    """
+    return f"(nanvl({value}, CAST('NaN' AS DOUBLE)) + 0.0D)"
 
 
 def _contains(array: str, value: str) -> str:

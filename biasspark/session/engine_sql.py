@@ -11,7 +11,8 @@ from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_
 from biasspark.session.engine_choice import is_embedded
 
 _KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
-    ((T.FloatType, T.DoubleType), "float"),
+    ((T.DoubleType,), "double"),
+    ((T.FloatType,), "float"),
     ((T.DecimalType,), "decimal"),
     ((T.IntegralType,), "integer"),
     ((T.StringType,), "text"),

@@ -443,7 +443,7 @@ def _any_predicate(rng: random.Random, types: dict[str, str]) -> str:
 
 def _kind_of(of_type: str) -> Kind:
     if of_type in ("double", "float"):
-        return "float"
+        return "double" if of_type == "double" else "float"
     if of_type in DECIMALS or of_type == "uint64":
         return "decimal"
     if "int" in of_type or of_type == "number category":

@@ -10,7 +10,7 @@ from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_
 from biasspark.expressions.java_regex import to_rust
 
 COLUMNS: dict[str, Kind] = {
-    "score": "float", "n": "integer", "m": "decimal", "text": "text", "day": "date", "values": "other", "is": "boolean"
+    "score": "double", "half": "float", "n": "integer", "m": "decimal", "text": "text", "day": "date", "values": "other", "is": "boolean"
 }  # fmt: skip
 
 
