@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, SupportsFloat, TextIO
@@ -44,6 +45,8 @@ examples:
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
+REMINDER = 3.0
+"""Seconds of a stage after which it is first said that it still runs."""
 ERASE_LINE = "\r\x1b[K"
 PACKAGE = Path(__file__).parent
 
@@ -241,7 +244,7 @@ class Progress:
         self._clock = clock
         self._start = clock()
         self._redraws = self._stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._stage = ""
+        self._stage, self._stage_start, self._next_reminder = "", 0.0, REMINDER
         self._lock = threading.Lock()
 
     @property
@@ -252,9 +255,36 @@ class Progress:
     def stage(self, text: str) -> None:
         """Say that a stage begins: ``[  3.2 s] ranking: 2 models, 24 identities``."""
         with self._lock:
-            self._stage = show_visibly(text)
-            self._stream.write(f"{ERASE_LINE if self._redraws else ''}{self._stamp()} {self._stage}\n")
+            self._stage, self._stage_start, self._next_reminder = show_visibly(text), self.seconds, REMINDER
+            self._stream.write(f"{ERASE_LINE if self._redraws else ''}{_stamp(self._stage_start)} {self._stage}\n")
             self._stream.flush()
+
+    @contextmanager
+    def reminding(self, every: float = 0.5) -> Iterator[None]:
+        """Say for a block that a long stage still runs: after 3 s, then each time it has taken twice as long."""
+        stopped = threading.Event()
+
+        def watch() -> None:
+            while not stopped.wait(every):
+                self.remind()
+
+        watcher = threading.Thread(target=watch, name="remind-of-stages", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            watcher.join()
+
+    def remind(self) -> None:
+        """Say that the stage still runs, if it is time to."""
+        with self._lock:
+            seconds = self.seconds
+            if seconds - self._stage_start >= self._next_reminder:
+                self._next_reminder *= 2
+                erase = ERASE_LINE if self._redraws else ""
+                self._stream.write(f"{erase}{_stamp(seconds)} still {self._stage}\n")
+                self._stream.flush()
 
     def end(self, outcome: Outcome) -> Outcome:
         """Say that the job is done, and add to its summary how many seconds it took."""
@@ -277,12 +307,13 @@ class Progress:
             if total > 0:
                 filled = BAR_WIDTH * min(done, total) // total
                 bar = "#" * filled + "." * (BAR_WIDTH - filled)
-                line = f"{self._stamp()} [{bar}] {done}/{total} {self._stage}"
+                line = f"{_stamp(self.seconds)} [{bar}] {done}/{total} {self._stage}"
             self._stream.write(ERASE_LINE + line[: shutil.get_terminal_size().columns - 1])
             self._stream.flush()
 
-    def _stamp(self) -> str:
-        return f"[{self.seconds:5.1f} s]"
+
+def _stamp(seconds: float) -> str:
+    return f"[{seconds:5.1f} s]"
 
 
 def print_summary(summary: Mapping[str, object]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from biasspark.errors import ConfigError
 from biasspark.session_request import GET_AN_ENGINE
 
+_OF_TRAINING = {"sklearn", "scipy"}
 _OF_REPORTS = {"jinja2", "markupsafe"}
 
 
@@ -20,4 +21,6 @@ def explain_missing(error: ModuleNotFoundError) -> Exception:
         )
     if name in _OF_REPORTS:
         return ConfigError(f"{name} is not installed. It writes reports: pip install 'biasspark[report]'.")
+    if name in _OF_TRAINING:
+        return ConfigError(f"{name} is not installed. It trains classifiers: pip install 'biasspark[mitigation]'.")
     return error

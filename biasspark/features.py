@@ -7,7 +7,7 @@ trees, slices and either side of a pair are all conditions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from biasspark.expressions.sql import write_text
 
@@ -48,7 +48,8 @@ class Feature:
     Its value is Spark SQL, which DuckDB reads as well where the name needs no quotes. The bins are intervals if it is
     numeric; if not, each is a value. Bin 0 is NULL, and nullable is whether any row is in it. `values` is what the bins
     from 1 on stand for: the text of each value; or ascending where each interval begins, the start included; the last
-    may be NaN, which is above all numbers.
+    may be NaN, which is above all numbers. `rare` are bins of values that have too few rows to be named: splits keep
+    them together, and rules say of the side without them what it is, of the side with them what it is not.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Feature:
     numeric: bool
     values: tuple[str, ...] | tuple[float, ...]
     nullable: bool
+    rare: frozenset[int] = frozenset()
 
     @property
     def n_bins(self) -> int:
@@ -66,6 +68,15 @@ class Feature:
     def bins(self) -> frozenset[int]:
         """The bins in which rows are."""
         return frozenset(range(0 if self.nullable else 1, self.n_bins))
+
+
+def mark_rare(feature: Feature, n_rows: Sequence[int], least: int) -> Feature:
+    """Return a feature whose values with fewer rows than `least` are rare, given the rows of each bin.
+
+    NULL is not, nor is any interval of a number.
+    """
+    rare = frozenset(bin_ for bin_ in range(1, feature.n_bins) if n_rows[bin_] < least and not feature.numeric)
+    return replace(feature, rare=rare)
 
 
 def describe_condition(condition: Condition, features: Sequence[Feature]) -> str:
@@ -133,8 +144,12 @@ def _write(feature: Feature, bins: frozenset[int]) -> str:
 
 
 def _fewer(feature: Feature, known: Sequence[int]) -> tuple[Sequence[int], bool]:
-    """Return the bins that are in with True, or those that are out with False, whichever are fewer."""
+    """Return the bins that are in with True, or those that are out with False: no rare ones, else the fewer."""
     out = [bin_ for bin_ in range(1, feature.n_bins) if bin_ not in set(known)]
+    if feature.rare and feature.rare <= set(known):
+        return out, False
+    if feature.rare and feature.rare <= set(out):
+        return known, True
     return (known, True) if len(known) <= len(out) else (out, False)
 
 

@@ -40,6 +40,14 @@ prepare_embedded() {
     choose_sort
 }
 
+# prepare_docs: installs what builds the site and runs the notebooks.
+prepare_docs() {
+    cmp -s "$root/requirements-docs.lock" "$venv/installed-docs.lock" && return
+    echo "installing the packages of requirements-docs.lock, once" >&2
+    install_locked "$root/requirements-docs.lock"
+    cp "$root/requirements-docs.lock" "$venv/installed-docs.lock"
+}
+
 choose_sort() {
     if sorts_slowly; then
         export NPY_DISABLE_CPU_FEATURES="${NPY_DISABLE_CPU_FEATURES-X86_V4 AVX512_ICL}"
@@ -102,6 +110,7 @@ install_packages() {
     # shellcheck disable=SC2016 # it is expanded when the command runs
     printf '#!/bin/sh\nexec "$(dirname "$0")/python" -m biasspark "$@"\n' >"$venv/bin/biasspark"
     chmod +x "$venv/bin/biasspark"
+    rm -f "$venv/installed-docs.lock" # whose versions follow
     cp "$root/requirements.lock" "$venv/installed.lock"
 }
 

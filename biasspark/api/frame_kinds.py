@@ -120,7 +120,15 @@ def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
 
 
 def _to_pandas(rows: pa.Table) -> Frame:
-    """Return rows in pandas; whole numbers and booleans, some of which may be missing, in its nullable types."""
+    """Return rows in pandas; whole numbers and booleans, some of which may be missing, in its nullable types.
+
+    Whole numbers that are decimals in Arrow are Int64 where all fit, else Python integers.
+    """
     pd = sys.modules["pandas"]
     nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    return rows.to_pandas(types_mapper=nullable.get)
+    frame = rows.to_pandas(types_mapper=nullable.get)
+    for name in [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]:
+        whole = [None if value is None else int(value) for value in rows[name].to_pylist()]
+        fits = all(value is None or abs(value) < 2**63 for value in whole)
+        frame[name] = pd.Series(whole, frame.index, "Int64" if fits else object)
+    return frame

@@ -22,6 +22,7 @@ from biasspark.api.keywords import (
 )
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
+from biasspark.corpus.survey import check_identity
 from biasspark.tables.schemas import (
     LABEL_BALANCE,
     MODEL_SUMMARY,
@@ -35,7 +36,7 @@ from biasspark.tables.schemas import (
 )
 from biasspark.workflows.balance_labels import balance_labels
 from biasspark.workflows.measurement import measure, survey_for_ranking
-from biasspark.workflows.pinned_skew import skew_classes
+from biasspark.workflows.pinned_skew import skew_alone, skew_classes
 
 Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", "background_positive"]
 
@@ -327,7 +328,8 @@ def pinned_skew(
     Returns
     -------
     Frame
-        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice).
+        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice) and identity.
+        Of the identities that lose no row of a cell of theirs there is the closed form alone.
 
     Raises
     ------
@@ -337,8 +339,8 @@ def pinned_skew(
 
     Notes
     -----
-    One identity is ranked, by the engine "blocks" whatever is given. The rows are scanned three times, for a survey,
-    the ranking and the trials, and shuffled twice.
+    Identities are ranked by the engine "blocks" whatever is given, crossed pairs left out. The rows are scanned four
+    times, for a survey, the ranking with and without the cell, and the trials, and shuffled three times.
 
     References
     ----------
@@ -351,7 +353,8 @@ def pinned_skew(
     keywords = Keywords(given, "pinned_skew", **skew)
     with keywords.name_faults():
         measures = keywords.measures()
-        with spark_rows(df) as corpus, survey_for_ranking(corpus, measures, only=identity) as surveyed:
+        with spark_rows(df) as corpus, survey_for_ranking(corpus, skew_alone(measures)) as surveyed:
+            check_identity(surveyed.survey, measures.identities, identity)
             measurement = measure(surveyed)
             skewed = skew_classes(surveyed, measurement)
     warn(measurement.warnings)
@@ -543,8 +546,8 @@ def label_balance(
     keywords = Keywords(given, "label_balance", text=text, length=length, buckets=buckets)
     with keywords.name_faults():
         measures = keywords.measures(scored=False)
-        with spark_rows(df) as corpus:
-            balance, warnings = balance_labels(corpus, measures)
+        with spark_rows(df) as corpus, balance_labels(corpus, measures) as counted:
+            balance, warnings = counted.balance, counted.warnings
     warn(warnings)
     return hold(df, LABEL_BALANCE, balance)
 

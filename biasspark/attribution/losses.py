@@ -28,7 +28,6 @@ from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.multiple_testing import clip, interval
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
-from biasspark.text import show_key
 
 MOST_OPPOSITE = isqrt(2**63 - 1) // 2
 """Beyond so many rows of a label the square of a doubled placement passes 63 bits."""
@@ -146,13 +145,13 @@ def say_what_link_does(model: str, within: bool, link: str | None) -> str | None
     """
     if link is not None and within:
         return (
-            f"model {model}: all its scores lie within 0 to 1, and `[attribution] link` takes them for log-odds. "
+            f"model {model}: all its scores lie within 0 to 1, and `link` takes them for log-odds. "
             "If they are probabilities, name the models of log-odds alone."
         )
     if link is None and not within:
         return (
-            f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. "
-            f'`[attribution] link = {{ {show_key(model)} = "logit" }}` makes probabilities of log-odds.'
+            f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL, and no "
+            f'tree predicts them. The `link` "logit" of this model makes probabilities of log-odds.'
         )
     return None
 

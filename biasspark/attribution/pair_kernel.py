@@ -37,7 +37,7 @@ from biasspark.attribution.pair_significance import (
 from biasspark.attribution.significance import Findings
 from biasspark.attribution.splits import BinCut, best_cut, leave_enough
 from biasspark.config.attribution_settings import Pairs
-from biasspark.features import Condition, Feature
+from biasspark.features import Condition, Feature, mark_rare
 from biasspark.metrics.delong import delong_part
 from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
 
@@ -61,6 +61,8 @@ class Examples(NamedTuple):
 
 Sample: TypeAlias = tuple[Examples, Examples]
 """Negatives and positives."""
+Sides: TypeAlias = tuple[Sequence[Feature], Sequence[Feature]]
+"""The features of negatives and of positives: the same, but for the values that are rare."""
 
 
 class Samples(NamedTuple):
@@ -130,14 +132,26 @@ def sort_examples(scores: Floats, bins: Ints) -> Examples:
     return Examples(scores[order], bins[:, order])
 
 
-def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs) -> list[PairSegment]:
+def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
+    """Return the features of either side, on which values are rare that fewer than `min_side` rows of it grow with."""
+    negatives, positives = (
+        [
+            mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
+            for feature, bins in zip(features, side.bins, strict=True)
+        ]
+        for side in samples.train
+    )
+    return negatives, positives
+
+
+def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[PairSegment]:
     """Grow a tree over all pairs of the training sample, and estimate and test its nodes on the honest one.
 
     Parameters
     ----------
     samples : Samples
         Up to a million rows per side: sums of squared placements are kept in 63 bits.
-    features : sequence of Feature
+    features : Sides
         What the rows of `Examples.bins` are.
     settings : Pairs
         Depth, and the fewest pairs and rows of a leaf.
@@ -172,7 +186,7 @@ def segment_pairs(samples: Samples, features: Sequence[Feature], settings: Pairs
     return _decide(sorted(segments, key=lambda segment: segment.node_id))
 
 
-def grow_tree(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Iterator[PairNode]:
+def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
     """Give every node, parents before their children; depth first, so that few are held at a time."""
     every = (_all_rows(samples.train), _all_rows(samples.honest))
     n_pairs = math.prod(len(side.scores) for side in samples.train)
@@ -229,7 +243,7 @@ def _measure_part(placements: Ints, n_opposite: int) -> float:
     return float(delong_part(len(placements), n_opposite, total, squares))
 
 
-def _best_split(node: PairNode, samples: Samples, features: Sequence[Feature], fewest: _Fewest) -> _Split | None:
+def _best_split(node: PairNode, samples: Samples, features: Sides, fewest: _Fewest) -> _Split | None:
     train, honest = node.rows
     if min(map(len, (*train, *honest))) < fewest.rows:
         return None
@@ -238,7 +252,7 @@ def _best_split(node: PairNode, samples: Samples, features: Sequence[Feature], f
     for side in (NEGATIVE, POSITIVE):
         n_opposite = len(train[1 - side])
         least = np.array([max(fewest.rows, -(-fewest.pairs // n_opposite)), fewest.rows])
-        for index, feature in enumerate(features):
+        for index, feature in enumerate(features[side]):
             bins = [_bins(sample, rows, side, index) for sample, rows in zip(samples, node.rows, strict=True)]
             counts = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.

@@ -15,7 +15,15 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
 from biasspark.attribution.block_sums import hash_bins
-from biasspark.attribution.pair_kernel import Examples, PairSegment, Samples, segment_pairs, sort_examples
+from biasspark.attribution.pair_kernel import (
+    Examples,
+    PairSegment,
+    Samples,
+    Sides,
+    mark_rare_of_sides,
+    segment_pairs,
+    sort_examples,
+)
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature, describe_condition, write_predicate
@@ -89,9 +97,10 @@ def pair_segments(
         sizes = tuple(min(size, n // 2) for size, n in zip(most, n_labels, strict=True))
         samples = _split_samples(label == 1, drawn, Examples(scores, bins.astype(np.int64)), sizes)
         model, name = names[key[:2]]
+        of_sides = mark_rare_of_sides(samples, features, settings)
         rows = [
-            {MODEL: model, SLICE: name, **_describe(segment, features)}
-            for segment in (segment_pairs(samples, features, settings) if any(sizes) else ())
+            {MODEL: model, SLICE: name, **_describe(segment, of_sides)}
+            for segment in (segment_pairs(samples, of_sides, settings) if any(sizes) else ())
         ]
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, _SEGMENTS) as stream:
@@ -140,10 +149,10 @@ def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, 
     return Samples((train[0], train[1]), (honest[0], honest[1]))
 
 
-def _describe(segment: PairSegment, features: Sequence[Feature]) -> dict[str, Any]:
+def _describe(segment: PairSegment, features: Sides) -> dict[str, Any]:
     """Return what is said about a node, its conditions as words and as predicates."""
     columns = segment._asdict()
-    for side, condition in zip((NEGATIVE, POSITIVE), columns.pop("conditions"), strict=True):
-        columns[f"{side}_rule"] = describe_condition(condition, features)
-        columns[f"{side}_predicate"] = write_predicate(condition, features)
+    for side, condition, of_side in zip((NEGATIVE, POSITIVE), columns.pop("conditions"), features, strict=True):
+        columns[f"{side}_rule"] = describe_condition(condition, of_side)
+        columns[f"{side}_predicate"] = write_predicate(condition, of_side)
     return columns

@@ -138,7 +138,7 @@ def _count(block: CellSums, values: Sequence[SummedValue]) -> Iterator[tuple[int
 
 def _warn(missed: float) -> str:
     return (
-        f"[attribution.slice_search]: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
+        f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
         f"Those with the highest bounds were counted. One that was not may have a score of up to {missed:.6g}. Raise "
         "min_rows, or lower max_predicates or max_bins, to search them all."
     )

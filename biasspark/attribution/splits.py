@@ -44,6 +44,15 @@ class BinCut(NamedTuple):
     right: frozenset[int]
 
 
+class _NodeRows(NamedTuple):
+    """A node by bin: rows, the sums of their values as whole numbers over a scale, and the bins left out of orders."""
+
+    rows: Ints
+    whole: BigInts
+    scale: int
+    apart: Flags
+
+
 class _Order(NamedTuple):
     """The bins with rows in one order. A cut stands after each but the last.
 
@@ -55,11 +64,14 @@ class _Order(NamedTuple):
         By cut.
     left_is_larger
         By cut, whether the left side has at least as many rows as the right.
+    left_is_rest
+        By cut, whether rare values are on the left, and those that no row has.
     """
 
     ranks: Ints
     gains: Floats
     left_is_larger: Flags
+    left_is_rest: Flags
 
 
 def leave_enough(rows: Ints, least: int | Ints) -> Fits:
@@ -95,7 +107,8 @@ def best_cut(
     feature : Feature
         If numeric, cuts stand between two intervals, with NULL on either side, or between NULL and all others. If
         not, values, NULL among them, stand in the order of their means, in which one cut is the best of all that
-        there are (Fisher 1958).
+        there are (Fisher 1958). Rare values are left out of that order: they go to the side of more values, so that the
+        other side says which few it is, and this one which it is not; of equally many, where they explain more.
     counts, sums : int64 [n_bins], int64 or float64 [n_bins]
         By bin the rows of the node, and the sum of their values, below 2^62 in all and finite.
     fits : callable, optional
@@ -113,24 +126,39 @@ def best_cut(
     -----
     A bin without rows in `counts` may have rows that are not counted, so it, too, goes to a definite side. An interval
     goes with the next below that has rows, or where none has with the first: a cut stands where a bin with rows
-    begins. NULL, or a value, goes to the side of more rows (if equal to the left), whose mean it can sway least.
+    begins. NULL goes to the side of more rows (if equal to the left), whose mean it can sway least. A value goes to the
+    side of more values, where no rule names it (of equally many to that of more rows).
 
     Costs m log m for m bins with rows, and for `fits` matrices of 64 cuts times all bins, most often one.
     """
     inside = np.isin(np.arange(feature.n_bins), list(feature.bins if bins is None else bins))
+    rare = inside & np.isin(np.arange(feature.n_bins), list(feature.rare))
     rows = np.where(inside, counts, 0)
     if np.count_nonzero(rows) < 2:
         return None
     whole, scale = _whole_numbers(sums)
-    orders = [_measure(feature, order, rows, whole, scale) for order in _orders(feature, rows, whole)]
+    if np.count_nonzero(rows[~rare]) < 2:  # there is no side of more values: the rare ones are a value of their own
+        rows, whole, apart = _join(rows, rare), _join(whole, rare), np.zeros_like(rare)
+    else:
+        apart = rare
+    node = _NodeRows(rows, whole, scale, apart)
+    orders = [_measure(feature, order, node) for order in _orders(feature, node)]
     loose = inside & (rows == 0)
     loose[NULL_BIN + 1 :] &= not feature.numeric
-    for gains, left in _best_first(orders, inside, loose):
+    for gains, left in _best_first(orders, inside, loose, apart):
+        left[:, rare & ~apart] = left[:, [np.argmax(rare)]]
         allowed = np.flatnonzero(fits(left)) if fits else np.arange(1)
         if len(allowed):
             chosen = left[allowed[0]]
             return BinCut(float(gains[allowed[0]]), _bins_of(chosen), _bins_of(inside & ~chosen))
     return None
+
+
+def _join(values: npt.NDArray[Any], rare: Flags) -> npt.NDArray[Any]:
+    """Return the values of bins, with those of the rare ones at the first of these."""
+    joined = np.where(rare, 0, values)
+    joined[np.argmax(rare)] += values[rare].sum()
+    return joined
 
 
 def _whole_numbers(sums: npt.NDArray[Any]) -> tuple[BigInts, int]:
@@ -142,23 +170,36 @@ def _whole_numbers(sums: npt.NDArray[Any]) -> tuple[BigInts, int]:
     return np.array([int(fraction * scale) for fraction in fractions], object), scale
 
 
-def _orders(feature: Feature, rows: Ints, whole: BigInts) -> list[Ints]:
+def _orders(feature: Feature, node: _NodeRows) -> list[Ints]:
     """Return the bins with rows in each order in which cuts are tried."""
-    bins = np.flatnonzero(rows)
+    bins = np.flatnonzero(np.where(node.apart, 0, node.rows))
     if not feature.numeric:
-        return [np.array(sorted(bins, key=lambda bin_: (whole[bin_] / int(rows[bin_]), bin_)))]
+        return [np.array(sorted(bins, key=lambda bin_: (node.whole[bin_] / int(node.rows[bin_]), bin_)))]
     known = bins[bins != NULL_BIN]
     return [bins, np.append(known, NULL_BIN)] if len(known) < len(bins) else [bins]
 
 
-def _measure(feature: Feature, order: Ints, rows: Ints, whole: BigInts, scale: int) -> _Order:
-    n_left = np.cumsum(rows[order])
-    sum_left = np.cumsum(whole[order])
-    n, total = int(n_left[-1]), sum_left[-1]
-    left, right = n_left[:-1].astype(object), (n - n_left[:-1]).astype(object)
-    # Python divides whole numbers of any size with one rounding, so equal gains are equal floats.
-    gains = (n * sum_left[:-1] - left * total) ** 2 / (n * left * right * scale**2)
-    return _Order(_rank_bins(feature, order), gains.astype(float), 2 * n_left[:-1] >= n)
+def _measure(feature: Feature, order: Ints, node: _NodeRows) -> _Order:
+    n_left, sum_left, n_values = (
+        np.cumsum(node.rows[order])[:-1],
+        np.cumsum(node.whole[order])[:-1],
+        2 * np.arange(1, len(order)),
+    )
+    n_rare, sum_rare = int(node.rows[node.apart].sum()), node.whole[node.apart].sum()
+    n, total = int(node.rows[order].sum()) + n_rare, node.whole[order].sum() + sum_rare
+
+    def explain(left_is_rest: Flags) -> Floats:
+        left = (n_left + left_is_rest * n_rare).astype(object)
+        explained = (n * (sum_left + left_is_rest * sum_rare) - left * total) ** 2
+        # Python divides whole numbers of any size with one rounding, so equal gains are equal floats.
+        gains: Floats = (explained / (n * left * (n - left) * node.scale**2)).astype(float)
+        return gains
+
+    left_is_larger, either = 2 * n_left >= n - n_rare, n_values == len(order)
+    # Of as many values on either side, the rest goes where it explains more.
+    to_left = explain(either) >= explain(~either) if n_rare else left_is_larger
+    left_is_rest = (n_values > len(order)) | (either & to_left)
+    return _Order(_rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest)
 
 
 def _rank_bins(feature: Feature, order: Ints) -> Ints:
@@ -172,17 +213,20 @@ def _rank_bins(feature: Feature, order: Ints) -> Ints:
     return ranks
 
 
-def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags) -> Iterator[tuple[Floats, Flags]]:
+def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Flags) -> Iterator[tuple[Floats, Flags]]:
     """Give some cuts at once, those that explain most first: gains, and the bins on the left. None that explains 0."""
     gains = np.concatenate([order.gains for order in orders])
     ranks = np.stack([order.ranks for order in orders])
     left_is_larger = np.concatenate([order.left_is_larger for order in orders])
+    left_is_rest = np.concatenate([order.left_is_rest for order in orders])
     n_cuts = len(orders[0].gains)
     best = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
     for start in range(0, len(best), _AT_ONCE):
         some = best[start : start + _AT_ONCE]
         left = ranks[some // n_cuts] <= (some % n_cuts)[:, np.newaxis]
-        left[:, loose] = left_is_larger[some, np.newaxis]
+        left[:, loose | apart] = left_is_rest[some, np.newaxis]
+        if loose[NULL_BIN]:
+            left[:, NULL_BIN] = left_is_larger[some]
         yield gains[some], left & inside
 
 

@@ -24,6 +24,7 @@ from biasspark.config.configuration import (
 from biasspark.config.gate_rules import Gate, Rule
 from biasspark.config.identities import Crossed, Identities, too_many_pairs, unknown_identity
 from biasspark.config.load import load_config, parse_config, parse_identities, parse_measures
+from biasspark.config.mitigation_settings import Mitigation
 from biasspark.config.optional_metrics import (
     Histograms,
     LabelBalance,
@@ -57,6 +58,7 @@ __all__ = [
     "Maintenance",
     "Measures",
     "MinimumCellRows",
+    "Mitigation",
     "Output",
     "Pairs",
     "PinnedAuc",

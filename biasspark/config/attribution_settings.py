@@ -149,6 +149,12 @@ class Attribution(Section):
         return (*self.numeric, *self.categorical)
 
     @property
+    def asks_losses(self) -> bool:
+        """Whether losses are asked for, or nothing else is."""
+        further = self.searches or self.groupings or self.pairs_of or self.write_examples
+        return bool(self.link or self.segments or self.targets != TARGETS[:1] or not further)
+
+    @property
     def searches(self) -> bool:
         """Whether anything is searched by features."""
         return bool(self.tree or self.slice_search or self.pairs)

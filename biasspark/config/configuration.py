@@ -26,6 +26,7 @@ from biasspark.config.declaration import (
 )
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
+from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation
 from biasspark.config.optional_metrics import (
     Histograms,
     LabelBalance,
@@ -47,6 +48,7 @@ OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
 MOST_RANGES = 4096
 LONGEST_DAYS = 36_500
 FILTER = ("corpus", "filter")
+_PATHS = ("path", "pool", "debiasing", "random", "test")
 _TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 _LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
 """Options of Spark's readers by which rows are lost in silence."""
@@ -216,7 +218,8 @@ class Measures(Section):
         Kind("table of text", _read_models, {}),
         fix=("Write, for example, ", Words('[models] toxicity = "toxicity"', 'models = ["toxicity"]'), "."),
     )
-    """name = score column. Higher is more likely positive. At least one."""
+    """name = score column. Higher is more likely positive. At least one, unless nothing but `[label_balance]` is
+    measured, which takes no scores."""
     identities: Identities = setting(
         REQUIRED, kinds.table(Identities, "columns"), example={"columns": ["male", "female"]}
     )
@@ -284,6 +287,7 @@ class Measures(Section):
         for name, publishes in {
             "attribution": "numbers of single rows",
             "compare": "numbers of every identity",
+            "mitigation": "the labels of what is added for every identity",
         }.items():
             if self.privacy and name in written:
                 what = f"it is given together with [{name}], which publishes {publishes} and suppresses nothing."
@@ -390,6 +394,7 @@ class Config(Measures, _Source):
     state: SketchSettings | None = setting(None, kinds.table(SketchSettings))
     report: ReportSettings = setting(ReportSettings(), kinds.table(ReportSettings))
     maintenance: Maintenance = setting(Maintenance(), kinds.table(Maintenance))
+    mitigation: Mitigation | None = setting(None, kinds.table(Mitigation))
 
     @property
     def expressions(self) -> dict[KeyPath, str]:
@@ -403,9 +408,8 @@ class Config(Measures, _Source):
         """
         tables = {name: part for name, part in super().resolved().items() if name not in ("report", "maintenance")}
         tables["corpus"]["options"] = dict.fromkeys(sorted(self.corpus.options), REDACTED)
-        for part in (tables["corpus"], tables["output"]):
-            if "path" in part:
-                part["path"] = redact(part["path"])
+        for part in (tables["corpus"], tables["output"], tables.get("mitigation", {})):
+            part |= {key: redact(part[key]) for key in _PATHS if key in part}
         return tables
 
     def check(self, written: Spot) -> None:
@@ -415,6 +419,8 @@ class Config(Measures, _Source):
         self._check_paths(written)
         if self.gate:
             self._check_gate(self.gate, written)
+        if self.mitigation:
+            self._check_mitigation(self.mitigation, written)
         keeps = bool(self.state and self.state.keep)
         if keeps and self.ranking.engine != ENGINES[0]:
             rule = f'The engine is "{self.ranking.engine}", which sorts no blocks.'
@@ -469,9 +475,36 @@ class Config(Measures, _Source):
                     fix = ("Add it: ", Setting(("thresholds", "at"), [rule.threshold]), ".")
                     of_rule["threshold"].refuse(known, fix)
 
+    def _check_mitigation(self, mitigation: Mitigation, written: Spot) -> None:
+        """Note the faults of an experiment's output, models and identities."""
+        if self.output.catalog and not self.output.path:
+            rule = "The corpora are written into a folder, next to the tables."
+            fix: Text = ("Write, for example, ", Setting(("output", "path"), "build/mitigation/warehouse"), ".")
+            written["output"]["catalog"].refuse(rule, fix)
+        names, needed = set(self.models), {BASELINE, MITIGATED}
+        if "models" in written and written.sound("models") and not needed <= names <= set(MODELS):
+            what = f"they are {list_choices(sorted(names))}. An experiment compares {', '.join(MODELS)}."
+            written["models"].complain(what, f"Name {BASELINE}, {MITIGATED} and, if there is one, {MODELS[1]}.")
+        if mitigation.has_test_set or not written.sound("identities"):
+            return
+        if not self.terms:
+            what = "no terms are given. Templated sentences are about terms."
+            written["identities"].complain(what, "Name terms, or a test set, [mitigation] test.")
+        for fault in () if mitigation.rows or not self.terms else mitigation.test_request(self.terms).list_faults():
+            key, _, what = fault.partition(": ")
+            written["identities" if key == "terms" else "mitigation"].complain(what, "")
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms of all identities that are found in text."""
+        groups = self.identities.terms.list.values() if self.identities.terms else ()
+        return tuple(dict.fromkeys(term for terms in groups for term in terms))
+
     def resolve(self) -> Self:
-        """Return the configuration with the models of every rule."""
+        """Return the configuration with the models of every rule, and the folder of generated corpora."""
         config = super().resolve()
+        if config.mitigation and config.mitigation.rows:
+            config = replace(config, corpus=replace(config.corpus, path=f"{config.output.path}/{FOLDER}"))
         gate, compare, models = config.gate, config.compare, tuple(config.models)
         if gate:
             rules = [

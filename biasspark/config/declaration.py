@@ -111,6 +111,8 @@ class Spot:
             self.complain(f"{first} and {second} are both given. {rule}", "Remove one.")
         elif first not in self and second not in self:
             self.complain(f"neither {first} nor {second} is given. {rule}", self.write(**example))
+            if any(closest_match(key, (first, second)) for key in self.keys if not self.sound(key)):
+                self.reader.implied += self.reader.faults[-1:]  # by the key that is misspelled
 
     def write(self, **example: object) -> Text:
         """Return the advice to write some of its keys."""

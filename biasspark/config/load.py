@@ -8,8 +8,15 @@ from typing import Any
 
 from biasspark.config.configuration import Config, Measures
 from biasspark.config.identities import Identities
+from biasspark.config.mitigation_settings import fill_experiment
 from biasspark.config.reader import Reader, plain
 from biasspark.config.toml_file import apply_overrides, read_toml
+from biasspark.errors import Fault
+
+OF_SCORES = {
+    *("pinned_auc", "thresholds", "histograms", "templates", "pinned_skew", "attribution", "compare", "gate", "state"),
+}
+"""Tables of the configuration that need models."""
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -24,9 +31,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         With every fault. If the file cannot be read or is not TOML, with that alone.
     """
     table, faults = apply_overrides(read_toml(Path(path)), overrides)
-    reader = Reader(Path(path).parent, _left_out(table))
-    reader.faults.extend(faults)
-    return reader.read(Config, table)
+    return _read(table, Path(path).parent, faults)
 
 
 def parse_config(table: Mapping[str, Any], base: Path) -> Config:
@@ -37,7 +42,7 @@ def parse_config(table: Mapping[str, Any], base: Path) -> Config:
     ConfigError
         With every fault.
     """
-    return Reader(base, _left_out(table)).read(Config, table)
+    return _read(table, base)
 
 
 def parse_measures(
@@ -78,6 +83,18 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
     return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
 
 
+def _read(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
+    """Read a whole configuration, some faults of which are known."""
+    reader = Reader(base, _left_out(table))
+    reader.faults.extend(faults)
+    return reader.read(Config, fill_experiment(table, reader))
+
+
 def _left_out(table: Mapping[str, Any]) -> set[str]:
-    """Return the required tables that need not be there: attribution alone needs no identities."""
-    return {"identities"} if table.get("attribution") is not None else set()
+    """Return the required tables that need not be there.
+
+    Attribution alone needs no identities, and label balance alone no models.
+    """
+    given = {name for name, part in table.items() if part is not None}
+    balances_alone = "label_balance" in given and not given & OF_SCORES
+    return {"identities"} if "attribution" in given else {"models"} if balances_alone else set()

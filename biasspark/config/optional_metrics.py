@@ -124,7 +124,7 @@ def _read_buckets(spot: Spot) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelBalance(Section):
-    """Label balance, by text length where `text` or `length` is given."""
+    """Label balance, by text length where `text` or `length` is given. Without `[models]` nothing else is measured."""
 
     text: str | None = setting(None, kinds.string())
     """The column of the text, whose length counts."""

@@ -17,7 +17,7 @@ from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.value_counts import Numbers, count_values
 from biasspark.corpus.values import as_category, category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
-from biasspark.features import DRAW, Feature, feature_name, group_name, pair_name, segment_name
+from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
 from biasspark.session import expression
 from biasspark.text import DECIMAL_POINT
 
@@ -40,13 +40,19 @@ class SurveyedValues(NamedTuple):
     ----------
     features, groups
         The features that are split on, and the groups of every grouping.
+    tree_features
+        The features as trees see them: values of fewer than ``tree.min_leaf`` rows are rare.
     unreadable
         By numeric feature that is text, the rows whose text is no number, if there are any.
+    reserved
+        By grouping and the name of the group of NULL or of all others, the rows whose text is this name, if any.
     """
 
     features: tuple[Feature, ...]
+    tree_features: tuple[Feature, ...]
     groups: tuple[Grouping, ...]
     unreadable: Mapping[str, int]
+    reserved: Mapping[tuple[str, str], int]
 
 
 def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues:
@@ -79,6 +85,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         [
             *(number(name, schema[name].dataType) for name in numeric),
             *(F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text),
+            *(F.when(_as_text(corpus, text) == NULL_GROUP, F.lit(1.0)) for text in attribution.groupings.values()),
         ],
         [
             *(category(name, schema[name].dataType) for name in categorical),
@@ -88,6 +95,10 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         MOST_CATEGORIES,
     )
     categories, groups = texts[: len(categorical)], texts[len(categorical) :]
+    reserved = {
+        (name, OTHER_GROUP): counts.get(OTHER_GROUP, 0)
+        for name, counts in zip(attribution.groupings, groups, strict=True)
+    }
     groups = [{value: count for value, count in of_grouping.items() if value != OTHER_GROUP} for of_grouping in groups]
     faults = [*_list_faults(attribution, schema, numbers, categories), *_list_group_faults(attribution, groups)]
     if faults:
@@ -101,8 +112,23 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         for name, values, has_null in zip(categorical, categories, nullable[len(numbers) :], strict=False)
     ]
     groupings = tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups)
-    unreadable = {name: flags.n_known for name, flags in zip(of_text, numbers[len(numeric) :], strict=True)}
-    return SurveyedValues(tuple(features), groupings, {name: count for name, count in unreadable.items() if count})
+    n_flagged = [flags.n_known for flags in numbers[len(numeric) :]]
+    unreadable = dict(zip(of_text, n_flagged, strict=False))
+    reserved |= {
+        (name, NULL_GROUP): n for name, n in zip(attribution.groupings, n_flagged[len(of_text) :], strict=True)
+    }
+    least = attribution.split.min_leaf if attribution.tree else 0
+    tree_features = features[: len(numeric)] + [
+        mark_rare(feature, [0, *map(of_name.__getitem__, map(str, feature.values))], least)
+        for feature, of_name in zip(features[len(numeric) :], categories, strict=True)
+    ]
+    return SurveyedValues(
+        features=tuple(features),
+        tree_features=tuple(tree_features),
+        groups=groupings,
+        unreadable={name: count for name, count in unreadable.items() if count},
+        reserved={key: count for key, count in reserved.items() if count},
+    )
 
 
 def _is_unreadable(name: str) -> Column:
@@ -148,9 +174,14 @@ def _most_frequent(counts: Mapping[str, int]) -> list[str]:
 
 def _group_value(corpus: DataFrame, text: str) -> Column:
     """Return the value as text; NULL if it reads as the group of NULL."""
-    grouping = expression(corpus, text)
-    value = as_category(grouping, corpus.select(grouping).schema[0].dataType)
+    value = _as_text(corpus, text)
     return F.when(value != NULL_GROUP, value)
+
+
+def _as_text(corpus: DataFrame, text: str) -> Column:
+    """Return the value of an expression as text."""
+    grouping = expression(corpus, text)
+    return as_category(grouping, corpus.select(grouping).schema[0].dataType)
 
 
 def row_columns(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TypeVar
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import NumericType, StringType, StructType
 
-from biasspark.config import Identities, Measures
+from biasspark.config import Identities
 from biasspark.corpus.encoding import Source, any_term
 from biasspark.corpus.values import at_least, category, column, combine, outside
 from biasspark.session import expression, is_embedded
@@ -19,26 +17,6 @@ COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
 
 WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"
 """What Python's `\\w` is, in Java; Java's own, even with (?U), takes marks for letters and leaves superscripts out."""
-
-AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
-
-
-def select_identity(measures: AnyMeasures, identity: str) -> AnyMeasures:
-    """Return the measures with one identity, ranked by blocks, and nothing else to measure.
-
-    If it may be a value of a column, the columns of values stay, and their other values are ranked, too, at the cost of
-    the rows that have them.
-    """
-    return replace(
-        measures,
-        identities=measures.identities.select(identity),
-        ranking=replace(measures.ranking, engine="blocks"),
-        pinned_auc=measures.pinned_auc and replace(measures.pinned_auc, trials=0),
-        thresholds=None,
-        histograms=None,
-        label_balance=None,
-        templates=None,
-    )
 
 
 def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -> tuple[Source, ...]:

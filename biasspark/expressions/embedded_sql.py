@@ -342,9 +342,9 @@ class _Expression:
 
 
 def _contains(array: str, value: str) -> str:
-    """Return whether an array has a value: NULL if it has not, but has elements that are NULL."""
+    """Return whether an array has a value: NULL for a NULL, and if it has not, but has elements that are NULL."""
     return (
-        f"CASE WHEN array_contains({array}, {value}) THEN true "
+        f"CASE WHEN ({value}) IS NULL THEN NULL WHEN array_contains({array}, {value}) THEN true "
         f"WHEN size(array_compact({array})) < size({array}) THEN NULL ELSE array_contains({array}, {value}) END"
     )
 

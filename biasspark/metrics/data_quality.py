@@ -187,19 +187,21 @@ def pair_warnings(pairs: Sequence[str], empty: Collection[str]) -> tuple[str, ..
 
 
 def feature_warnings(
-    features: Sequence[str], constant: Sequence[str], unreadable: Mapping[str, int]
+    features: Sequence[str], constant: Sequence[str], rare: Sequence[str], unreadable: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """Return sentences on the features that are the same on all rows, and on texts that are no numbers.
+    """Return sentences on the features that split no rows, and on texts that are no numbers.
 
     Parameters
     ----------
-    features, constant
-        All features in order, and those of one value.
+    features, constant, rare
+        All features in order, those of one value, and those of which every value has too few rows for a leaf.
     unreadable
         By numeric feature, the rows whose text is no number.
     """
     text = "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
     warnings = _warn_of_names("feature", features, constant, text)
+    text = "{have} no value with `min_leaf` rows, so trees do not split on it: {names}. Lower it, or group the values."
+    warnings += _warn_of_names("feature", features, rare, text)
     if not unreadable:
         return warnings
     return (
@@ -212,6 +214,20 @@ def feature_warnings(
 def grouping_warnings(groupings: Sequence[str], single: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence on the groupings that put all rows into one group, given all of them in order."""
     return _warn_of_names("grouping", groupings, single, "{have} a single group: {names}. Is it the right column?")
+
+
+def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
+    """Return a sentence on values that are written as the group of NULL or of all others.
+
+    `reserved` is by the name of the grouping and the value.
+    """
+    if not reserved:
+        return ()
+    counts = [f"{format_count(n, 'row')} of '{name}' as {show_value(group)}" for (name, group), n in reserved.items()]
+    return (
+        "groupings: values that are written as the group of NULL or of all others are in it: "
+        f"{list_first(counts, MOST_NAMED)}. Rename them to tell them apart.",
+    )
 
 
 def _warn_of_names(what: str, names: Sequence[str], chosen: Sequence[str], text: str) -> tuple[str, ...]:

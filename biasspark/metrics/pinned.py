@@ -17,6 +17,7 @@ from biasspark.arrays import Floats, Ints, divide
 from biasspark.columns import BELOW_MINIMUM_ROWS, WITHHELD
 from biasspark.metrics.suite import SUITE
 from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
+from biasspark.ranking.counts import Counts
 from biasspark.tables.arrow import masked, to_table
 from biasspark.tables.schemas import PINNED_AUC
 
@@ -73,6 +74,17 @@ def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Flo
     return divide(reduce(np.add, weighted), reduce(np.add, weights))
 
 
+def known_auc(counts: Counts) -> Floats:
+    """Return for every group the AUC of the rows whose membership in its identity is known.
+
+    Pinned AUC is compared with it, since it is an AUC of these rows. Where all memberships are known it is that of the
+    whole slice, to the bit. NaN where a label is missing.
+    """
+    two_u = reduce(np.add, counts.sums[PINNED_PAIRS, 0])
+    negatives, positives = (reduce(np.add, counts.cells.astype(object)[label::2]) for label in (0, 1))
+    return divide(two_u.astype(np.float64), (2 * negatives * positives).astype(np.float64))
+
+
 def pinned_terms(statistics: UStatistics) -> Floats:
     """Return the four AUCs of every group, in the order of `PINNED_TERMS`: shape (4, groups)."""
     terms: Floats = statistics.auc[PINNED_PAIRS]
@@ -97,7 +109,8 @@ def pinned_aucs(
     # Sizes are withheld, a cell is empty, or else a term is missing.
     reason = np.where(statistics.suppressed, WITHHELD, name_empty_cells(statistics.counts))
     reason = np.array([one or BELOW_MINIMUM_ROWS for one in reason], object)
-    columns: dict[str, Any] = groups._asdict() | {"pinned_auc": value, "overall_auc": overall_auc}
+    known = np.where(statistics.suppressed, np.nan, known_auc(statistics.counts))
+    columns: dict[str, Any] = groups._asdict() | {"pinned_auc": value, "overall_auc": overall_auc, "known_auc": known}
     columns |= {"sampled_mean": np.where(undefined, np.nan, mean), "sampled_sd": np.where(undefined, np.nan, sd)}
     for name, share, term in zip(PINNED_TERMS, shares, terms, strict=True):
         columns |= {name.replace("_auc", "_weight"): np.where(statistics.suppressed, np.nan, share), name: term}

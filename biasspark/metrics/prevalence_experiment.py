@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Floats, Ints
+from biasspark.arrays import Floats, Ints, divide
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, SUMMARIZED_AUCS
 from biasspark.config import PinnedSkew
 from biasspark.metrics.pinned import PINNED_PAIRS, PINNED_TERMS, pinned_auc, pinned_terms
-from biasspark.metrics.u_statistics import UStatistics
+from biasspark.metrics.u_statistics import HIGH, LOW, UStatistics
+from biasspark.ranking.counts import Counts
 from biasspark.tables.arrow import masked, to_table
 from biasspark.tables.schemas import PINNED_SKEW
 
@@ -27,38 +28,85 @@ the rows of the other label, in the subgroup and in the background."""
 
 
 def pinned_skew(
-    statistics: UStatistics, kept: Mapping[tuple[str, str], Kept], skew: PinnedSkew, include_subgroup: bool = True
+    statistics: UStatistics,
+    kept: Mapping[tuple[str, str], Kept],
+    skew: PinnedSkew,
+    include_subgroup: bool = True,
+    without: Counts | None = None,
 ) -> pa.Table:
-    """Return the table ``pinned_skew``: one row for each (model, slice).
+    """Return the table ``pinned_skew``: one row for each (model, slice) and identity, that which loses rows first.
 
     `kept` is what is left of each ranking, missing for a slice without rows; `include_subgroup` is as in
-    `biasspark.metrics.pinned.pinned_weights`.
+    `biasspark.metrics.pinned.pinned_weights`; `without` are the counts of the same groups without any row of the cell,
+    and if it is None there are no other identities.
 
     Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
     form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference to the mean over trials is
     noise. All in [0, 1]. An AUC over an empty cell is NULL and weighs nothing. An AUC that does not involve the cell is
     its value before, to the bit.
+
+    Of another identity there is the closed form. Every row of the cell is kept with the same probability q =
+    (n - d) / n, and every pair has one row of the cell's label. So the expected size of each of its cells, and the
+    expected U of each of its pairs, is q times that of all rows and 1 - q times that without the cell.
     """
-    cell, rows = FOUR_CELLS.index(skew.cell), np.flatnonzero(statistics.groups.identity == skew.identity)
-    measured = []
-    for group in rows:
-        key = statistics.groups.model[group], statistics.groups.slice[group]
-        of_group = (0, ()) if statistics.suppressed[group] else kept.get(key, (0, ()))
-        sizes, aucs = statistics.counts.cells[:, group], pinned_terms(statistics)[:, group]
-        measured.append(_measure(sizes, aucs, cell, of_group, include_subgroup))
-    hidden = statistics.suppressed[rows]
-    columns: dict[str, Any] = {name: [row[name] for row in measured] for name in measured[0]}
+    cell, groups, counts = FOUR_CELLS.index(skew.cell), statistics.groups, statistics.counts
+    keys = list(zip(groups.model, groups.slice, strict=True))
+    skewed = np.flatnonzero(groups.identity == skew.identity)
+    hidden = {keys[group]: bool(statistics.suppressed[group]) for group in skewed}
+    n_rows = {keys[group]: int(counts.cells[cell, group]) for group in skewed}
+    of_cell = {key: (0, ()) if hidden[key] else kept.get(key, (0, ())) for key in n_rows}
+    measured: dict[int, dict[str, float]] = {
+        group: _measure(
+            counts.cells[:, group], pinned_terms(statistics)[:, group], cell, of_cell[keys[group]], include_subgroup
+        )
+        for group in skewed.tolist()
+    }
+    if without is not None:
+        for group in np.flatnonzero(~groups.is_overall & (groups.identity != skew.identity)).tolist():
+            n_dropped, n = of_cell[keys[group]][0], n_rows[keys[group]]
+            projected = _project(statistics, without, group, 1.0 - n_dropped / n if n else 1.0, include_subgroup)
+            measured[group] = projected | {"n_dropped": n_dropped}
+    rows = np.array(list(measured), np.int64)
+    is_hidden = np.array([hidden[keys[group]] or statistics.suppressed[group] for group in rows], bool)
+    columns: dict[str, Any] = {
+        name: [row.get(name, nan) for row in measured.values()] for name in measured[int(skewed[0])]
+    }
     return to_table(
         PINNED_SKEW,
-        model=statistics.groups.model[rows],
-        slice=statistics.groups.slice[rows],
-        identity=skew.identity,
+        model=groups.model[rows],
+        slice=groups.slice[rows],
+        identity=groups.identity[rows],
+        skewed_identity=skew.identity,
         cell=skew.cell,
         fraction=skew.fraction,
         trials=skew.trials,
-        n_rows=masked(statistics.counts.cells[cell, rows], hidden),
-        **columns | {"n_dropped": masked(columns["n_dropped"], hidden)},
+        n_rows=masked(np.array([n_rows[keys[group]] for group in rows]), is_hidden),
+        **columns | {"n_dropped": masked(np.array(columns["n_dropped"]), is_hidden)},
     )
+
+
+def _project(
+    statistics: UStatistics, without: Counts, group: int, share: float, include_subgroup: bool
+) -> dict[str, float]:
+    """Return the AUCs of one group of another identity: of all rows, and the pinned AUC by the closed form.
+
+    `share` is the share of the cell that is kept.
+    """
+    sizes, terms = statistics.counts.cells[:, group], pinned_terms(statistics)[:, group]
+    left = share * sizes + (1.0 - share) * without.cells[:, group]
+    of_all, of_rest = (
+        counts.sums[PINNED_PAIRS, 0, group].astype(np.float64) for counts in (statistics.counts, without)
+    )
+    expected = divide(
+        share * of_all + (1.0 - share) * of_rest, 2.0 * left[LOW[PINNED_PAIRS]] * left[HIGH[PINNED_PAIRS]]
+    )
+    before, after = (
+        float(pinned_auc(n, aucs, include_subgroup))
+        for n, aucs in ((sizes, terms), (left, np.where(np.isnan(terms), nan, expected)))
+    )
+    hidden = statistics.suppressed[group]
+    values = {"pinned_auc": before, "pinned_auc_skewed": after} if not hidden else {}
+    return values | {name: float(terms[PINNED_TERMS.index(name)]) for name in SUMMARIZED_AUCS}
 
 
 def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup: bool) -> dict[str, float]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats, Strings
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.metrics.pinned import pinned_auc, pinned_terms
+from biasspark.metrics.pinned import known_auc, pinned_auc, pinned_terms
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
 from biasspark.metrics.thresholds import equality_difference
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities_of_slices
@@ -27,7 +27,8 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
     each AUC of the suite but the background's its ``_min``, ``_min_identity``, ``_max`` and ``_power_mean``; for each
     gap its ``_max_abs`` and ``_max_abs_identity``; ``n_identities_undefined``; ``competition_score`` = (AUC + the three
     power means)/4, in [0, 1], low is bad; and ``pinned_auc_equality_difference``, the sum over identities of
-    |AUC - pinned AUC|, 0 or more, high is bad (`include_subgroup` as in `biasspark.metrics.pinned.pinned_weights`).
+    |AUC - pinned AUC|, AUC that of the rows whose membership in the identity is known, 0 or more, high is bad
+    (`include_subgroup` as in `biasspark.metrics.pinned.pinned_weights`).
 
     Aggregates run over identities, crossed pairs left out. An identity without a value is left out of that aggregate,
     and one that lacks any of the five values is counted in ``n_identities_undefined``. An aggregate over none is NULL,
@@ -36,14 +37,15 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
     groups = statistics.groups
     suite = {metric.name: statistics.auc[metric.pair] - metric.offset for metric in SUITE}
     pinned = pinned_auc(statistics.counts.cells, pinned_terms(statistics), include_subgroup)
-    pinned = np.where(statistics.suppressed, np.nan, pinned)
+    departure = known_auc(statistics.counts) - np.where(statistics.suppressed, np.nan, pinned)
     rows: list[dict[str, Any]] = []
     for overall, members in identities_of_slices(groups):
         values = {name: suite[name][members] for name in SUMMARIZED_AUCS + SUMMARIZED_GAPS}
         row = summarize_suite(values, groups.identity[members])
         auc, means = statistics.auc[OVERALL_PAIR, overall], [row[f"{name}_power_mean"] for name in SUMMARIZED_AUCS]
         row["competition_score"] = 0.25 * auc + 0.25 * (means[0] + means[1] + means[2])
-        row["pinned_auc_equality_difference"] = equality_difference(auc, pinned[members])
+        none = np.where(np.isnan(auc), np.nan, 0.0)  # the departure of a model that treats all alike
+        row["pinned_auc_equality_difference"] = equality_difference(none, departure[members])
         rows.append(row)
     starts = np.flatnonzero(groups.is_overall)
     hidden = statistics.suppressed[starts]

@@ -1,60 +1,76 @@
-"""Text classifiers of Spark ML: a logistic regression on the hashed words of a comment."""
+"""Text classifiers: a logistic regression on the words of a comment, trained on the driver.
+
+Executors score with what they have anyway; only training requires scikit-learn, the extra ``mitigation``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-import pyspark.sql.functions as F
-from pyspark.ml.classification import LogisticRegression, LogisticRegressionModel
-from pyspark.ml.feature import HashingTF, RegexTokenizer
-from pyspark.ml.functions import vector_to_array
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
-
-from biasspark.mitigation.settings import LABEL, TEXT
-
-WORDS, FEATURES = "words", "features"
-OUTPUTS = ("rawPrediction", "probability", "prediction")
-
-N_FEATURES = 2**18
-"""Number of hashed features: of some thousand words few share one."""
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 PENALTY = 1e-4
-"""Weight of the sum of squared coefficients. Chosen. Without it, words only in toxic comments would have no bound."""
+"""Weight of half the sum of squared coefficients in the mean loss. Chosen. Without it, words only in toxic comments
+would have no bound."""
 
-MOST_STEPS = 50
+MOST_STEPS = 1000
 
-ROWS_PER_PARTITION = 500_000
-"""Examples in one partition. Sums over one partition have one order."""
-
-
-def hash_words(comments: DataFrame) -> DataFrame:
-    """Add the column `features`: a 1 for each word of `comment_text`, in any case. Lazy, no shuffle."""
-    tokenizer = RegexTokenizer(inputCol=TEXT, outputCol=WORDS, pattern=r"(?U)\W+", toLowercase=True)
-    hashing = HashingTF(inputCol=WORDS, outputCol=FEATURES, numFeatures=N_FEATURES, binary=True)
-    return hashing.transform(tokenizer.transform(comments)).drop(WORDS)
+_WORD = r"\w+"
 
 
-def train_classifier(examples: DataFrame, n_rows: int, path: str) -> LogisticRegressionModel:
-    """Train a classifier and save it in a new folder: the likelihood less the penalty is maximized by L-BFGS.
+@dataclass(frozen=True)
+class Classifier:
+    """A logistic regression: the coefficient of each word in lower case, and the intercept."""
 
-    The columns of about `n_rows` examples are id, comment_text, label BOOLEAN and features, as from `hash_words`.
+    coefficients: Mapping[str, float]
+    intercept: float
 
-    Nothing is sampled. Rows are sorted, in one partition for each `ROWS_PER_PARTITION`. So with up to that many rows
-    the coefficients are the same to the last bit on any cluster. With more, the order in which partitions finish
-    changes the rounding of sums. Cost: a shuffle of the features, and a Spark job over them for each step.
+    def score(self, words: Iterable[str]) -> float:
+        """Return the probability, from 0 to 1, that a comment with these words is toxic, in any order."""
+        logit = math.fsum([self.intercept, *(self.coefficients.get(word, 0.0) for word in words)])
+        return 1.0 / (1.0 + math.exp(-logit)) if logit >= 0 else 1.0 - 1.0 / (1.0 + math.exp(logit))
+
+
+def train_classifiers(
+    texts: Sequence[str], labels: Sequence[bool], rows_of: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[str, Classifier]]:
+    """Train classifiers on some of the texts each, given by their positions, and yield each with its name.
+
+    The features of a text are its words, in any case. The mean loss and the penalty are minimized by L-BFGS; nothing is
+    sampled.
     """
-    rows = examples.repartition(-(-n_rows // ROWS_PER_PARTITION), TEXT).sortWithinPartitions("id", TEXT, LABEL)
-    regression = LogisticRegression(
-        featuresCol=FEATURES, labelCol=LABEL, regParam=PENALTY, standardization=False, maxIter=MOST_STEPS
-    )
-    regression.fit(rows.select(FEATURES, F.col(LABEL).cast("double").alias(LABEL))).save(path)
-    # A model just trained holds the session, which cannot be sent to executors. A loaded one does not.
-    return LogisticRegressionModel.load(path)
+    from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 - of an extra
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - of an extra
+
+    vectorizer = CountVectorizer(binary=True, token_pattern=_WORD)
+    features, is_toxic = vectorizer.fit_transform(texts), np.array(labels)
+    words = vectorizer.get_feature_names_out().tolist()
+    for name, rows in rows_of.items():
+        regression = LogisticRegression(C=1.0 / (PENALTY * len(rows)), max_iter=MOST_STEPS)
+        regression.fit(features[rows], is_toxic[rows])
+        coefficients = dict(zip(words, regression.coef_[0].tolist(), strict=True))
+        yield name, Classifier(coefficients, float(regression.intercept_[0]))
 
 
-def score_comments(comments: DataFrame, models: Mapping[str, LogisticRegressionModel]) -> DataFrame:
-    """Add for each model a DOUBLE column of its name: the probability, from 0 to 1, that the comment is toxic. Lazy."""
-    scored = hash_words(comments)
-    for name, model in models.items():
-        scored = model.transform(scored).withColumn(name, vector_to_array(F.col("probability"))[1]).drop(*OUTPUTS)
-    return scored.drop(FEATURES)
+def score_comments(comments: DataFrame, text: str, models: Mapping[str, Classifier]) -> DataFrame:
+    """Add for each model a DOUBLE column of its name: its score of the column `text`, NULL where that is. Lazy."""
+    schema, word = comments.schema, re.compile(_WORD)
+    position, names = schema.names.index(text), [*schema.names, *models]
+
+    def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            texts = batch.column(position).to_pylist()
+            rows = [None if text is None else set(word.findall(text.lower())) for text in texts]
+            scores = [
+                pa.array([None if words is None else model.score(words) for words in rows], pa.float64())
+                for model in models.values()
+            ]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *scores], names)
+
+    return comments.mapInArrow(score, StructType([*schema, *(StructField(name, DoubleType()) for name in models)]))

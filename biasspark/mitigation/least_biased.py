@@ -1,42 +1,68 @@
-"""Which of the three models is the least biased, from the tables of the scored test set. No Spark."""
+"""Which of the models is the least biased, from the tables of the scored test set. No Spark."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from biasspark.cli import Outcome, format_table
-from biasspark.columns import ALL_ROWS, IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.columns import (
+    ALL_ROWS,
+    BETTER,
+    EVERY_LENGTH,
+    IDENTITY,
+    MODEL,
+    OVERALL,
+    SLICE,
+    SUMMARIZED_AUCS,
+    SUMMARIZED_GAPS,
+    WORSE,
+)
+from biasspark.config.mitigation_settings import MITIGATED, MODELS
 from biasspark.errors import GATE_FAILED
-from biasspark.mitigation.settings import JOB, MODELS
 
+JOB = "mitigation_experiment"
 DIFFERENCE, LOWEST_BPSN, LARGEST_GAP = "pinned_auc_equality_difference", "bpsn_auc_min", "aeg_max_abs"
 MEASURES = ("auc", DIFFERENCE, *(f"{name}_min" for name in SUMMARIZED_AUCS), LARGEST_GAP)
 TERM = "bpsn_auc of"
+MOST_TERMS = 10
 
 
-def list_models(summary: pa.Table) -> list[dict[str, Any]]:
+def list_models(summary: pa.Table, training: pa.Table) -> list[dict[str, Any]]:
     """Return the `MEASURES` of each model over all rows, in the order of `MODELS`, from the table ``model_summary``.
 
-    ``aeg_max_abs`` is the largest absolute Negative or Positive AEG.
+    ``aeg_max_abs`` is the largest absolute Negative or Positive AEG. ``n_training`` and ``n_added`` are those of the
+    table ``training_balance``.
     """
     rows = {row[MODEL]: row for row in summary.to_pylist() if row[SLICE] == ALL_ROWS}
     for row in rows.values():
         gaps = (row[f"{name}_max_abs"] for name in SUMMARIZED_GAPS)
         row[LARGEST_GAP] = max((gap for gap in gaps if gap is not None), default=None)
-    return [{name: rows[model][name] for name in (MODEL, *MEASURES)} for model in MODELS]
+    for row in training.to_pylist():
+        if (row[IDENTITY], row["bucket"]) == (OVERALL, EVERY_LENGTH):
+            rows[row[MODEL]] |= {"n_training": row["n_rows"], "n_added": row["n_added"]}
+    return [
+        {name: rows[model].get(name) for name in (MODEL, "n_training", "n_added", *MEASURES)}
+        for model in MODELS
+        if model in rows
+    ]
 
 
-def list_terms(metrics: pa.Table, terms: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the BPSN AUC of each term with each model, from the table ``bias_metrics``.
+def list_terms(metrics: pa.Table, balance: pa.Table) -> list[dict[str, Any]]:
+    """Return the BPSN AUC with each model of the identities that lack most negatives by ``label_balance``.
 
     It is low where harmless mentions of the term score like toxic comments.
     """
-    rows = (row for row in metrics.to_pylist() if row[SLICE] == ALL_ROWS)
-    bpsn = {(row[IDENTITY], row[MODEL]): row["bpsn_auc"] for row in rows}
-    return [{TERM: term} | {model: bpsn[term, model] for model in MODELS} for term in terms]
+    bpsn: dict[str, dict[str, Any]] = {}
+    for row in metrics.to_pylist():
+        if row[SLICE] == ALL_ROWS:
+            bpsn.setdefault(row[IDENTITY], {})[row[MODEL]] = row["bpsn_auc"]
+    lacking = {row[IDENTITY]: row["n_negatives_to_add"] for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH}
+    terms = sorted((term for term in bpsn if lacking.get(term)), key=lambda term: (-lacking[term], term))
+    return [{TERM: term, "lacks": lacking[term]} | bpsn[term] for term in terms[:MOST_TERMS]]
 
 
 def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
@@ -53,21 +79,43 @@ def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
     return str(best[MODEL]) if is_best else None
 
 
-def judge(measured: Outcome, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]) -> Outcome:
-    """Return the outcome of the experiment, given that of the main job on the scored test set.
+def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> None:
+    """Add in how many comparisons with the baseline each model is significantly better or worse: over all rows.
 
-    Its exit code is 5 if the mitigated model is not the best by `find_best`; otherwise that of the main job, which is 5
-    if its gate failed. `models` are as from `list_models`, with `n_training` and `n_added` of each.
+    Background AUC is left out, as from what the comparison prints.
+    """
+    verdicts = Counter(
+        (row[MODEL], row["verdict"])
+        for row in comparisons.to_pylist()
+        if row[SLICE] == ALL_ROWS and row["metric"] != "background_auc"
+    )
+    compared = {name for name, _ in verdicts}
+    for model in models:
+        if model[MODEL] in compared:
+            model |= {verdict: verdicts[model[MODEL], verdict] for verdict in (BETTER, WORSE)}
+
+
+def judge(
+    measured: Outcome, compared: Outcome | None, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]
+) -> Outcome:
+    """Return the outcome of the experiment, given that of the main job on the scored test set, and of the comparison.
+
+    Its exit code is 5 if the mitigated model is not the best by `find_best`, or if the gate failed. `models` are as
+    from `list_models` and `add_verdicts`, `terms` as from `list_terms`.
     """
     best = find_best(models)
-    is_mitigated = best == MODELS[-1]
+    is_mitigated = best == MITIGATED
     marked = [{**model, "best": "best" if model[MODEL] == best else ""} for model in models]
+    names = [str(model[MODEL]) for model in models]
     parts = (
         measured.table,
-        format_table(marked, (MODEL, "n_training", "n_added", *MEASURES, "best")),
-        format_table(terms, (TERM, *MODELS)),
-        f"The mitigated model is {'the' if is_mitigated else 'NOT the'} least biased of the three.",
+        format_table(marked, (MODEL, "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
+        format_table(terms, (TERM, "lacks", *names)) if terms else "",
+        f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
     )
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}
-    code = measured.exit_code if is_mitigated else GATE_FAILED
-    return Outcome(summary=summary, table="\n\n".join(parts), exit_code=code)
+    outcomes = [measured, *([compared] if compared else [])]
+    if compared:
+        summary["comparison_run_id"] = compared.summary["run_id"]
+    code = max(outcome.exit_code for outcome in outcomes) if is_mitigated else GATE_FAILED
+    return Outcome(summary=summary, table="\n\n".join(filter(None, parts)), exit_code=code)

@@ -110,8 +110,8 @@ def _draw_points(axes: Axes, name: str, points: Sequence[tuple[float, Row]], *, 
 
 def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
     """Give the AUCs one scale, and the gaps one that is symmetric about 0."""
-    lowest = min((end for name in SUMMARIZED_AUCS for end in _extents(rows, name)), default=0.5)
-    widest = max((abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name)), default=0.5)
+    lowest = min((0.9, *(end for name in SUMMARIZED_AUCS for end in _extents(rows, name))))
+    widest = max((0.1, *(abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name))))
     for axes, name in zip(panels, SUITE, strict=True):
         axes.set_xlim((-widest - 0.02, widest + 0.02) if name in SUMMARIZED_GAPS else (lowest - 0.02, 1.012))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
@@ -138,7 +138,7 @@ def draw_pinned(
     is_alone: bool = False,
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Draw the pinned AUC of identities, a column each as in the slides; dashed lines are the AUCs of all rows.
+    """Draw the pinned AUC of identities, a column each as in the slides; dashed is the AUC of known rows.
 
     Parameters
     ----------
@@ -155,8 +155,13 @@ def draw_pinned(
     for number, model in enumerate(models):
         of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
         color, marker = model_style(number)
-        if of_model and of_model[0]["overall_auc"] is not None:
-            axes.axhline(of_model[0]["overall_auc"], color=color, linewidth=1.2, dashes=(4, 3))
+        known = {columns[row["identity"]]: row["known_auc"] for row in of_model if row["known_auc"] is not None}
+        dashed: dict[str, Any] = {"color": color, "linewidth": 1.2, "dashes": (4, 3)}
+        if len(set(known.values())) == 1:
+            axes.axhline(next(iter(known.values())), **dashed)
+        else:
+            ends = [end for column in known for end in (column - 0.5, column + 0.5, math.nan)]
+            axes.plot(ends, [auc for value in known.values() for auc in (value, value, math.nan)], **dashed)
         for is_pale, alpha in _ALPHAS.items():
             points = [row for row in of_model if ((row["identity"], model) in weak) == is_pale]
             across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]

@@ -233,7 +233,7 @@ def pinned_auc(
     slice: str | None = None,
     most: int = 60,
 ) -> Figure:
-    """Draw the pinned AUC of each identity, a column each, and as a dashed line the AUC of all rows, for each model.
+    """Draw the pinned AUC of each identity, a column each, and dashed the AUC of the rows on which it is known.
 
     How to read it: the sum of the distances of the points of a model from its line is its pinned AUC equality
     difference. Its authors advise against it: a point also moves with the share of positives in the identity.
@@ -266,7 +266,7 @@ def pinned_auc(
     >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
     """
     name = "plot.pinned_auc()"
-    needed = ("model", "slice", "identity", "crossed", "pinned_auc", "overall_auc")
+    needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
     rows = without_pairs(read_rows(pinned, PINNED_AUC, needed, name), identities, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice])
@@ -287,7 +287,7 @@ def pinned_auc(
         raise InputError(f"{name}: no identity has a pinned AUC: each lacks positives or negatives. Give others.")
     notes = [
         *_note_slice(slice),
-        "Dashed: the AUC of all rows.",
+        "Dashed: the AUC of the rows on which the identity is known.",
         _PINNED,
         *([_PALE] if weak else []),
         *_note_undefined(len(order) - len(names)),
@@ -427,7 +427,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     most : int
         The most identities that are drawn without being asked for.
     level : float
-        Of the intervals by which a share is taken to rest on too few rows.
+        Of the intervals by which a share is taken to be that of all rows, as well.
 
     Returns
     -------
@@ -468,7 +468,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         cells,
     )
     notes = [
-        "+ is how many negatives would bring a cell down to the share of all rows.",
+        "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
         "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
     ]
     with notebook_style():

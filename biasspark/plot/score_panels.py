@@ -167,6 +167,7 @@ def _write_headings(line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequ
             write_beside(axes, short_name(key.model, int(width / LETTER)), 8, color=color)
         if before is None or before[:2] != key[:2]:
             n_alike = sum(one[:2] == key[:2] for one in keys)
-            name = key.identity if key.slice == ALL_ROWS else f"{key.identity}, {key.slice}"
-            text = short_name(name, min(2 * NAME_WIDTH, int(width * n_alike / LETTER)))
+            letters = min(2 * NAME_WIDTH, int(width * n_alike / LETTER))
+            after = "" if key.slice == ALL_ROWS else f", {short_name(key.slice, letters // 2)}"
+            text = short_name(key.identity, letters - len(after)) + after
             write_beside(axes, text, _heading_room(models) - 14, fontsize=12)

@@ -53,7 +53,7 @@ def _texts(node: TreeNode) -> list[str]:
     rows = f"{node.n} rows"
     if row.get("loss_share") is not None:
         rows += f", {show_percent(row['loss_share'])} of the loss"
-    tested = [f"p {show_p(row['p_adjusted'])}, {node.verdict}"] if row["is_leaf"] else []
+    tested = textwrap.wrap(f"p {show_p(row['p_adjusted'])}, {node.verdict}", _LETTERS + 4) if row["is_leaf"] else []
     return [*rule, rows, *tested]
 
 

@@ -318,13 +318,22 @@ def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
     return read_answers(map_to_counts(blocks.frame, rows), queries)[0]
 
 
-def run_searches(blocks: Blocks, searches: Sequence[Search[Any]]) -> list[Any]:
-    """Run searches together: the queries that they yield next are one Spark job. Return what each one finds."""
+def run_searches(
+    blocks: Blocks, searches: Sequence[Search[Any]], step: Callable[[int], None] = lambda _: None
+) -> list[Any]:
+    """Run searches together: the queries that they yield next are one Spark job. Return what each one finds.
+
+    ``step`` is told the number of each job before it runs.
+    """
+    n_jobs = 0
     steps = {number: send(search, None) for number, search in enumerate(searches)}
     results: list[Any] = [None] * len(searches)
     while steps:
         results = [steps[number][1] if number in steps else result for number, result in enumerate(results)]
         queries = {number: query for number, (query, _) in steps.items() if query}
+        if queries:
+            n_jobs += 1
+            step(n_jobs)
         answers = ask_blocks(blocks, list(queries.values())) if queries else []
         steps = {number: send(searches[number], answer) for number, answer in zip(queries, answers, strict=True)}
     return results

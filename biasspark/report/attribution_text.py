@@ -116,9 +116,14 @@ _NAMED_PAIRS = Excerpt(
 )
 
 
-def show_lost(tables: Mapping[Table, pa.Table]) -> str:
-    """Return tables of the leaves, slices, pairs and groups that lose most, of named segments, and of correlations."""
-    searched = (*(one.show(tables) for one in (_LEAVES, _DIFFERENCES, _SLICES)), _show_pairs(tables))
+def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
+    """Return tables of the leaves, slices, pairs and groups that lose most, of named segments, and of correlations.
+
+    Below the leaves of trees stands what is ``rare`` in them.
+    """
+    rare = textwrap.fill(rare, SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
+    trees = (_LEAVES.show(tables), _DIFFERENCES.show(tables))
+    searched = (*trees, rare if any(trees) else "", _SLICES.show(tables), _show_pairs(tables))
     parts = (
         *searched,
         _NAMED_PAIRS.show(tables),

@@ -15,16 +15,19 @@ from biasspark.columns import ALL_ROWS
 from biasspark.plot import metric_panels
 from biasspark.plot.panels import PIXELS, WIDTH, model_style, short_name
 from biasspark.plot.score_panels import arrange, draw_curves
+from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
 from biasspark.report.gate_summary import describe_changes
-from biasspark.report.histogram_paths import PanelKey, read_histograms
+from biasspark.report.histogram_paths import PanelKey, read_histograms, sum_bins
 from biasspark.report.metric_tables import list_worst
 from biasspark.report.optional_tables import list_pinned
 from biasspark.report.report_data import ReportData
 from biasspark.report.svg import drawing, write_figure
 
-MAX_IN_CHARTS = 60
+MAX_IN_CHARTS, MAX_IN_SLICE = 60, 20
 MAX_CURVES = 8
+MAX_SLICE_CURVES, MAX_SLICE_BINS = 24, 25
+"""About how many curves are drawn by slice, and of how many bins: they are small, and their gap is printed."""
 MAX_TRENDS, MAX_CHANGED, MAX_MARKERS = 7, 3, 8
 
 
@@ -38,13 +41,14 @@ def choose_identities(report: ReportData, n: int) -> list[str]:
 # ---- intervals of every identity
 
 
-def draw_intervals(report: ReportData) -> Markup:
-    """Draw every identity with the intervals of all models, a panel per metric; the lowest AUC is at the top."""
-    names = report.identities()[:MAX_IN_CHARTS]
-    rows = [row for row in report.rows("bias_metrics", slice=ALL_ROWS) if row["identity"] in set(names)]
-    with drawing("intervals"):
+def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
+    """Draw identities of a slice with the intervals of all models, a panel per metric; the lowest AUC is at the top."""
+    names = report.identities(slice_name)[: MAX_IN_CHARTS if slice_name == ALL_ROWS else MAX_IN_SLICE]
+    rows = [row for row in report.rows("bias_metrics", slice=slice_name) if row["identity"] in set(names)]
+    with drawing(f"intervals of {slice_name}"):
         figure = metric_panels.draw_intervals({"": (names, rows)}, report.models())
-        return write_figure(figure, "Intervals of the five metrics for every identity and model")
+        where = "" if slice_name == ALL_ROWS else f", slice {show_name(slice_name)}"
+        return write_figure(figure, f"Intervals of the five metrics for every identity and model{where}")
 
 
 # ---- pinned AUC
@@ -60,7 +64,9 @@ def draw_pinned(report: ReportData) -> Markup | None:
         return None
     with drawing("pinned"):
         figure = metric_panels.draw_pinned(rows, names, report.models(), weak=weak)
-        return write_figure(figure, "Pinned AUC of every identity, dashed lines: the AUC of all rows")
+        return write_figure(
+            figure, "Pinned AUC of every identity, dashed lines: the AUC of the rows on which it is known"
+        )
 
 
 # ---- curves of equal rates
@@ -80,6 +86,31 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
     with drawing("curves"):
         figure = draw_curves(lines, models, cells_of, suite, n_columns=MAX_CURVES)
         return write_figure(figure, "False and true positive rates of the worst identities against their background")
+
+
+def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
+    """Draw the rates of an identity against those of its background, slices and their models side by side.
+
+    None for identities beyond the first few, with many slices and models, and without histograms of the identity.
+    """
+    models, slices = report.models()[:MAX_CURVES], report.slices()
+    n_drawn = max(1, MAX_SLICE_CURVES // (len(slices) * len(models)))
+    rows = report.rows("score_histograms", identity=identity)
+    if identity not in report.pictured()[:n_drawn] or not rows:
+        return None
+    _, cells_of = read_histograms(rows)
+    binned = {
+        key: {cell: sum_bins(bins, MAX_SLICE_BINS) for cell, bins in cells.items()} for key, cells in cells_of.items()
+    }
+    suite = {key: row for key in binned for row in [report.suite(key.slice).get((key.model, key.identity))] if row}
+    step = max(1, MAX_CURVES // len(models))
+    lines = [
+        [PanelKey(name, identity, model) for name in slices[start : start + step] for model in models]
+        for start in range(0, len(slices), step)
+    ]
+    with drawing(f"curves of {identity}"):
+        figure = draw_curves(lines, models, binned, suite, n_columns=max(map(len, lines)))
+        return write_figure(figure, f"Rates of {show_name(identity)} against those of its background, by slice")
 
 
 def count_bins(report: ReportData) -> int:

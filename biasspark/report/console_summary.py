@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from biasspark.cli import format_table
-from biasspark.columns import ALL_ROWS, BETTER, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
+from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.cells import Row
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import group_rows
@@ -22,7 +22,8 @@ _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "hig
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
-CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
+_CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change")
+_BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positive_rate", "n_negatives_to_add")
 
 
 def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:
@@ -56,6 +57,13 @@ def show_overall(summaries: pa.Table, n: int = 10) -> str:
     return "\n".join(["overall AUC:", format_table(rows[:n], _OVERALL, SCREEN_WIDTH), *more])
 
 
+def show_balance(balance: pa.Table, n: int = 10) -> str:
+    """Return a table of the identities that lack most negatives over all lengths, most first."""
+    rows = [row for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
+    rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
+    return f"identities by the negatives that would balance them, most first:\n{format_table(rows[:n], _BALANCE)}"
+
+
 def show_changes(comparisons: pa.Table, n: int = 10) -> str:
     """Return in which metrics each model is significantly worse or better, and how many comparisons have each verdict.
 
@@ -71,15 +79,26 @@ def show_changes(comparisons: pa.Table, n: int = 10) -> str:
     return "\n\n".join([*shown, _show_verdicts(rows), everything])
 
 
-def list_skew_changes(skewed: pa.Table, n: int = 5) -> list[dict[str, Any]]:
-    """Return where pinned AUC changes most, one metric per row: its value before rows are dropped, and after."""
+def show_skew(skewed: pa.Table, n: int = 5) -> str:
+    """Return where pinned AUC changes most, one metric per row: its value before rows are dropped, and after.
+
+    Below it stand the other identities whose pinned AUC changes most.
+    """
 
     def order(row: Row) -> tuple[Any, ...]:
         before, after = row["pinned_auc"], row["pinned_auc_skewed"]
         size = None if before is None or after is None else -abs(after - before)
-        return nulls_last(size, row["model"], row["slice"])
+        return nulls_last(size, row["model"], row["slice"], row["identity"])
 
-    return [change for row in sorted(skewed.to_pylist(), key=order)[:n] for change in _skew_changes(row)]
+    rows = sorted(skewed.to_pylist(), key=order)
+    loses = [row for row in rows if row["identity"] == row["skewed_identity"]]
+    stays = [row for row in rows if row["identity"] != row["skewed_identity"]]
+    text = format_table([change for row in loses[:n] for change in _skew_changes(row)], _CHANGED_BY_SKEW)
+    if not stays:
+        return text
+    changes = [next(_skew_changes(row)) for row in stays[:n]]
+    columns = ("model", "slice", "identity", "metric", "before", "after", "change")
+    return f"{text}\n\nother identities, largest change first:\n{format_table(changes, columns)}"
 
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:

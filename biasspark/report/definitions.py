@@ -149,8 +149,10 @@ _DEFINED = {
     "attribution_correlations": ("pearson", "attribution", "loss"),
     "loss_by_segment": ("auc", "cross_entropy", "gini_impurity", "mean_normalized_attribution"),
     "template_scores": ("mean_score", "n_rows"),
+    "training_balance": ("n_added",),
     "label_balance": ("positive_rate", "overall_positive_rate", "n_negatives_to_add"),
     "pinned_auc": ("pinned_auc", "sampled_mean", "background_weight"),
+    "pinned_skew": ("cell",),
     "bias_runs": ("n_rows", "n_rejected", "config_hash"),
 }
 

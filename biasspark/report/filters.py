@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import starmap
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,12 @@ from biasspark.report.report_data import (
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, tables_of
 
 MAX_IDENTITIES = 100
+MAX_SLICES, MAX_SLICE_ROWS, MIN_IN_SLICE = 8, 200, 10
+"""How many slices are shown beside all rows, about how many identities in all of them, and at least in each."""
+MAX_PICTURED, MAX_PICTURES = 6, 144
+"""Of how many identities, and about how many, the pictures by slice are."""
+MAX_NAMED = 20
+"""How many of the slices that are not shown are named."""
 MAX_PAIRS = 8
 MAX_BINS = 100
 MAX_WORSE = 500
@@ -45,7 +51,18 @@ RATE_SUMS = {
 """Sums and means over identities, and the columns that go into each."""
 
 _WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
-_SUITE_COLUMNS = ("model", "identity", "crossed", *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")))
+_SUITE_COLUMNS = (
+    *("model", "slice", "identity", "crossed"),
+    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
+)
+
+
+class Shown(NamedTuple):
+    """What is shown: the slices, all rows first; on all rows the identities; and those whose scores are by slice."""
+
+    slices: Sequence[str]
+    identities: Sequence[str]
+    pictured: Sequence[str]
 
 
 def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
@@ -54,7 +71,8 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     Parameters
     ----------
     night : mapping of str to pyarrow.Table
-        Whole tables of the night by name. Those that the night lacks are missing: of attribution alone all others.
+        Whole tables of the night by name. Those that the night lacks are missing: of attribution alone all others, and
+        without models all but label balance.
     n_bins : int
         The bins of its histograms, 0 without.
 
@@ -62,34 +80,44 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     -------
     dict
         Rows by table, of at most 100 identities: those with the lowest AUC, and those with a model's worst value of a
-        metric. Tables without rows are left out. Some entries are derived: ``crossed_pairs``, the worst pairs of each
-        model, rows of ``bias_metrics``; ``template_means`` (see `mean_over_templates`); ``auc_sums`` and ``rate_sums``
-        (see `count_parts`). Alerts also have their ``excess`` (see `alert_excess`).
+        metric; of at most 8 slices beside all rows, those with the lowest AUC, and of fewer identities where there are
+        many. Tables without rows are left out. Some entries are derived: ``hidden_slices``, the other ones;
+        ``crossed_pairs``, the worst pairs of each model, rows of ``bias_metrics``; ``template_means`` (see
+        `mean_over_templates`); ``auc_sums`` and ``rate_sums`` (see `count_parts`). Alerts also have their ``excess``
+        (see `alert_excess`). Histograms of slices are of the few identities whose pictures are drawn by slice.
     """
     tables: dict[str, Rows] = {}
-    shown: Sequence[str] = ()
+    shown = Shown([ALL_ROWS], [], [])
     if "bias_metrics" in night:
         shown, tables = _filter_suite(night["bias_metrics"], night["model_summary"])
+    elif "label_balance" in night:
+        rows = night["label_balance"].sort_by([("n_negatives_to_add", "descending")])
+        identities = dict.fromkeys(rows["identity"].to_pylist())
+        shown = Shown([ALL_ROWS], [OVERALL, *list(identities)[:MAX_IDENTITIES]], [])
     for name, table in night.items():
         of_all_rows = _on_all_rows(table)
-        if name in ("pinned_auc", "label_balance"):
-            tables[name] = _of_identities(of_all_rows, shown).to_pylist()
+        if name in ("pinned_auc", "label_balance", "training_balance"):
+            tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
+        elif name == "pinned_skew":
+            skewed = {*shown.identities, *of_all_rows["skewed_identity"].to_pylist()} - {None}
+            tables[name] = _of_identities(of_all_rows, sorted(skewed)).to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:
             tables[name] = of_all_rows.to_pylist()
         elif name == "model_comparisons":
-            tables[name] = _shown_comparisons(of_all_rows, shown)
+            tables[name] = _shown_comparisons(of_all_rows, shown.identities)
         elif name == "template_scores":
-            tables["template_means"] = mean_over_templates(_of_identities(table, shown).to_pylist())
+            tables["template_means"] = mean_over_templates(_of_identities(table, shown.identities).to_pylist())
         elif name == "score_histograms":
-            bins = _of_identities(of_all_rows, shown)
-            tables[name] = merge_bins(bins, -(-n_bins // MAX_BINS)).to_pylist()
+            of_slices = _where_in(table, "slice", shown.slices[1:])
+            bins = [_of_identities(of_all_rows, shown.identities), _of_identities(of_slices, shown.pictured)]
+            tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in night and "threshold_summary" in night:
         tables["threshold_summary"] = night["threshold_summary"].to_pylist()
         thresholds = choose_thresholds(tables["threshold_summary"])
         rates = _where_in(_on_all_rows(night["threshold_rates"]), "threshold", thresholds)
-        tables["threshold_rates"] = _of_identities(rates, shown).to_pylist()
+        tables["threshold_rates"] = _of_identities(rates, shown.identities).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         columns = ("model", "threshold", "identity", "crossed", *parts)
         singles = _single(rates.select(columns).to_pylist())
@@ -97,16 +125,29 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     return {name: rows for name, rows in tables.items() if rows}
 
 
-def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], dict[str, Rows]]:
-    """Return the identities that are shown, and their rows of the suite."""
-    singles = _single(_on_all_rows(metrics).select(_SUITE_COLUMNS).to_pylist())
-    worst = order_worst_first(singles)[:MAX_IDENTITIES]
-    shown = sorted({*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL})
-    return shown, {
-        "bias_metrics": _of_identities(metrics, shown).to_pylist(),
-        "model_summary": summaries.to_pylist(),
+def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[str, Rows]]:
+    """Return what is shown, and its rows of the suite."""
+    slices, hidden = _choose_slices(metrics, summaries)
+    rows = _where_in(metrics, "slice", slices)
+    singles = _single(rows.select(_SUITE_COLUMNS).to_pylist())
+    n_models = len(set(summaries["model"].to_pylist()))
+    pictured = order_worst_first(singles)[: _count_pictured(len(slices), n_models)] if len(slices) > 1 else []
+    n_others = min(MAX_IDENTITIES, max(MIN_IN_SLICE, MAX_SLICE_ROWS // max(1, len(slices) - 1)))
+    identities = {
+        name: _shown_identities(
+            [row for row in singles if row["slice"] == name],
+            summaries.filter(pc.field("slice") == name).to_pylist(),
+            MAX_IDENTITIES if name == ALL_ROWS else n_others,
+        ).union(pictured)
+        for name in slices
+    }
+    of_slices = [_of_identities(_where_in(rows, "slice", [name]), sorted(identities[name])) for name in slices]
+    return Shown(slices, sorted(identities[ALL_ROWS]), pictured), {
+        "bias_metrics": pa.concat_tables(of_slices).to_pylist(),
+        "model_summary": _where_in(summaries, "slice", slices).to_pylist(),
+        "hidden_slices": [{"slice": name} for name in hidden],
         "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
-        "auc_sums": count_parts(singles, ("model",), AUC_SUMS),
+        "auc_sums": count_parts(singles, ("slice", "model"), AUC_SUMS),
     }
 
 
@@ -231,6 +272,29 @@ def merge_bins(histograms: pa.Table, n_merged: int) -> pa.Table:
     return summed.rename_columns([names.get(name, name) for name in summed.column_names])
 
 
+def _count_pictured(n_slices: int, n_models: int) -> int:
+    """Return of how many identities pictures are drawn by slice."""
+    return max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, n_slices * n_models)))
+
+
+def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], list[str]]:
+    """Return the slices that are shown, all rows first, and the others, each by name."""
+    names = sorted(set(summaries["slice"].to_pylist()) - {ALL_ROWS})
+    chosen = names
+    if len(names) > MAX_SLICES:
+        groups = group_rows(_single(metrics.select(_SUITE_COLUMNS).to_pylist()), "slice")
+        lowest = {name: min(find_lowest(row)[:2] for row in rows) for (name,), rows in groups.items()}
+        ranked = sorted(names, key=lambda name: (name not in lowest, lowest.get(name), name))
+        chosen = sorted(ranked[:MAX_SLICES])
+    return [ALL_ROWS, *chosen], [name for name in names if name not in chosen]
+
+
+def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
+    """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
+    worst = order_worst_first(singles)[:n]
+    return {*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL}
+
+
 def _on_all_rows(table: pa.Table) -> pa.Table:
     return table.filter(pc.field("slice") == ALL_ROWS) if "slice" in table.column_names else table
 
@@ -248,10 +312,9 @@ def _single(rows: Rows) -> Rows:
     return [row for row in rows if not row["crossed"] and row["identity"] != OVERALL]
 
 
-def _worst_of_summaries(summaries: pa.Table) -> set[str]:
-    """Return the identities with the worst value of a metric on all rows."""
-    names = {row[f"{column}_identity"] for row in _on_all_rows(summaries).to_pylist() for column in WORST.values()}
-    return names - {None}
+def _worst_of_summaries(summaries: Rows) -> set[str]:
+    """Return the identities with the worst value of a metric."""
+    return {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
 
 
 def _worst_with_enough_rows(singles: Rows) -> set[str]:

@@ -50,17 +50,19 @@ class MetricRow(NamedTuple):
     biases: Mapping[str, str]
 
 
-def summarize_models(report: ReportData) -> dict[str, list[SummaryCell]]:
-    """Return by measure of all rows a cell per model. Worst values have the interval of their identity."""
-    summaries, models = report.summaries(), report.models()
+def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
+    """Return by measure of a slice a cell per model. Worst values have the interval of their identity."""
+    summaries, models = report.summaries(slice_name), report.models()
     rows = {"auc": [SummaryCell(metric_cell(summaries.get(model), "auc")) for model in models]}
-    rows |= {column: [_worst_value(report, model, name) for model in models] for name, column in WORST.items()}
-    rows |= {column: [SummaryCell(_mean(report, model, column)) for model in models] for column in _MEANS}
+    rows |= {
+        column: [_worst_value(report, slice_name, model, name) for model in models] for name, column in WORST.items()
+    }
+    rows |= {column: [SummaryCell(_mean(report, slice_name, model, column)) for model in models] for column in _MEANS}
     return {column: _mark_best(cells, column) for column, cells in rows.items()}
 
 
-def _worst_value(report: ReportData, model: str, name: str) -> SummaryCell:
-    summary, suite = report.summaries().get(model), report.suite()
+def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> SummaryCell:
+    summary, suite = report.summaries(slice_name).get(model), report.suite(slice_name)
     identity = (summary and summary[f"{WORST[name]}_identity"]) or ""
     row = suite.get((model, identity))
     worst = SummaryCell(metric_cell(row, name), identity)
@@ -68,7 +70,7 @@ def _worst_value(report: ReportData, model: str, name: str) -> SummaryCell:
         return worst
     precise = [
         (-abs(row[name]) if name in SUMMARIZED_GAPS else row[name], row["identity"], row)
-        for row in _identities(report, model)
+        for row in _identities(report, model, slice_name)
         if not is_weak(row[f"{name}_low"], row[f"{name}_high"])
     ]
     if not precise:
@@ -77,17 +79,17 @@ def _worst_value(report: ReportData, model: str, name: str) -> SummaryCell:
     return SummaryCell(metric_cell(row, name), identity, weak_worst=worst)
 
 
-def _mean(report: ReportData, model: str, column: str) -> TableCell:
-    summary = report.summaries().get(model)
+def _mean(report: ReportData, slice_name: str, model: str, column: str) -> TableCell:
+    summary = report.summaries(slice_name).get(model)
     if summary is None:
         return TableCell(text=DASH)
-    parts: Row = next(iter(report.rows("auc_sums", model=model)), {})
+    parts: Row = next(iter(report.rows("auc_sums", slice=slice_name, model=model)), {})
     return sum_cell(summary, column, parts)
 
 
 def pinned_differences(report: ReportData) -> dict[str, TableCell]:
     """Return the pinned AUC equality difference by model."""
-    return {model: _mean(report, model, "pinned_auc_equality_difference") for model in report.summaries()}
+    return {model: _mean(report, ALL_ROWS, model, "pinned_auc_equality_difference") for model in report.summaries()}
 
 
 def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
@@ -160,6 +162,6 @@ def count_weak(report: ReportData) -> tuple[int, int]:
     return sum(weak), len(weak)
 
 
-def _identities(report: ReportData, model: str) -> list[Row]:
-    rows = report.rows("bias_metrics", slice=ALL_ROWS, model=model)
+def _identities(report: ReportData, model: str, slice_name: str = ALL_ROWS) -> list[Row]:
+    rows = report.rows("bias_metrics", slice=slice_name, model=model)
     return [row for row in rows if row["identity"] != OVERALL]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES
+from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS
 from biasspark.distributions import normal_quantile, student_quantile
 from biasspark.metrics.proportions import Share, wilson_interval
 from biasspark.report.cells import (
@@ -205,18 +205,47 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     before the others.
     """
     rows = report.rows("label_balance")
-    if not rows:
-        return None
+    return _tabulate_balance(rows, report.level, "n_negatives_to_add") if rows else None
+
+
+MOST_LACKING = 10
+
+
+class TrainingBalance(NamedTuple):
+    """What a model of a mitigation experiment was trained on: its rows, those added, and shares of positives."""
+
+    n_rows: int
+    n_added: int
+    balance: BalanceTable
+
+
+def list_training(report: ReportData) -> dict[str, TrainingBalance]:
+    """Return by model what it was trained on, if comments were added: of the identities that lacked most."""
+    plan = [row for row in report.rows("label_balance", bucket=EVERY_LENGTH) if row["n_negatives_to_add"]]
+    plan.sort(key=lambda row: (-row["n_negatives_to_add"], row["identity"]))
+    lacking = {OVERALL, *(row["identity"] for row in plan[:MOST_LACKING])}
+    listed = {}
+    for model in report.models():
+        rows = [row for row in report.rows("training_balance", model=model) if row["identity"] in lacking]
+        whole: Row = next((row for row in rows if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH)), {})
+        if whole.get("n_added"):
+            balance = _tabulate_balance(rows, report.level, "n_added")
+            listed[model] = TrainingBalance(whole["n_rows"], whole["n_added"], balance)
+    return listed
+
+
+def _tabulate_balance(rows: Sequence[Row], level: float, added: str) -> BalanceTable:
+    """Lay out rows of one model, with the column of the rows that are added, or to add."""
     lengths = {row["bucket"]: row["length_low"] for row in rows}
     bins = sorted(lengths, key=lambda name: (name == EVERY_LENGTH, lengths[name] or 0, name))
     intervals = {
-        (row["identity"], row["bucket"]): share_interval(row["n_positive"], row["n_rows"], report.level)
+        (row["identity"], row["bucket"]): share_interval(row["n_positive"], row["n_rows"], level)
         for row in rows
         if row["positive_rate"] is not None
     }
     goals = {row["bucket"]: row["positive_rate"] for row in rows if row["identity"] == OVERALL}
     cells = {
-        key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]))
+        key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]), added)
         for row in rows
         for key in [(row["identity"], row["bucket"])]
     }
@@ -230,7 +259,7 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     return BalanceTable(titles, {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names})
 
 
-def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None) -> TableCell:
+def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
     """Return a share of positives: weak where its interval is wide and holds the goal, the rate of all rows.
 
     A wide interval away from the goal settles what the table is read for: 85 % of 46 rows are more than 25 %. But of
@@ -238,13 +267,13 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
     """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
-    n_lacking = f"+{show_count(row['n_negatives_to_add'])}" if row["n_negatives_to_add"] else ""
-    if n_lacking and goal is not None and row["positive_rate"] <= goal:
-        n_lacking += " by length"  # only a sum over lengths is above 0 where the share of all of them is below the goal
+    n_added = f"+{show_count(row[added])}" if row[added] else ""
+    if n_added and added == "n_negatives_to_add" and goal is not None and row["positive_rate"] <= goal:
+        n_added += " by length"  # only a sum over lengths is above 0 where the share of all of them is below the goal
     counts = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
     return TableCell(
         text=show_percent(row["positive_rate"], 0),
-        interval=n_lacking,
+        interval=n_added,
         color=share_color(row["positive_rate"]),
         value=row["positive_rate"],
         note=f"{counts} rows, {show_interval(*ends, digits=2)}",
@@ -286,6 +315,38 @@ def list_pinned(report: ReportData) -> list[PinnedRow]:
         )
         pinned.append(PinnedRow(row, of_suite, cell, parts))
     return pinned
+
+
+MOST_SKEWED = 20
+
+
+class SkewedRow(NamedTuple):
+    """One row of ``pinned_skew``: whether it is that of the identity that loses rows, and values before and after.
+
+    `values` has by metric the value before, and the value after or None where nothing is known of it.
+    """
+
+    row: Row
+    loses_rows: bool
+    values: Mapping[str, tuple[str, str]]
+
+
+def list_skewed(report: ReportData) -> list[SkewedRow]:
+    """Return the class-skew experiment of all rows: the identity that loses rows, then the largest other changes."""
+    listed = []
+    for row in report.rows("pinned_skew", slice=ALL_ROWS):
+        loses_rows = row["identity"] == (row["skewed_identity"] or row["identity"])
+        values = {"pinned_auc": (show_number(row["pinned_auc"]), show_number(row["pinned_auc_skewed"]))}
+        for name in SUMMARIZED_AUCS:
+            after = show_number(row[f"{name}_sampled_mean"]) if loses_rows else ""
+            values[name] = (show_number(row[name]), after)
+        listed.append(SkewedRow(row, loses_rows, values))
+
+    def order(one: SkewedRow) -> tuple[bool, float, str, str]:
+        change = (one.row["pinned_auc_skewed"] or 0.0) - (one.row["pinned_auc"] or 0.0)
+        return not one.loses_rows, -abs(change) if not one.loses_rows else 0.0, one.row["identity"], one.row["model"]
+
+    return sorted(listed, key=order)[:MOST_SKEWED]
 
 
 def _pinned_part(row: Row, suite: Row, part: str) -> tuple[TableCell, str]:

@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -29,6 +29,7 @@ from biasspark.report import (
     optional_tables,
     run_history,
 )
+from biasspark.report.cells import Row
 from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import ReportData, Rows
 from biasspark.text import format_count
@@ -55,6 +56,8 @@ OF_NIGHTS = {"against", "trends", "attribution"}
 """Sections that a frame measured in Python has not."""
 OF_ATTRIBUTION = {"attribution", "source", "definitions"}
 """Sections of a night that has attribution alone."""
+OF_LABELS = {"balance", "source", "definitions"}
+"""Sections of a night without models."""
 
 
 def write_page(report: ReportData) -> str:
@@ -66,8 +69,14 @@ def write_page(report: ReportData) -> str:
         A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
         give equal bytes.
     """
-    left_out = {*dict(SECTIONS)} - OF_ATTRIBUTION if report.is_attribution else set() if report.is_night else OF_NIGHTS
-    sections = [(name, title) for name, title in SECTIONS if name not in left_out]
+    names = {*dict(SECTIONS)}
+    if report.is_attribution:
+        names = OF_ATTRIBUTION
+    elif not report.models():
+        names = OF_LABELS
+    elif not report.is_night:
+        names -= OF_NIGHTS
+    sections = [(name, title) for name, title in SECTIONS if name in names]
     return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
 
 
@@ -161,6 +170,7 @@ def environment() -> Environment:
         "define": definitions.define,
         "axis_start": axis_start,
         "list_cards": list_cards,
+        "list_slice_cards": list_slice_cards,
     }
     shared.filters |= {
         "name": cells.show_name,
@@ -177,6 +187,15 @@ def environment() -> Environment:
     return shared
 
 
+class Card(NamedTuple):
+    """The score distributions of an identity in a slice, one per model, and its row of ``bias_metrics``."""
+
+    slice: str
+    identity: str
+    pictures: Sequence[tuple[str, histogram_paths.Picture]]
+    counts: Row
+
+
 def axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) -> float:
     """Return where the axis of intervals begins: at 0.5, or at the tenth below the lowest end."""
     ends = [
@@ -189,19 +208,32 @@ def axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) ->
     return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10
 
 
-def list_cards(report: ReportData) -> list[list[dict[str, Any]]]:
+def list_cards(report: ReportData) -> list[list[Card]]:
     """Return the cards of score distributions: those of the worst identities, then the others."""
-    rows = report.rows("score_histograms", slice=columns.ALL_ROWS)
-    scales, histograms = histogram_paths.read_histograms(rows)
-    counts = {row["identity"]: row for row in reversed(report.rows("bias_metrics", slice=columns.ALL_ROWS))}
+    cards = _draw_cards(report, [(columns.ALL_ROWS, name) for name in report.identities()])
+    return [part for part in (cards[:MAX_CARDS], cards[MAX_CARDS:]) if part]
+
+
+def list_slice_cards(report: ReportData) -> dict[str, list[Card]]:
+    """Return by identity a card of each slice, for the few identities that are shown by slice."""
+    return {
+        name: _draw_cards(report, [(slice_name, name) for slice_name in report.slices()]) for name in report.pictured()
+    }
+
+
+def _draw_cards(report: ReportData, keys: Sequence[tuple[str, str]]) -> list[Card]:
+    """Return the cards of those (slice, identity) that have rows."""
+    scales, histograms = histogram_paths.read_histograms(report.rows("score_histograms"))
+    counts = {(row["slice"], row["identity"]): row for row in reversed(report.rows("bias_metrics"))}
     cards = []
-    for name in report.identities():
+    for slice_name, identity in keys:
         pictures = [
             (model, histogram_paths.draw_distribution(histograms[key], scales[model]))
             for model in report.models()
-            for key in [histogram_paths.PanelKey(columns.ALL_ROWS, name, model)]
+            for key in [histogram_paths.PanelKey(slice_name, identity, model)]
             if key in histograms
         ]
-        if any(picture.n_subgroup for _, picture in pictures):
-            cards.append({"identity": name, "pictures": pictures, "counts": counts[name]})
-    return [part for part in (cards[:MAX_CARDS], cards[MAX_CARDS:]) if part]
+        row = counts.get((slice_name, identity))
+        if row and any(picture.n_subgroup for _, picture in pictures):
+            cards.append(Card(slice_name, identity, pictures, row))
+    return cards

@@ -140,8 +140,17 @@ class ReportData:
         return sorted({row["model"] for name in names for row in self.rows(name)})
 
     def slices(self) -> list[str]:
-        """Return the names of the slices, all rows first."""
+        """Return the names of the slices that are shown, all rows first."""
         return sorted({row["slice"] for row in self.rows("model_summary")}, key=lambda name: (name != ALL_ROWS, name))
+
+    def other_slices(self) -> list[tuple[int, str]]:
+        """Return the slices that are shown beside all rows, each with its number in anchors."""
+        return [(number, name) for number, name in enumerate(self.slices()) if name != ALL_ROWS]
+
+    def pictured(self) -> list[str]:
+        """Return the identities whose scores are shown in other slices, the worst in any slice first."""
+        drawn = {row["identity"] for row in self.rows("score_histograms") if row["slice"] != ALL_ROWS}
+        return [name for name in order_worst_first(self.rows("bias_metrics")) if name in drawn]
 
     def identities(self, slice_name: str = ALL_ROWS) -> list[str]:
         """Return the names of the identities of a slice, the worst first (see `order_worst_first`)."""
@@ -152,13 +161,13 @@ class ReportData:
         summaries = self.rows("model_summary", slice=ALL_ROWS)
         return [*self.history, PastRun(self.run_date, self.run["run_id"], self.rows("bias_metrics"), summaries)]
 
-    def suite(self) -> dict[tuple[str, str], Row]:
-        """Return the rows of ``bias_metrics`` on all rows, by model and identity."""
-        return {(row["model"], row["identity"]): row for row in self.rows("bias_metrics", slice=ALL_ROWS)}
+    def suite(self, slice_name: str = ALL_ROWS) -> dict[tuple[str, str], Row]:
+        """Return the rows of ``bias_metrics`` on a slice, by model and identity."""
+        return {(row["model"], row["identity"]): row for row in self.rows("bias_metrics", slice=slice_name)}
 
-    def summaries(self) -> dict[str, Row]:
-        """Return the rows of ``model_summary`` on all rows, by model."""
-        return {row["model"]: row for row in self.rows("model_summary", slice=ALL_ROWS)}
+    def summaries(self, slice_name: str = ALL_ROWS) -> dict[str, Row]:
+        """Return the rows of ``model_summary`` on a slice, by model."""
+        return {row["model"]: row for row in self.rows("model_summary", slice=slice_name)}
 
     @property
     def level(self) -> float:

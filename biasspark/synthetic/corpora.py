@@ -14,6 +14,7 @@ from biasspark.synthetic.civil_rows import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+from biasspark.synthetic.pinned_balance import PinnedBalanceRequest
 from biasspark.synthetic.score_distributions import ROWS_PER_CELL, ScoreDistributionsRequest
 from biasspark.synthetic.tall_average_short import TallAverageShortRequest
 
@@ -72,6 +73,11 @@ CORPORA = {
         "scores of tall, average and short people, that show what an AUC within a group does not see",
         lambda flags: TallAverageShortRequest(flags.seed, flags.rows_per_cell),
         _rows_per_cell("six cells", ROWS_PER_CELL),
+    ),
+    "pinned": Kind(
+        "scores of three groups that differ only in the balance of labels, which moves pinned AUC",
+        lambda flags: PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
+        _rows_per_cell("two cells of the background; a group has twice as many", ROWS_PER_CELL),
     ),
     "madlibs": Kind(
         "templated sentences about 50 identity terms, half of them toxic",

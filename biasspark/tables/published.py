@@ -82,6 +82,8 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
 
 
 def describe_absence(store: Store, table: Table, run: Run) -> str:
-    """Return the fault of a run that the ledger has and whose files are gone."""
+    """Return the fault of a run that the ledger has: it wrote no such table, or its files are gone."""
+    if not run.wrote(table):
+        return f"{table.name}: run {run.run_id} has none: its configuration does not ask for it."
     path = redact(store.location(table, run))
     return f"{path}: its files are gone. The ledger has the run. Restore them, or measure the night again."

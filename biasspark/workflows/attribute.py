@@ -14,7 +14,7 @@ from biasspark.config import Attribution, Config, Measures
 from biasspark.report.attribution_text import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.text import format_count
-from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows, warn_of_features
+from biasspark.workflows.attribution import describe_rare, describe_rows, ranked_blocks, survey_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
 from biasspark.workflows.measurement import rows_alone
 from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
@@ -36,7 +36,8 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
             progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
             record = describe_run(context, counts, (*of_rows, *warnings))
             small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
-            return progress.end(publish_run(context, tables, record, lambda: show_lost(small)))
+            shown = partial(show_lost, small, describe_rare(surveyed))
+            return progress.end(publish_run(context, tables, record, shown))
 
 
 def plan_attribution(config: Config) -> Plan:
@@ -84,7 +85,12 @@ ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)
 
 # ---- the command line
 
-EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
+EXAMPLES = (
+    NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
+    + """\
+An example configuration is conf/attribution.toml of a clone, and attribution.toml in the folder of biasspark demo.
+"""
+)
 
 RUN_DATE = "the night whose rows are attributed"
 main = partial(plan_or_run, ATTRIBUTE)

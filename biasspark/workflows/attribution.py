@@ -24,14 +24,14 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.features import Feature
-from biasspark.metrics.data_quality import feature_warnings
+from biasspark.metrics.data_quality import feature_warnings, group_name_warnings
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
-from biasspark.text import format_count, list_first, show_value
+from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, rows_alone
 
 MOST_NAMED = 5
@@ -126,15 +126,27 @@ def survey_rows(
         )
 
 
+def describe_rare(surveyed: SurveyedRows) -> str:
+    """Return how many values of which features no rule of a tree names, since few rows have them; empty if none."""
+    least = surveyed.attribution.split.min_leaf
+    texts = [
+        f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
+        for feature in surveyed.values.tree_features
+        if feature.rare
+    ]
+    rule = f'fewer than min_leaf = {least:,} rows, so named by no rule of a tree, and with the rest ("is not"): '
+    return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
+
+
 def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
     """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
     if not attribution.features or attribution.searches:
         return ()
-    keys = " and ".join(key for key in ("numeric", "categorical") if getattr(attribution, key))
+    keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
     columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
     return (
-        f"[attribution] {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
-        "only. Add tree = {}, slice_search = {} or pairs = {}, or remove the columns.",
+        f"attribution, {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
+        "only. Ask for `tree`, `slice_search` or `pairs`, or remove the columns.",
     )
 
 
@@ -172,8 +184,11 @@ def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Ite
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
     """Return the rows read and rejected, and the warnings that a measurement gives, and those of features."""
     constant = [feature.name for feature in surveyed.features if len(feature.values) + feature.nullable <= 1]
+    rare = [one.name for one in surveyed.values.tree_features if one.rare and len(one.rare) == len(one.values)]
+    names = [feature.name for feature in surveyed.features]
     warnings = (
         *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
-        *feature_warnings([feature.name for feature in surveyed.features], constant, surveyed.values.unreadable),
+        *feature_warnings(names, constant, [name for name in rare if name not in constant], surveyed.values.unreadable),
+        *group_name_warnings(surveyed.values.reserved),
     )
     return ranked.counts.row_counts, warnings

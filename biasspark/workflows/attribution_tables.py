@@ -12,6 +12,7 @@ import pyarrow as pa
 from biasspark.attribution.cell_sums import SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
+from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.examples import example_attributions
 from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
@@ -81,7 +82,10 @@ def list_tables(
     }
     if attribution.write_examples:
         tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
-    warnings = (*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured))
+    warnings = (
+        *(*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured)),
+        *plan.warn_of_few_rows(results, measured, found_pairs),
+    )
     if attribution.pairs_of:
         of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
         tables[NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, ranked.losses, level)
@@ -188,18 +192,20 @@ class SearchPlan:
         if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
             square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
             values += (of_trees := list_tree_values(self.targets, blocks.n_rows))
-            searches["trees"] = grow_trees(blocks.features, of_trees, attribution.tree, square_sums)
+            features = surveyed.values.tree_features
+            searches["trees"] = grow_trees(features, of_trees, attribution.tree, square_sums)
         if attribution.slice_search:
             means = [self._train_mean(ranked, target) for target in self.searched]
             values += (of_slices := list_slice_values(self.searched, means, blocks.n_rows))
             searches["slices"] = search_slices(blocks.features, of_slices, attribution.slice_search)
         if not searches:
             return SearchResults()
-        stage(f"searching {', '.join(searches)}")
-        with job_on_corpus(surveyed, f"search {', '.join(searches)}"):
+        names = ", ".join(searches)
+        with job_on_corpus(surveyed, f"search {names}"):
             by_cell = sum_blocks(blocks, values)
             with kept(by_cell.frame, large_rows=True) as frame:
-                results = run_searches(replace(by_cell, frame=frame), list(searches.values()))
+                asked = replace(by_cell, frame=frame)
+                results = run_searches(asked, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
         return SearchResults(**dict(zip(searches, results, strict=True)))
 
     def _sum_squares(self, ranked: RankedBlocks) -> list[float]:
@@ -231,6 +237,8 @@ class SearchPlan:
         compared = {target: conditions for target, conditions in asked.items() if target.model >= len(models)}
         compare = enumerate(attribution.compare, len(models))
         edges = {number: boundaries[models.index(baseline)] for number, (_, baseline) in compare}
+        if compared:
+            stage("measuring the differences of models")
         with job_on_corpus(self.surveyed, "measure the differences of models"):
             variances = vary_differences(ranked.blocks, compared, measured.offsets, edges)
         return measured.with_variances(compared, variances)
@@ -243,7 +251,7 @@ class SearchPlan:
 
     def list_segments(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
         """Return the rows of ``attribution_segments``."""
-        features, level = self.surveyed.features, self.surveyed.measures.intervals.level
+        features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
         for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
             sets = [measured.of(target, node.condition) for node in tree.nodes]
@@ -272,7 +280,7 @@ class SearchPlan:
             whole = measured.of(target, {}).sums
             if key.baseline_model and key.slice == ALL_ROWS and not whole.train.n + whole.honest.n:
                 yield (
-                    f"[attribution] compare: no row is scored by both {key.model} and {key.baseline_model}, so their "
+                    f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their "
                     "difference has no tree."
                 )
             if key.target == AUC and bool(whole.train.n) != bool(whole.honest.n):
@@ -281,6 +289,48 @@ class SearchPlan:
                     f"{key.model}, {key.slice}: no row {half}, so nothing is found. Rows are split by a hash of their "
                     "id. Name an id that differs from row to row, or change `honest_fraction`."
                 )
+
+    def warn_of_few_rows(
+        self, results: SearchResults, measured: MeasuredSets, pairs: Sequence[Mapping[str, Any]]
+    ) -> Iterator[str]:
+        """Yield which searches among all rows had fewer rows than two leaves or a slice must hold."""
+        attribution = self.surveyed.attribution
+        min_leaf = attribution.split.min_leaf
+        few_of_trees = [
+            key.model
+            for key, target in zip(self.keys[: len(results.trees)], self.targets, strict=False)
+            if key.slice == ALL_ROWS and key.target == AUC and not key.baseline_model
+            if _has_fewer(measured.of(target, {}).sums, 2 * min_leaf)
+        ]
+        least = attribution.slice_search.min_rows if attribution.slice_search else 0
+        few_of_slices = [
+            self.names(*target[:2])[0]
+            for target in self.searched
+            if target.slice == 0 and _has_fewer(measured.of(target, {}).sums, least)
+        ]
+        roots = [row for row in pairs if row["node_id"] == 1 and row["is_leaf"] and row[SLICE] == ALL_ROWS]
+        side = 2 * attribution.pairs.min_side if attribution.pairs else 0
+        fewest = 2 * (attribution.pairs.min_leaf or 0) if attribution.pairs else 0
+        few_of_pairs = [
+            row[MODEL]
+            for row in roots
+            if min(row["n_negatives_honest"], row["n_positives_honest"]) < side or row["n_pairs_train"] < fewest
+        ]
+        for what, models, keys in (
+            ("tree", few_of_trees, f"`min_leaf` = {min_leaf:,}"),
+            ("slice_search", few_of_slices, f"`min_rows` = {least:,}"),
+            ("pairs", few_of_pairs, "`min_leaf` or `min_side`"),
+        ):
+            if models:
+                yield (
+                    f"`{what}` of {', '.join(models)}: there are too few rows for {keys} in either half of them, so "
+                    "nothing is searched. Lower it."
+                )
+
+
+def _has_fewer(sums: NodeSums, least: int) -> bool:
+    """Return whether either half of some rows, if it has any, is smaller."""
+    return 0 < min(sums.train.n, sums.honest.n) < least
 
 
 def is_probability(ranked: RankedBlocks, model: str, attribution: Attribution) -> bool:
@@ -314,7 +364,9 @@ def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
     """Return what a person should look at: features without a search, empty segments, and missing losses."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     of_links = (
-        say_what_link_does(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model)) for model in models
+        say_what_link_does(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
+        for model in models
+        if attribution.asks_losses
     )
     segments = list(attribution.segments)
     empty = set(segments) - {segment for _, slice_name, segment in ranked.losses if slice_name == ALL_ROWS}

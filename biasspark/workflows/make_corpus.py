@@ -49,6 +49,7 @@ examples:
   %(prog)s civil --rows 18000000 --seed 1 --out build/civil --unannotated 0 --text
   %(prog)s shapes --seed 1 --out build/shapes/corpus     # measured by conf/shapes.toml
   %(prog)s heights --seed 1 --out build/heights/corpus   # measured by conf/heights.toml
+  %(prog)s pinned --seed 1 --out build/pinned/corpus     # measured by conf/pinned.toml
   %(prog)s madlibs --rows 77000 --seed 1 --out build/madlibs
   %(prog)s imbalanced --rows 127820 --seed 1 --out build/imbalanced
 """

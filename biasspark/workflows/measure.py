@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -14,12 +14,13 @@ from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
 from biasspark.gate.bias_alerts import GateInput
-from biasspark.report.console_summary import show_suite
+from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
     JACKKNIFE_STATISTICS,
+    LABEL_BALANCE,
     MODEL_SUMMARY,
     REJECTED_ROWS,
     SCORE_BLOCKS,
@@ -29,6 +30,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.text import format_count
+from biasspark.workflows.balance_labels import balance_labels
 from biasspark.workflows.judge import judge
 from biasspark.workflows.leave_out import leave_out_groups
 from biasspark.workflows.measurement import (
@@ -46,13 +48,20 @@ from biasspark.workflows.state import plan_state, score_blocks
 JOB = BIAS_METRICS.job
 
 
-def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
-    """Survey, rank, compute, judge, publish, and return what the job prints."""
+def run_night(
+    corpus: DataFrame,
+    context: RunContext,
+    more_tables: Mapping[Table, Rows] | None = None,
+    more_warnings: Sequence[str] = (),
+) -> Outcome:
+    """Survey, rank, compute, judge, publish, also some more tables and warnings, and return what the job prints."""
+    if not context.config.models:
+        return balance_night(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
     progress.stage(f"surveying {config.corpus.name}")
     surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates)
     with surveying as surveyed, _ranked(surveyed, context) as (measurement, state_tables):
-        tables: dict[Table, Rows] = {**state_tables, **measurement.tables}
+        tables: dict[Table, Rows] = {**state_tables, **measurement.tables, **(more_tables or {})}
         counts = measurement.counts.row_counts
         rejects = rejected_rows(surveyed.corpus, config, config.corpus.id, counts.rejects, config.rejects.max_rows)
         if rejects is not None:
@@ -74,7 +83,9 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         if verdict.alerts is not None:
             tables[BIAS_ALERTS] = verdict.alerts
         progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-        record = describe_run(context, counts, (*measurement.warnings, *verdict.warnings), verdict.status)
+        record = describe_run(
+            context, counts, (*measurement.warnings, *more_warnings, *verdict.warnings), verdict.status
+        )
 
         def show() -> str:
             suite = show_suite(measurement.tables[BIAS_METRICS], measurement.tables[MODEL_SUMMARY])
@@ -82,6 +93,17 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
 
         outcome = publish_run(context, tables, record, show)
     return progress.end(verdict.add_to(outcome))
+
+
+def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
+    """Count labels, publish their balance, and return what the job prints: a night without models."""
+    config, progress = context.config, context.progress
+    progress.stage(f"counting the labels of {config.corpus.name}")
+    with balance_labels(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as counted:
+        tables = counted.tables(config)
+        progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
+        record = describe_run(context, counted.counts, counted.warnings)
+        return progress.end(publish_run(context, tables, record, lambda: show_balance(counted.balance)))
 
 
 @contextmanager
@@ -101,6 +123,13 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
 def plan_night(config: Config) -> Plan:
     """Declare what a night computes, and its passes over the corpus."""
     gate, pinned = config.gate, config.pinned_auc
+    if not config.models:
+        parts = {
+            "identities": describe_identities(config.identities),
+            "optional": ", ".join(_list_optional_metrics(config)),
+        }
+        passes = [Pass("survey"), *passes_for_ids(config), Pass("count the rows"), Pass("count the labels")]
+        return Plan(parts, passes, (LABEL_BALANCE, REJECTED_ROWS))
     if config.ranking.engine == "windows":
         ranking = Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
     else:

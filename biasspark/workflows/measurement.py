@@ -21,9 +21,8 @@ from biasspark.corpus.check import check_schema
 from biasspark.corpus.cutpoints import Cutpoints, place_cutpoints
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
 from biasspark.corpus.encoding import Encoding, RowCounts
-from biasspark.corpus.identity_sources import select_identity
 from biasspark.corpus.read import duplicates_marked
-from biasspark.corpus.survey import Survey, check_identity, survey_corpus
+from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
 from biasspark.metrics.data_quality import (
@@ -119,7 +118,6 @@ def survey_for_ranking(
     measures: Measures,
     id_column: str | None = None,
     duplicates: str = "allow",
-    only: str | None = None,
 ) -> Iterator[SurveyedCorpus]:
     """Check and survey a corpus, for a block. Raises `InputError` if it does not fit the configuration.
 
@@ -129,21 +127,15 @@ def survey_for_ranking(
         What identifies a row.
     duplicates : {"allow", "estimate", "reject"}
         What to do about ids that repeat.
-    only : str, optional
-        The one identity that is measured: it is ranked by blocks, and everything else is left out.
 
     Notes
     -----
     Runs one narrow Spark job. To reject repeated ids, the corpus is scanned once more, and their marks are kept for the
     block.
     """
-    if only is not None:
-        measures = select_identity(measures, only)
     check_schema(corpus, measures, id_column)
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
-    if only is not None:
-        check_identity(survey, measures.identities, only)
     cutpoints = place_cutpoints(measures, survey, corpus.schema)
     encoding = build_encoding(measures, survey)
     with duplicates_marked(corpus, id_column, duplicates) as marked:

@@ -1,49 +1,59 @@
-"""Train classifiers on an imbalanced corpus, mitigate the bias of one by a plan, and measure what that changes."""
+"""Train classifiers on a corpus, mitigate the bias of one by a plan, and measure and compare what that changes."""
 
-# imbalanced corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
+# training corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
+#                                                                                              --compare--> comparisons
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
 import pyarrow as pa
-from pyspark.ml.classification import LogisticRegressionModel
+import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.arrays import Ints
 from biasspark.cli import Command, Outcome, Progress, job_parser
-from biasspark.config import parse_measures
-from biasspark.errors import ConfigError
-from biasspark.mitigation.classifier import hash_words, score_comments, train_classifier
-from biasspark.mitigation.least_biased import judge, list_models, list_terms
-from biasspark.mitigation.settings import (
-    JOB,
-    LABEL,
-    MODELS,
-    TEMPLATE,
-    TEXT,
-    Experiment,
-    Mitigation,
-    describe_experiment,
-    load_experiment,
+from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config
+from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, TEMPLATE, TEXT
+from biasspark.corpus.eligibility import label_of, row_reason
+from biasspark.corpus.encode import list_length_bins
+from biasspark.corpus.read import read_corpus
+from biasspark.corpus.values import column
+from biasspark.errors import InputError, redact
+from biasspark.extras import explain_missing
+from biasspark.mitigation.classifier import Classifier, score_comments, train_classifiers
+from biasspark.mitigation.least_biased import JOB, add_verdicts, judge, list_models, list_terms
+from biasspark.mitigation.training_data import (
+    HarmlessComments,
+    choose_comments,
+    generate_comments,
+    list_lacking,
+    read_comments,
+    require_text,
 )
-from biasspark.mitigation.training_data import generate_comments, list_cells, read_comments
-from biasspark.session import describe, follow_tasks, is_embedded, job_session, kept
+from biasspark.session import describe, follow_tasks
 from biasspark.synthetic.chunks import generate
-from biasspark.synthetic.imbalanced import BUCKETS
-from biasspark.tables.frames import to_frame
 from biasspark.tables.published import read_rows
 from biasspark.tables.runs import new_run
-from biasspark.tables.schemas import BIAS_METRICS, LABEL_BALANCE, MODEL_SUMMARY, TABLES
-from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.schemas import (
+    BIAS_METRICS,
+    LABEL_BALANCE,
+    MODEL_COMPARISONS,
+    MODEL_SUMMARY,
+    TABLES,
+    TRAINING_BALANCE,
+)
 from biasspark.tables.storage_errors import storage_errors
-from biasspark.tables.store import open_store
-from biasspark.workflows.balance_labels import balance_labels
-from biasspark.workflows.measure import JOB as MAIN_JOB
-from biasspark.workflows.measure import run_night
+from biasspark.tables.store import open_tables
+from biasspark.workflows import compare, measure
+from biasspark.workflows.balance_labels import CountedLabels, balance_labels, tabulate_labels
+from biasspark.workflows.nightly import require
+from biasspark.workflows.plan import describe_identities
 from biasspark.workflows.publish_run import RunContext
 
 
@@ -63,82 +73,271 @@ class Folder:
             return self.spark.read.parquet(path)
 
 
-def run_experiment(experiment: Experiment, run_date: date, dry_run: bool) -> Outcome:
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment on one night.
+
+    Attributes
+    ----------
+    corpus, test_set
+        The training corpus and the test set; None of what is generated.
+    comments
+        The harmless comments of the files, by their keys.
+    """
+
+    config: Config
+    mitigation: Mitigation
+    corpus: DataFrame | None
+    test_set: DataFrame | None
+    comments: Mapping[str, DataFrame]
+
+    @property
+    def training(self) -> Measures:
+        """What is measured of the training corpus: the balance of its labels."""
+        config = self.config
+        identities = replace(config.identities, crossed=Crossed())
+        return Measures(label=config.label, models={}, identities=identities, label_balance=config.label_balance)
+
+    @property
+    def measured(self) -> Config:
+        """The configuration by which the test set is measured."""
+        config, mitigation = replace(self.config, label_balance=None), self.mitigation
+        if not mitigation.train:
+            return replace(config, corpus=find_test_corpus(config, mitigation))
+        corpus = Corpus(name=config.corpus.name, path=f"{config.output.path}/{FOLDER}", id=config.corpus.id)
+        if self.test_set is not None:
+            return replace(config, corpus=replace(corpus, duplicates=config.corpus.duplicates))
+        terms = Identities(terms=config.identities.terms, crossed=config.identities.crossed)
+        corpus = replace(corpus, id="id", duplicates="allow")
+        return replace(config, corpus=corpus, label=Label(column=LABEL), identities=terms)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What the models are trained on.
+
+    Attributes
+    ----------
+    rows
+        The labelled comments of the training corpus: text and label. Lazy.
+    added
+        The comments that are added, by model.
+    balance, by_model
+        The tables ``label_balance`` and ``training_balance``.
+    """
+
+    rows: DataFrame
+    added: Mapping[str, DataFrame]
+    balance: pa.Table
+    by_model: pa.Table
+    warnings: tuple[str, ...]
+
+
+def run_experiment(config: Config, run_date: date, dry_run: bool) -> Outcome:
     """Plan or run the experiment, publish the measured test set, and return what the job prints."""
-    progress, settings, store = Progress(), experiment.mitigation, open_store(experiment.output)
+    mitigation = require(config.mitigation, "mitigation", '[mitigation] pool = "harmless.parquet"')
+    progress = Progress()
+    if mitigation.train:
+        require_library()
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {settings.corpus}") as spark:
-        if is_embedded(spark):
-            raise ConfigError("--engine embedded: it trains no classifiers. Run it on Spark: --engine spark.")
-        comments = read_comments(spark, settings, run_date)
+    with open_tables(JOB, config) as (spark, store):
+        experiment = open_experiment(spark, config, mitigation, run_date)
         store.check(spark, TABLES.values())
         if dry_run:
-            summary = {"job": JOB, "status": "planned", "config_hash": experiment.hash}
-            return Outcome(summary=summary, table=describe_experiment(experiment))
-        run = new_run(run_date, settings.corpus, MAIN_JOB)
-        with follow_tasks(spark, progress.advance):
-            folder = Folder(spark, f"{experiment.corpus.path}/{run.partition}")
-            scored, sizes = score_test_set(folder, settings, comments, progress)
-            measured = run_night(scored, RunContext(spark, experiment, store, run, progress))
-            summary, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
-        models = [model | sizes[model["model"]] for model in list_models(summary)]
-        return judge(measured, models, list_terms(metrics, tuple(settings.imbalanced)))
+            summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
+            return Outcome(summary=summary, table=describe_experiment(config, mitigation))
+        run = new_run(run_date, config.corpus.name, measure.JOB)
+        with follow_tasks(spark, progress.advance), ExitStack() as stack:
+            folder = Folder(spark, f"{config.output.path}/{FOLDER}/{run.partition}")
+            data = stack.enter_context(prepare_training(folder, experiment, progress))
+            test_set = score_test_set(folder, experiment, data, progress)
+            measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
+            context = RunContext(spark, measured, store, run, progress)
+            night = measure.run_night(test_set, context, tables, data.warnings)
+            comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
+            compared = compare.run_night(test_set, comparing) if measured.compare else None
+            summaries, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
+            models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
+            if compared:
+                add_verdicts(models, read_rows(spark, store, MODEL_COMPARISONS, [comparing.run])[0])
+        return progress.time(judge(night, compared, models, terms))
 
 
-def score_test_set(
-    folder: Folder, mitigation: Mitigation, comments: Mapping[str, DataFrame], progress: Progress
-) -> tuple[DataFrame, dict[str, dict[str, int]]]:
-    """Generate, plan, add, train and score.
+def require_library() -> None:
+    """Raise ConfigError if the library that trains is not installed."""
+    try:
+        import sklearn  # noqa: F401, PLC0415 - of an extra
+    except ModuleNotFoundError as error:
+        raise explain_missing(error) from None
 
-    Returns the test set, with the columns id, comment_text, label, template, and a score for each of `MODELS`, and for
-    each model ``n_training``, the comments that it was trained on, and ``n_added``, those not in the corpus.
 
-    The folder gets `corpus` (the training data of all models), `plan` (its label balance), `control` and `mitigated`
-    (the comments added for these models: those given, by model, or generated ones), `models` and `test_set`.
+def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation, run_date: date) -> Experiment:
+    """Read whatever is given. Lazy. Raises InputError if it does not fit the configuration."""
+    none = Experiment(config, mitigation, None, None, {})
+    corpus = test_set = None
+    if not mitigation.rows:
+        corpus = read_corpus(spark, config.corpus, run_date, none.training)
+        require_text(corpus, mitigation.text, redact(config.corpus.path or str(config.corpus.table)))
+    if mitigation.has_test_set:
+        source = find_test_corpus(config, mitigation)
+        measured = replace(config, label_balance=None, models={} if mitigation.train else config.models)
+        test_set = read_corpus(spark, source, run_date, measured)
+        if mitigation.train:
+            require_text(test_set, mitigation.text, redact(source.path or str(source.table)))
+            if taken := [name for name in config.models if name in test_set.columns]:
+                problem = "the test set has such a column already, and the scores of a model take this name."
+                raise InputError(f"[mitigation] test: {', '.join(taken)}, {problem} Rename it.")
+    comments = read_comments(spark, mitigation, none.training, run_date)
+    return Experiment(config, mitigation, corpus, test_set, comments)
+
+
+def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
+    """Return the corpus that the test set is read as."""
+    chosen = replace(config.corpus, filter=mitigation.test_filter)
+    return replace(chosen, path=mitigation.test, table=None) if mitigation.test else chosen
+
+
+@contextmanager
+def prepare_training(folder: Folder, experiment: Experiment, progress: Progress) -> Iterator[TrainingData]:
+    """Balance the labels of the training corpus, and give it and what is added, for a block.
+
+    The folder gets `corpus`, where it is generated, and `control` and `mitigated`, the comments that are added.
     """
-    spark = folder.spark
-    progress.stage(f"training corpus of {mitigation.rows:,} comments into {folder.path}")
-    corpus = folder.keep("corpus", generate(spark, mitigation.training_request))
+    spark, config, mitigation, corpus = folder.spark, experiment.config, experiment.mitigation, experiment.corpus
+    if corpus is None:
+        request = mitigation.training_request
+        assert request is not None  # without [corpus]
+        progress.stage(f"training corpus of {request.rows:,} comments into {folder.path}")
+        corpus = folder.keep("corpus", generate(spark, request))
     progress.stage("label balance and mitigation plan")
-    balance = balance_terms(corpus, mitigation)
-    folder.keep("plan", to_frame(spark, balance, value_schema(LABEL_BALANCE)))
-    added = {
-        model: folder.keep(model, rows)
-        for model, rows in (comments or generate_comments(spark, list_cells(balance), mitigation)).items()
+    source, measures = config.corpus, experiment.training
+    with balance_labels(corpus, measures, source.id, source.duplicates, config.rejects) as counted:
+        harmless = HarmlessComments(measures, counted.surveyed.survey)
+        chosen = find_comments(spark, experiment, counted, harmless)
+        added = {model: folder.keep(model, rows) for model, rows in chosen.items()}
+        labels = {
+            model: harmless.count(added[model]) if model in added else 0 * counted.labels for model in config.models
+        }
+        rows = counted.surveyed.corpus
+        labelled = rows.where(row_reason(config.label, rows.schema, source.id) == 0)
+        text, label = column(mitigation.text_column).alias(TEXT), label_of(config.label, rows.schema).alias(LABEL)
+        yield TrainingData(
+            rows=labelled.select(text, label).where(F.col(TEXT).isNotNull()),
+            added={model: rows.select(text, LABEL) for model, rows in added.items()},
+            balance=counted.balance,
+            by_model=balance_training(counted, measures, labels),
+            warnings=tuple(f"training corpus: {warning}" for warning in counted.warnings),
+        )
+
+
+def find_comments(
+    spark: SparkSession, experiment: Experiment, counted: CountedLabels, harmless: HarmlessComments
+) -> dict[str, DataFrame]:
+    """Return what is added by model: comments of the files, chosen from the pool, or generated. Lazy."""
+    mitigation, comments = experiment.mitigation, experiment.comments
+    if "pool" in comments:
+        assert experiment.training.label_balance is not None
+        n_bins = len(list_length_bins(experiment.training.label_balance))
+        return choose_comments(comments["pool"], harmless, list_lacking(counted.balance, n_bins), mitigation)
+    if comments:
+        return {CONTROL: comments["random"], MITIGATED: comments["debiasing"]}
+    return generate_comments(spark, counted.balance, mitigation) if mitigation.rows else {}
+
+
+def balance_training(counted: CountedLabels, measures: Measures, added: Mapping[str, Ints]) -> pa.Table:
+    """Return the table ``training_balance``, given the labels that are added for each model."""
+    tables = []
+    for model, labels in added.items():
+        balance, n_added = (
+            tabulate_labels(part, counted.surveyed.encoding, measures) for part in (counted.labels + labels, labels)
+        )
+        balance = balance.append_column("model", pa.array([model] * len(balance)))
+        tables.append(balance.append_column("n_added", n_added["n_rows"]))
+    return pa.concat_tables(tables).select(TRAINING_BALANCE.value_columns)
+
+
+def score_test_set(folder: Folder, experiment: Experiment, data: TrainingData, progress: Progress) -> DataFrame:
+    """Return the test set with a score of each model: as it is given, or by the classifiers that are trained.
+
+    The folder gets `test_set` in the second case.
+    """
+    mitigation, test_set, text = experiment.mitigation, experiment.test_set, experiment.mitigation.text_column
+    if not mitigation.train and test_set is not None:
+        return test_set
+    models = train_models(experiment.config, data, progress)
+    if test_set is None:
+        progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
+        sentences = generate(folder.spark, mitigation.test_request(experiment.config.terms))
+        test_set = sentences.select("id", F.col(TEXT).alias(text), LABEL, TEMPLATE)
+    else:
+        progress.stage("scoring the test set")
+    return folder.keep("test_set", score_comments(test_set, text, models))
+
+
+def train_models(config: Config, data: TrainingData, progress: Progress) -> dict[str, Classifier]:
+    """Train the models one after the other, on the corpus and the comments added for each.
+
+    The rows are collected, and sorted, so that equal rows give equal models whatever their order. Raises InputError if
+    they have one label.
+    """
+    progress.stage("collecting the training corpus")
+    comments: list[tuple[str, bool]] = []
+    positions: dict[str, range] = {}
+    for name, rows in {"": data.rows, **data.added}.items():
+        with describe(rows.sparkSession, "collect the training corpus"):
+            collected = sorted((row[TEXT], row[LABEL]) for row in rows.collect())
+        positions[name] = range(len(comments), len(comments) + len(collected))
+        comments += collected
+    texts, labels = zip(*comments, strict=True)
+    if len(set(labels[: len(positions[""])])) < 2:
+        raise InputError(
+            "[label]: all comments of the training corpus with a text have one label. Nothing can be learned."
+        )
+    rows_of = {name: [*positions[""], *positions.get(name, ())] for name in config.models}
+    progress.stage(f"training {', '.join(rows_of)} on {len(positions['']):,} comments and more")
+    models = {}
+    for name, model in train_classifiers(texts, labels, rows_of):
+        progress.stage(f"{name} is trained on {len(rows_of[name]):,} comments")
+        models[name] = model
+    return models
+
+
+def describe_experiment(config: Config, mitigation: Mitigation) -> str:
+    """Return the plan of an experiment, for ``--dry-run``."""
+    shown = config.resolved()
+    files = {key: shown["mitigation"][key] for key in mitigation.files}
+    if mitigation.rows:
+        shares = ", ".join(f"{term} {share:.2%}" for term, share in mitigation.imbalanced.items())
+        corpus = f"{mitigation.rows:,} comments, {len(mitigation.terms)} terms, of which imbalanced: {shares}"
+    else:
+        corpus = f"{config.corpus.table or shown['corpus']['path']}, published as {config.corpus.name}"
+    if "pool" in files:
+        added = f"of {files['pool']} as the plan asks; for the control as many at random"
+    elif files:
+        added = f"{files['debiasing']}; for the control {files['random']}"
+    else:
+        added = (
+            "harmless comments as the plan asks; for the control as many at random" if mitigation.rows else "nothing"
+        )
+    test = f"{mitigation.test_rows:,} templated sentences"
+    if mitigation.has_test_set:
+        source = find_test_corpus(config, mitigation)
+        test = f"{source.table or redact(source.path or '')}{f', {source.filter}' if source.filter else ''}"
+    models = config.models.items()
+    lines = {
+        "corpus": corpus,
+        "identities": describe_identities(config.identities),
+        "added": added,
+        "models": f"{', '.join(config.models)}, trained here"
+        if mitigation.train
+        else ", ".join(f"{name} = {score}" for name, score in models),
+        "test set": test,
+        "compared": f"{', '.join(config.compare.models)} with {config.compare.baseline}"
+        if config.compare
+        else "nothing",
+        "output": f"{shown['output']['path']}, corpora in its folder {FOLDER}",
     }
-    models, sizes = train_models(folder, corpus, added, progress)
-    progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
-    sentences = generate(spark, mitigation.test_request).select("id", TEXT, LABEL, TEMPLATE)
-    return folder.keep("test_set", score_comments(sentences, models)), sizes
-
-
-def balance_terms(corpus: DataFrame, mitigation: Mitigation) -> pa.Table:
-    """Return the label balance of the training corpus by term and length."""
-    terms = {"column": TEXT, "list": {term: [term] for term in mitigation.terms}}
-    table = {
-        "label": {"column": LABEL},
-        "identities": {"terms": terms},
-        "label_balance": {"text": TEXT, "buckets": list(BUCKETS)},
-    }
-    balance, _ = balance_labels(corpus, parse_measures(table, scored=False))
-    return balance
-
-
-def train_models(
-    folder: Folder, corpus: DataFrame, added: Mapping[str, DataFrame], progress: Progress
-) -> tuple[dict[str, LogisticRegressionModel], dict[str, dict[str, int]]]:
-    """Train the models one after the other, on the corpus and the comments added for each; return them and `sizes`."""
-    n_common, models, sizes = corpus.count(), {}, {}
-    with kept(hash_words(corpus)) as common:
-        for name in MODELS:
-            n_added = added[name].count() if name in added else 0
-            sizes[name] = {"n_training": n_common + n_added, "n_added": n_added}
-            progress.stage(f"training {name} on {n_common + n_added:,} comments")
-            examples = common.unionByName(hash_words(added[name])) if name in added else common
-            path = f"{folder.path}/models/{name}"
-            with describe(folder.spark, f"train {name}"), storage_errors(path, "written"):
-                models[name] = train_classifier(examples, n_common + n_added, path)
-    return models, sizes
+    return "\n".join(f"{name + ':':<12} {text}" for name, text in lines.items())
 
 
 # ---- the command line
@@ -148,19 +347,18 @@ examples:
   %(prog)s --config conf/mitigation.toml --run-date 2026-03-31
   %(prog)s --config conf/mitigation.toml --run-date 2026-03-31 --set mitigation.rows=20000
 
-Comments of your own take the place of generated ones where [mitigation] debiasing and random name their files:
-conf/mitigation.toml has an example.
+With a [corpus] the experiment is on comments of your own: docs/mitigation.md has an example.
 
-The scored test set is measured as any corpus, into the tables of the job bias_metrics. The exit code is 5 unless the
-mitigated model has the lowest pinned AUC equality difference of the three and the highest lowest BPSN AUC, and if a
-rule of [gate] fails.
+The scored test set is measured as any corpus, into the tables of the job bias_metrics, and its models are compared with
+the baseline, as by compare_models. The exit code is 5 unless the mitigated model has the lowest pinned AUC equality
+difference and the highest lowest BPSN AUC, and if a rule of [gate] fails.
 """
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Plan or run the experiment."""
-    experiment = load_experiment(arguments.config, arguments.overrides)
-    return run_experiment(experiment, arguments.run_date, arguments.dry_run)
+    config = load_config(arguments.config, arguments.overrides)
+    return run_experiment(config, arguments.run_date, arguments.dry_run)
 
 
 RUN_DATE = "the night to publish the scored test set as"

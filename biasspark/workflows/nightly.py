@@ -133,6 +133,11 @@ class NightlyJob(NamedTuple):
 def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
     """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
     config = load_config(arguments.config, arguments.overrides)
+    if config.mitigation:
+        raise ConfigError(
+            "[mitigation]: this job measures the rows of [corpus], which the experiment trains on. Run "
+            "jobs/mitigation_experiment.py, or remove the table."
+        )
     plan = nightly.plan(config) if arguments.dry_run else None
     progress, days = Progress(), list_days(arguments.run_date, config)
     of_date = warn_of_future(days[0], config.corpus.run_date_column)
@@ -141,7 +146,7 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
     tables = (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
     progress.stage("starting the engine")
-    with open_tables(nightly.job, config) as (spark, store):
+    with progress.reminding(), open_tables(nightly.job, config) as (spark, store):
         store.check(spark, tables)
         corpus = read(spark, run_date=days[0])
         if plan:

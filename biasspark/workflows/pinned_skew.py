@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, format_table, job_parser
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
-from biasspark.config import Config, PinnedAuc, PinnedSkew
-from biasspark.corpus.identity_sources import select_identity
+from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
+from biasspark.corpus.decode import field, single_states
+from biasspark.corpus.encoding import Encoding
+from biasspark.corpus.survey import check_identity
 from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
 from biasspark.metrics.prevalence_experiment import pinned_skew
 from biasspark.ranking.counts import Counts
+from biasspark.ranking.engine import rank
 from biasspark.ranking.sampled_trials import sum_kept_rows
-from biasspark.report.console_summary import CHANGED_BY_SKEW, list_skew_changes
+from biasspark.report.console_summary import show_skew
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
 from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
 from biasspark.workflows.plan import Pass, Plan, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
+AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 JOB = PINNED_SKEW.job
 
 
@@ -32,21 +39,19 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     config, progress = context.config, context.progress
     skew = find_experiment(config)
     progress.stage(f"surveying {config.corpus.name}")
-    surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates, only=skew.identity)
+    surveying = survey_for_ranking(corpus, skew_alone(config), config.corpus.id, config.corpus.duplicates)
     with surveying as surveyed:
+        check_identity(surveyed.survey, config.identities, skew.identity)
         progress.stage(f"ranking {surveyed.size_text}")
         measurement = measure(surveyed, config.rejects)
         progress.stage(f"dropping {describe_drops(skew)}")
         table = skew_classes(surveyed, measurement)
     record = describe_run(context, measurement.counts.row_counts, measurement.warnings)
-    outcome = publish_run(
-        context, {PINNED_SKEW: table}, record, lambda: format_table(list_skew_changes(table), CHANGED_BY_SKEW)
-    )
-    return progress.end(outcome)
+    return progress.end(publish_run(context, {PINNED_SKEW: table}, record, lambda: show_skew(table)))
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
-    """Return the table ``pinned_skew`` of a corpus that was surveyed for its identity. Runs one Spark action.
+    """Return the table ``pinned_skew`` of a corpus that was surveyed for it. Runs two Spark actions.
 
     Raises `InputError` if a cell of the identity has no row: then the class balance does not move, whatever is dropped.
     """
@@ -54,8 +59,32 @@ def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table
     assert skew is not None  # it names the identity
     check_cells(measurement.counts, skew.identity)
     with job_on_corpus(surveyed, "drop rows"):
-        kept = sum_kept_rows(surveyed.examples, surveyed.encoding, surveyed.boundaries, measurement.counts, skew)
-    return pinned_skew(measurement.statistics, kept, skew, pinned.include_subgroup_in_background)
+        examples, encoding, boundaries = surveyed.examples, surveyed.encoding, surveyed.boundaries
+        kept = sum_kept_rows(examples, encoding, boundaries, measurement.counts, skew)
+        without = rank(examples.where(~_is_in_cell(skew, encoding)), encoding, boundaries)
+    return pinned_skew(measurement.statistics, kept, skew, pinned.include_subgroup_in_background, without)
+
+
+def _is_in_cell(skew: PinnedSkew, encoding: Encoding) -> Column:
+    """Return whether a row of EXAMPLES is in the cell that loses rows; not so where its membership is unknown."""
+    is_member, is_positive = single_states(encoding)[encoding.number[skew.identity]], field("label", 0, encoding) == 1
+    side, label = skew.cell.split("_")
+    is_in_side = is_member if side == "subgroup" else ~is_member
+    return F.coalesce(is_in_side & (is_positive if label == "positive" else ~is_positive), F.lit(False))
+
+
+def skew_alone(measures: AnyMeasures) -> AnyMeasures:
+    """Return the measures with every identity but crossed pairs, ranked by blocks, and nothing else to measure."""
+    return replace(
+        measures,
+        identities=replace(measures.identities, crossed=Crossed()),
+        ranking=replace(measures.ranking, engine="blocks"),
+        pinned_auc=measures.pinned_auc and replace(measures.pinned_auc, trials=0),
+        thresholds=None,
+        histograms=None,
+        label_balance=None,
+        templates=None,
+    )
 
 
 def check_cells(counts: Counts, identity: str) -> None:
@@ -78,7 +107,8 @@ def check_cells(counts: Counts, identity: str) -> None:
 def plan_experiment(config: Config) -> Plan:
     """Declare the experiment and its passes over the corpus."""
     drops = Pass("drop rows", "one sorted block per range")
-    passes = [Pass("survey"), *passes_for_ids(config), Pass("rank every score", "8 bytes per score"), drops]
+    ranking = Pass("rank every score, once with and once without the cell", "8 bytes per score")
+    passes = [Pass("survey"), *passes_for_ids(config), ranking, drops]
     return Plan({"drops": describe_drops(find_experiment(config))}, passes)
 
 
@@ -92,9 +122,7 @@ def describe_drops(skew: PinnedSkew) -> str:
     return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
 
 
-EXPERIMENT = NightlyJob(
-    JOB, lambda config: select_identity(config, find_experiment(config).identity), plan_experiment, run_night
-)
+EXPERIMENT = NightlyJob(JOB, skew_alone, plan_experiment, run_night)
 
 
 # ---- the command line

@@ -47,7 +47,8 @@ def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[T
         "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({format_count(n_columns, 'column')})",
         "rows": " and ".join(filter(None, [corpus.filter, run_date])) or "all",
         "label": f"{label.column}{_describe_rule(label.threshold, label.positive)}",
-        "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items()),
+        "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items())
+        or "none",
         "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
         **plan.parts,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
+from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
 from biasspark.files import check_file_system, replace_file
@@ -41,10 +42,12 @@ from biasspark.tables.schemas import (
     NAMED_PAIRS,
     PAIR_SEGMENTS,
     PINNED_AUC,
+    PINNED_SKEW,
     SCORE_HISTOGRAMS,
     TEMPLATE_SCORES,
     THRESHOLD_RATES,
     THRESHOLD_SUMMARY,
+    TRAINING_BALANCE,
     Table,
 )
 from biasspark.tables.storage_errors import describe_cause
@@ -63,6 +66,7 @@ _NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, COMPARISON_ALERTS)
 _TABLES = (
     *_NEEDED,
     *(THRESHOLD_SUMMARY, THRESHOLD_RATES, SCORE_HISTOGRAMS, LABEL_BALANCE, TEMPLATE_SCORES, PINNED_AUC),
+    *(TRAINING_BALANCE, PINNED_SKEW),
     *(MODEL_COMPARISONS, ATTRIBUTION_SEGMENTS, ATTRIBUTION_SLICES, PAIR_SEGMENTS, AUC_CROSSES, LOSS_BY_SEGMENT),
     *(ATTRIBUTION_CORRELATIONS, NAMED_PAIRS),
 )
@@ -158,11 +162,13 @@ def read_report_data(
     has_suite = BIAS_METRICS.job in runs or LOSS_BY_SEGMENT.job not in runs
     run = find_published(spark, store, (BIAS_METRICS if has_suite else LOSS_BY_SEGMENT).job, run_date, corpus)
     main = next(row for row in ledger if row["run_id"] == run.run_id)
+    if has_suite:  # nights without models are in no trend
+        ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
     runs = {**(runs if has_suite else {}), run.job: main}
     night, lost = _read_night(spark, store, runs)
     tables = filter_tables(night, int((read_config(main).get("histograms") or {}).get("bins", 0)))
     alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
-    before = ledger if has_suite else []
+    before = ledger if BIAS_METRICS.name in night else []
     baseline = find_baseline(before, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0)
     earlier = earlier_runs(before, main, n_nights)
     past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
@@ -175,7 +181,9 @@ def read_report_data(
     lost_ids = {run.run_id for run in lost_runs}
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
     past = {run_id: past_run(row, metrics, summaries, shown, run_id in lost_ids) for run_id, row in past_rows.items()}
-    measured = list_identities(night[BIAS_METRICS.name]) if has_suite else set()
+    measured = list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
+    if not measured:
+        measured = {row["identity"] for row in tables.get(LABEL_BALANCE.name, ())} - {OVERALL}
     of_baseline = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
     return ReportData(
         corpus=corpus,

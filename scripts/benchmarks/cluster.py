@@ -280,8 +280,8 @@ def _solve(columns: Sequence[Floats], values: Sequence[float]) -> Floats:
 
 
 def main() -> None:
-    """Print the plan; scripts/plan describes the options."""
-    parser = argparse.ArgumentParser(prog="scripts/plan", add_help=False, allow_abbrev=False)
+    """Print the plan; scripts/dev/plan describes the options."""
+    parser = argparse.ArgumentParser(prog="scripts/dev/plan", add_help=False, allow_abbrev=False)
     parser.add_argument("--rows", type=positive_int, required=True)
     parser.add_argument("--models", type=positive_int, default=2)
     parser.add_argument("--executors", type=positive_int, required=True)

@@ -1,4 +1,7 @@
-"""Print the report of pip-audit: ``audit_report.py REPORT``, a file of JSON. Exit code 1: a vulnerability."""
+"""Print the report of pip-audit: ``audit_report.py REPORT``, a file of JSON. Exit code 1: a vulnerability.
+
+Used by scripts/check --all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The corpora of the campaign: made from a seed and a number, written to files, made smaller, and counted by hand."""
+"""The corpora of the campaign: made from a seed and a number, written to files, made smaller, and counted by hand.
+
+Used by scripts/dev/engine_campaign.py.
+"""
 
 from __future__ import annotations
 

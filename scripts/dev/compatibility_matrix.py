@@ -1,4 +1,7 @@
-"""Run a part of the tests, and all jobs on two small nights, in each environment of compatibility_matrix.toml."""
+"""Run a part of the tests, and all jobs on two small nights, in each environment of compatibility_matrix.toml.
+
+Used by scripts/dev/matrix.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ def choose(legs: Sequence[Leg], names: Sequence[str]) -> list[Leg]:
     known = [leg.name for leg in legs] + [leg.environment for leg in legs]
     for name in names:
         if name not in known:
-            sys.exit(f"scripts/matrix: {name} is not declared. Known: {', '.join(dict.fromkeys(known))}.")
+            sys.exit(f"scripts/dev/matrix: {name} is not declared. Known: {', '.join(dict.fromkeys(known))}.")
     return [leg for leg in legs if not names or {leg.name, leg.environment} & set(names)]
 
 
@@ -279,7 +282,7 @@ def format_results(results: Sequence[Result]) -> str:
 def main() -> int:
     """Run the legs, print a line for each and the table, and save both."""
     declared = tomllib.loads(DECLARED.read_text("utf-8"))
-    parser = argparse.ArgumentParser(prog="scripts/matrix", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/dev/matrix", description=__doc__)
     parser.add_argument("--part", default="fast", choices=declared["parts"])
     parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args()
@@ -292,7 +295,7 @@ def main() -> int:
             result = run(leg, declared["parts"][arguments.part], first)
         except UnavailableError as error:
             unavailable = True
-            print(f"scripts/matrix: {leg.name}: NOT TESTED, {error}.", file=sys.stderr, flush=True)
+            print(f"scripts/dev/matrix: {leg.name}: NOT TESTED, {error}.", file=sys.stderr, flush=True)
             continue
         first = first or leg.results
         counts = f"{result.passed} passed, {result.failed} failed, {result.skipped} skipped"

@@ -1,4 +1,7 @@
-"""What docs/configuration.md says about every key, from its declaration in biasspark/config."""
+"""What docs/configuration.md says about every key, from its declaration in biasspark/config.
+
+Used by scripts/docs.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ Each corpus is made from the seed and its number alone. Both engines read it, su
 of every eighth corpus they compute all tables of a night. Values are compared as they are written in full: integers
 exactly, doubles by their bits. Of a corpus that is not measured, the exit code and the keys at fault are compared.
 The rows of Parquet that no filter chooses from are counted by hand as well.
+
+Supports docs/embedded.md#what-it-reads-and-the-sql-it-takes: both engines return the same numbers.
 """
 
 from __future__ import annotations

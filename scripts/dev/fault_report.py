@@ -4,6 +4,8 @@
 
 Without arguments, runs tests/faults with the slow ones (a quarter of an hour). With the results of `pytest --junitxml`,
 runs nothing; if several have a test, the last counts. Exit code 1 if a fault was not survived.
+
+Supports docs/faults.md: the outcome of each fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Print the part of requirements.lock that packages need: ``locked_packages.py LOCK REQUIREMENT ...``."""
+"""Print the part of requirements.lock that packages need: ``locked_packages.py LOCK REQUIREMENT ...``.
+
+Used by scripts/package --environment.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Run every job that writes tables on two tiny nights, and write the tables as text: ``matrix_tables.py FOLDER``.
 
 FOLDER/tables/*.csv are the same bytes if the numbers are the same bits.
+
+Used by scripts/dev/matrix.
 """
 
 from __future__ import annotations

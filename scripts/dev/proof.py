@@ -1,6 +1,8 @@
 """Compare published tables with the oracle: every row of a table, and every number of a row.
 
 Reasons are not compared, nor the tables that the oracle does not compute, such as those of the gate.
+
+Used by scripts/dev/soak_test.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
-"""Write the references in docs/ from the declarations: every table and column, every key of a configuration."""
+"""Write the references in docs/ from the declarations: every table and column, every key of a configuration.
+
+Used by scripts/docs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import fill
 
@@ -23,6 +28,22 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- {}: written by scripts/docs -->\n", "<!-- /{} -->"
 HEAD = ("column", "type", "meaning")
 WIDTH = 120
+INTERVAL_END = re.compile(
+    r"(Lower|Upper) end of [^.]*\bat the configured level(, 0\.95 unless given)?(, by Newcombe)?\. "
+    r"-?[\d.]+ (or more|or less|to -?[\d.]+)\. NULL [^.]*\."
+)
+"""What the comment of an end of an interval says if it says no more than the page says of all."""
+
+_USES = Counter(
+    column for table in TABLES.values() if table not in WINDOW_TABLES.values() for column in (*table.key, *table.values)
+)
+_MOST_USED = {column.name: column for column, _ in reversed(_USES.most_common())}
+COMMON = tuple(
+    column
+    for column, count in _USES.items()
+    if count > 1 and column == _MOST_USED[column.name] and not INTERVAL_END.fullmatch(column.comment)
+)
+"""The columns that several tables declare alike, one of each name."""
 
 
 def main() -> None:
@@ -44,8 +65,10 @@ def put_between(page: str, name: str, text: str) -> str:
 
 def describe_tables() -> str:
     """Return the reference of every table, in the order of the declarations."""
-    shared = "\n".join(lay_out(list_columns((RUN_DATE, CORPUS, RUN_ID)), HEAD))
-    parts = [f"\n## In every table\n\n{shared}\n"]
+    shared = (RUN_DATE, CORPUS, RUN_ID)
+    common = "\n".join(lay_out(list_columns(COMMON), HEAD))
+    everywhere = "\n".join(lay_out(list_columns(shared), HEAD))
+    parts = [f"\n## In every table\n\n{everywhere}\n\n## In several tables\n\n{common}\n"]
     parts += [describe_table(table) for table in TABLES.values() if table not in WINDOW_TABLES.values()]
     return "".join(parts) + describe_windows()
 
@@ -55,8 +78,10 @@ def describe_table(table: Table) -> str:
     key = ", ".join(f"`{name}`" for name in table.key_columns)
     unique = "" if table.unique else ", which need not tell every two rows apart"
     job = f"`jobs/{table.job}.py`" if table.job != "(every job)" else "every job"
-    rows = lay_out(list_columns((*table.key, *table.values)), HEAD)
     text = fill(f"{table.comment} Key: {key}{unique}. Written by {job}.", WIDTH)
+    if common := [f"`{column.name}`" for column in table.values if column in COMMON]:
+        text += "\n\n" + fill(f"As [in several tables](#in-several-tables): {', '.join(common)}.", WIDTH)
+    rows = lay_out(list_columns(column for column in (*table.key, *table.values) if column not in COMMON), HEAD)
     return f"\n## {table.name}\n\n{text}\n\n" + "\n".join(rows) + "\n"
 
 
@@ -71,9 +96,45 @@ def describe_windows() -> str:
     return f"\n## window_...\n\n{fill(text, WIDTH)}\n\n{rows}\n\n"
 
 
-def list_columns(columns: tuple[Column, ...]) -> Iterator[tuple[str, ...]]:
-    """Return name, type and comment of columns."""
-    return ((f"`{column.name}`", f"`{column.type}`", column.comment) for column in columns)
+def list_columns(columns: Iterable[Column]) -> Iterator[tuple[str, ...]]:
+    """Yield names, type and comment of columns; columns whose comments differ in one name, X, share a row.
+
+    The ends of an interval, and the same of the background, are in the row of their value: the page says once what
+    they are.
+    """
+    declared = {column.name: column for column in columns}
+    following = {
+        name: value
+        for name, column in declared.items()
+        for value in (re.sub("_(low|high)$", "", name), name.removeprefix("background_"))
+        if value in declared and follows(column, declared[value])
+    }
+    rows: dict[tuple[str, str], list[Column]] = {}
+    for column in declared.values():
+        if column.name not in following:
+            rows.setdefault((column.type, generalize(column)), []).append(column)
+    for (kind, comment), alike in rows.items():
+        values = [column.name for column in alike]
+        names = [name for name in declared if name in values or following.get(name) in values]
+        yield ", ".join(f"`{name}`" for name in names), f"`{kind}`", comment if len(alike) > 1 else alike[0].comment
+
+
+def follows(column: Column, value: Column) -> bool:
+    """Return whether a column is an end of the interval of a value, or the value of the background, and no more."""
+    of_background = value.comment.replace("the identity", "the background")
+    return column != value and (column.comment == of_background or bool(INTERVAL_END.fullmatch(column.comment)))
+
+
+def generalize(column: Column) -> str:
+    """Return the comment of a column with X for the longest beginning of its name that stands in it."""
+    text = re.sub(r"\bno_\w+(, no_\w+)+", "no_ and the name of an empty cell", column.comment)
+    words = column.name.split("_")
+    for count in range(len(words), 0, -1):
+        begins = "_".join(words[:count])
+        comment = re.sub(rf"(?<!\w){begins}(?![a-z])", "X", text)
+        if comment != text:
+            return comment
+    return text
 
 
 def lay_out(rows: Iterator[tuple[str, ...]], head: tuple[str, ...]) -> Iterator[str]:

@@ -8,6 +8,8 @@ nights unchanged, and this night whole or not at all. At the end numpy, SciPy an
 more from the definitions: every row and number of `u_statistics`, `bias_metrics`, `model_summary`, `pinned_auc`,
 `threshold_rates`, `threshold_summary`, `score_histograms` and `label_balance`, in every slice. The gate is not proved.
 Takes about half a minute a night. Exit code 1 if anything is lost or wrong.
+
+Supports docs/faults.md: a month of runs with random kills agrees with the oracle.
 """
 
 from __future__ import annotations

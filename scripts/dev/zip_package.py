@@ -1,6 +1,8 @@
 """Zip a Python package, and pure Python dependencies: ``zip_package.py PACKAGE ZIP [DISTRIBUTION ...]``.
 
 The same sources give the same bytes.
+
+Used by scripts/package.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ with `compare_with_baseline`, for which their variances are added.
 
 Nights change in one of three ways: every row is scored again, correlated with its score before, and the AUC falls; a
 few low rows come to be above all others, and the rest stay the same; or every row is scored again and nothing falls.
+
+Supports docs/gate.md: how often a change of exactly the bound breaks a rule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The command line of the simulations, and the files of their results."""
+"""The command line of the simulations, and the files of their results.
+
+Used by scripts/simulations/interval_coverage.py and the other simulations.
+"""
 
 from __future__ import annotations
 

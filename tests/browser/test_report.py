@@ -97,7 +97,7 @@ def test_sections_and_pictures_are_visible(open_report: Any) -> None:
     for title in ("Models side by side", "The worst identities", "Every identity", "Where the scores lie"):
         assert page.get_by_role("heading", name=title, exact=True).is_visible()
     for label in ("Intervals of the five metrics", "False and true positive rates", "Overall AUC and the worst"):
-        box = page.get_by_role("img", name=label).bounding_box()
+        box = page.get_by_role("img", name=label).first.bounding_box()
         assert box["width"] > 900
         assert box["height"] > 150
     assert page.locator("svg.dist").first.is_visible()
@@ -156,8 +156,19 @@ def test_everything_is_there_without_javascript(open_report: Any) -> None:
     assert page.get_by_role("heading", name="The gate failed: 1 of 2 checks").is_visible()
     assert page.locator("#identities table.metrics").first.get_by_text("0.", exact=False).first.is_visible()
     assert page.get_by_role("button").count() == 0
-    page.get_by_text("Slice short", exact=True).click()
+    page.locator("#identities").get_by_text("Slice short", exact=True).first.click()
     assert page.locator("#identities table.metrics").nth(1).is_visible()
+
+
+def test_a_link_unfolds_the_slice_that_it_leads_to(open_report: Any) -> None:
+    page = open_report()
+    page.get_by_role("link", name="short", exact=True).first.click()
+    assert page.locator("#identities table.metrics").nth(1).is_visible()
+    page.locator("#slice-1").get_by_role("link", name="intervals").click()
+    assert page.get_by_role("img", name="every identity and model, slice short").is_visible()
+    page.locator("#intervals-1").get_by_role("link", name="scores").click()
+    assert page.get_by_role("heading", name="Slice by slice").is_visible()
+    assert page.get_by_role("img", name="Scores of gay by toxicity_1, slice short").is_visible()
 
 
 def test_a_number_leads_to_its_definition(open_report: Any) -> None:

@@ -49,6 +49,8 @@ def given(
     toxic = pc.greater_equal(comments["target"], 0.5)
     pq.write_table(comments.append_column("toxic", toxic), tmp_path / "comments.parquet")
     df, before = spark.read.parquet(str(tmp_path / "comments.parquet")), dict(TABLES)
+    (tmp_path / "comments").mkdir()  # as the README makes them
+    pq.write_table(make_table(CivilRequest(rows=20_000, seed=1)), tmp_path / "comments" / "part.parquet")
     monkeypatch.chdir(tmp_path)
     yield {"__name__": "__main__", "spark": spark, "df": df, "folder": str(tmp_path), "warehouse": str(warehouse)}
     TABLES.clear()

@@ -1,6 +1,6 @@
 """The commands of README.md and docs/, run one after another as by a reader who has cloned the project.
 
-Those of most pages take what the README's commands make, over 1.8 million comments, and run with the slow tests alone.
+Those of most pages take what docs/getting-started.md makes, over 1.8 million comments: they run with the slow tests.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from tests.harness.submitting import clean_environment, make_cluster, make_pytho
 from tests.harness.yarn import yarn
 
 COPIED = ("biasspark", "conf", "jobs", "scripts", "docs", "tests")
-README = "README.md"
+README, START = "README.md", "docs/getting-started.md"
 FIRST = ["docs/configuration.md", "docs/performance.md"]
 """Pages of which the commands find all that they take in a clone."""
 
-LATER = [page for page in dict.fromkeys(block.page for block in blocks_of("sh", "")) if page not in (README, *FIRST)]
+EARLIER = (START, "CONTRIBUTING.md", *FIRST)
+LATER = [page for page in dict.fromkeys(block.page for block in blocks_of("sh", "")) if page not in EARLIER]
 NOT_HERE = re.compile("unresolved dependency|packages cannot be had|could not be had|No matching distribution found")
 """What is said where the jars of a table format, or packages, cannot be had."""
 
@@ -43,7 +44,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".venv").symlink_to(ROOT / ".venv")
-    for file in (ROOT / "pyproject.toml", ROOT / "LICENSE", *ROOT.glob("requirements*.lock")):
+    for file in (ROOT / "pyproject.toml", ROOT / "README.md", ROOT / "LICENSE", *ROOT.glob("requirements*.lock")):
         shutil.copy(file, folder)
     write_comments(folder / "data" / "civil")
     return folder
@@ -51,8 +52,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def demo(clone: Path) -> Path:
-    """The clone with what the README's commands make."""
-    run_page(README, clone)
+    """The clone with what the first commands make."""
+    run_page(START, clone)
     return clone
 
 
@@ -129,17 +130,17 @@ def test_a_page_runs_in_a_clone(page: str, clone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_readme_runs(demo: Path) -> None:
+def test_the_first_commands_run(demo: Path) -> None:
     assert (demo / "build" / "demo" / "report.html").is_file()
     assert ask(demo / "warehouse", "SELECT identity FROM latest_bias_metrics WHERE bpsn_auc IS NOT NULL LIMIT 1")
-    [query] = [block.text for block in blocks_of("sql") if block.page == README]
+    [query] = [block.text for block in blocks_of("sql") if block.page == START]
     identity, old, new, *_ = ask(demo / "build" / "demo" / "warehouse", query)[0]
     assert (identity, round(old, 3), round(new, 3)) == ("black", 0.823, 0.740)  # as the page says
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", LATER)
-def test_a_page_runs_after_the_readme(page: str, demo: Path, request: pytest.FixtureRequest) -> None:
+def test_a_page_runs_after_the_first_commands(page: str, demo: Path, request: pytest.FixtureRequest) -> None:
     run_page(page, demo, **(request.getfixturevalue("published_scores") if page == "docs/tutorial.md" else {}))
 
 
@@ -150,9 +151,21 @@ def test_a_block_that_takes_long_runs_in_a_clone(block: Code, clone: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_project_installs_as_the_readme_says(clone: Path, tmp_path: Path) -> None:
-    """Into an environment that has nothing but pip, and from there spark-submit runs the job."""
+def test_the_readme_installs_and_runs_without_java(clone: Path, tmp_path: Path) -> None:
+    """In an environment of its own: the demo with its report, and the corpus of the example."""
     [block] = [block for block in blocks_of("sh", "apart") if block.page == README]
+    [example] = [block for block in blocks_of("python") if block.page == README]
+    run_block(block, clone, PATH="/usr/bin:/bin", PYTHONPATH="", JAVA_HOME=str(tmp_path / "none"))
+    assert "<svg" in (clone / "biasspark-demo" / "report.html").read_text("utf-8")
+    (tmp_path / "example.py").write_text(example.text, "utf-8")
+    printed = run_line(f"env/bin/python {tmp_path}/example.py", clone, PYTHONPATH="", JAVA_HOME=str(tmp_path / "none"))
+    assert [line for line in output_of(example) if line.rstrip() not in printed] == []
+
+
+@pytest.mark.slow
+def test_the_project_installs_for_spark(clone: Path, tmp_path: Path) -> None:
+    """Into an environment that has nothing but pip, and from there spark-submit runs the job."""
+    [block] = [block for block in blocks_of("sh", "apart") if block.page == START]
     venv.create(tmp_path / "own", with_pip=True)
     place = tmp_path / "own" / "bin"
     run_block(block, clone, PATH=f"{place}:/usr/bin:/bin", PYTHONPATH="")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from biasspark.config import parse_config
+from biasspark.tables.schemas import TABLES, WINDOW_TABLES, Table
 from scripts.dev.references import DOCS, REFERENCES, put_between
 from tests.harness.least_configuration import changed, keys_of
 
@@ -35,10 +37,10 @@ def documented() -> dict[str, list[list[str]]]:
     return {name: [[cell.strip() for cell in row.strip("|").split("|")] for row in own] for name, own in rows.items()}
 
 
-TABLES = documented()
+KEYS = documented()
 DEFAULTS = [
     (name, key.strip("`"), value)
-    for name, rows in TABLES.items()
+    for name, rows in KEYS.items()
     for key, _, default, *_ in rows
     for value in re.findall(r"^`(.*)`$", default)
 ]
@@ -51,10 +53,26 @@ def test_what_is_committed_is_what_is_written(name: str) -> None:
     assert put_between(text, name, write()) == text, "run scripts/docs"
 
 
+@pytest.mark.parametrize(
+    "table", [table for table in TABLES.values() if table not in WINDOW_TABLES.values()], ids=attrgetter("name")
+)
+def test_every_column_is_named_where_its_table_is(table: Table) -> None:
+    text = (DOCS / "tables.md").read_text("utf-8")
+    _, _, section = text.partition(f"\n## {table.name}\n")
+    section = section.partition("\n## ")[0]
+    common = text.partition("\n## In several tables\n")[2].partition("\n## ")[0]
+    columns = [column.name for column in (*table.key, *table.values)]
+    assert [name for name in columns if f"`{name}`" not in section] == []
+    rows = [line.partition("` | ")[0] for line in (section + common).splitlines() if line.startswith("| `")]
+    assert [name for name in columns if not any(f"`{name}`" in f"{row}`" for row in rows)] == []
+
+
 def configuration_of(name: str, key: str | None, value: Any) -> dict[str, Any]:
     """Return a complete configuration that has the table of that name, and in it the key unless None."""
     path = name.strip("[]").split(".")
     table = changed(corpus={"id": "id"}, models={"other": "other"})
+    if path == ["mitigation"]:  # which fills in what it needs
+        table = {"output": table["output"]}
     table |= {path[0]: table.get(path[0]) or copy.deepcopy(COMPLETE.get(path[0], {}))}
     inner: Any = table
     for part in path:
@@ -65,7 +83,7 @@ def configuration_of(name: str, key: str | None, value: Any) -> dict[str, Any]:
     return table
 
 
-@pytest.mark.parametrize("name", [name for name, rows in TABLES.items() if rows])
+@pytest.mark.parametrize("name", [name for name, rows in KEYS.items() if rows])
 def test_any_other_key_is_a_fault(name: str) -> None:
     assert any(key.endswith("no_such_key") for key in keys_of(configuration_of(name, "no_such_key", 0)))
 

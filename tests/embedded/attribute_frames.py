@@ -75,6 +75,53 @@ def test_pairs_are_drawn_at_random_whatever_the_ids(n_ids: int) -> None:
     assert root["mean_honest"] == pytest.approx(roc_auc_score(df["y"], df["s"]), abs=0.07)
 
 
+def test_rare_values_are_with_the_rest() -> None:
+    """Of 30 cities two have many rows; the scores of one of these two are worse."""
+    cities = np.array([f"c{n % 28}" if n % 4 == 0 else ("big", "huge")[n % 2] for n in range(N_ROWS)])
+    rng = np.random.default_rng(5)
+    df = frame(city=cities)
+    df.loc[cities == "huge", "s"] = rng.random((cities == "huge").sum())
+    asked = {"models": ["s"], "numeric": (), "categorical": ["city"]}
+    attributed, texts = attribute(df, **asked, tree={"max_depth": 3, "min_leaf": 50})
+    nodes = attributed.attribution_segments()
+    assert set(nodes["rule"]) == {
+        "all rows",
+        "city is huge",
+        "city is not huge",
+        "city is big",
+        "(city is not big or huge)",
+    }
+    assert texts == []
+    _, texts = attribute(df, **asked, tree={"min_leaf": 700})
+    assert any('"city"' in text for text in texts)
+
+
+def test_searches_that_have_too_few_rows_say_so() -> None:
+    searches = {"tree": {"min_leaf": 400}, "slice_search": {"min_rows": 700}, "pairs": {"min_side": 300}}
+    _, texts = attribute(frame(), **searches)
+    assert [text.split(":")[0] for text in texts] == [f"`{name}` of s, t" for name in searches]
+    assert attribute(frame(), tree={}, slice_search={}, pairs={})[1] == []
+
+
+def test_losses_are_warned_of_where_they_are_asked_for() -> None:
+    df = frame()
+    df["s"] *= 9
+    _, texts = attribute(df, targets=["auc", "gini"])
+    assert sum("no tree predicts them" in text for text in texts) == 1
+    assert attribute(df)[1] == []
+    for asked in ({"tree": None, "numeric": ()}, {"segments": {"young": "age < 30"}}):
+        assert len(attribute(df, **asked)[1]) == 1
+
+
+def test_texts_that_read_as_a_group_of_others_are_warned_of() -> None:
+    groups = np.array(["(null)", None, "(other)", "x"], object)[np.arange(N_ROWS) % 4]
+    with pytest.warns(match="300 rows.*300 rows"):
+        rows = biasspark.auc_crosses(frame(g=groups), id="id", models=["s"], label="y", groupings={"by": "g"})
+    assert set(rows["positive_group"]) == {"(null)", "(other)", "x"}
+    assert rows["n_pairs"].dtype == "Int64"
+    assert rows["n_pairs"].sum() == frame()["y"].sum() * (~frame()["y"]).sum()
+
+
 def test_given_negatives_are_held_against_given_positives() -> None:
     df = frame()
     pairs_of = {

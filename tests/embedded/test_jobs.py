@@ -350,3 +350,27 @@ def test_what_looks_at_other_rows_or_is_left_to_chance(tmp_path: Path) -> None:
 def test_what_only_looks_like_it(tmp_path: Path) -> None:
     texts = ("comment_text = 'rand() 3'", "`score` > 1 -- max(s)", "score > 1 /* rand() */", "abs(score) > 1")
     assert dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(texts)}).returncode == 0
+
+
+def test_labels_are_balanced_without_models(tmp_path: Path) -> None:
+    rows = make_rows()
+    rows["target"][0] = None
+    write_parquet(tmp_path / "corpus", rows)
+    with_models = write_config(tmp_path, label_balance={"length": "length"}, output={"path": str(tmp_path / "other")})
+    config = tmp_path / "balance.toml"
+    lines = write_config(tmp_path, label_balance={"length": "length"}).read_text().splitlines()
+    config.write_text("\n".join(line for line in lines if not line.startswith("models")))
+    night = ("--config", config, "--run-date", NIGHT)
+    measured = summary(run("measure", *night))
+    assert set(measured["tables"]) == {"label_balance", "rejected_rows"}
+    summary(run("measure", "--config", with_models, "--run-date", NIGHT))
+    query = "SELECT * EXCLUDE (run_id) FROM latest_label_balance ORDER BY ALL"
+    assert ask(tmp_path / "warehouse", query) == ask(tmp_path / "other", query)
+    page, card = tmp_path / "report.html", tmp_path / "card.md"
+    summary(run("report", *night, "--out", page, "--model-card", card))
+    assert "Share of positives by length" in page.read_text()
+    assert "AUC" not in page.read_text().partition('id="definitions"')[0]
+    assert "Share of positives" in card.read_text()
+    done = run("side-by-side", *night, "--models", "a", "b")
+    assert (done.returncode, "bias_metrics: run" in done.stderr) == (3, True)
+    assert "gone" not in done.stderr

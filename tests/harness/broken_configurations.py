@@ -48,6 +48,7 @@ TABLES: dict[str, Broken] = {
     "empty text": ({"corpus": {"name": " "}}, {"corpus.name": " "}),
     "path and table": ({"corpus": {"table": "lake.comments"}}, {"corpus": MISSING}),
     "no path": ({"corpus": {"path": None}}, {"corpus": MISSING}),
+    "misspelled path": ({"corpus": {"path": None, "pth": "data/civil"}}, {"corpus.pth": MISSING}),
     "schema of a table": ({"corpus": {"path": None, "table": "t", "schema": "a INT"}}, {"corpus.schema": "a INT"}),
     "duplicates without id": ({"corpus": {"duplicates": "reject"}}, {"corpus.duplicates": "reject"}),
     "unknown choice": ({"corpus": {"duplicates": "drop"}}, {"corpus.duplicates": "drop"}),

@@ -1,4 +1,4 @@
-"""The blocks of code in README.md and docs/: what each is, and what the comment before it says of it.
+"""The blocks of code in the pages at the root and in docs/: what each is, and what the comment before it says of it.
 
 A comment of one line right before a block says more of it:
 
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+_DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *_DOCS)
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _REMARK = re.compile(r"<!-- ([a-z ]+?)(?:: (.*))? -->\n\Z")
 
@@ -87,3 +88,9 @@ def files_of(block: Code) -> dict[str, str]:
         elif own.remark == "added to":
             files[own.says] += f"\n{own.text}"
     return files
+
+
+def headings_of(page: Path) -> set[str]:
+    """Return the anchors of a page: its headings in small letters, with dashes for spaces and without punctuation."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -57,6 +57,8 @@ def complete(feature: Feature, left: set[int], pairs_by_bin: dict[int, int]) -> 
         below = [other for other in known if other < place] or known[:1]
         if feature.numeric and place and known:
             whole |= {place} if below[-1] in left else set()
+        elif place and 2 * len(left) != len(pairs_by_bin):  # a value: with more values
+            whole |= {place} if 2 * len(left) > len(pairs_by_bin) else set()
         elif 2 * n_left >= n_all:
             whole.add(place)
     return whole

@@ -94,10 +94,13 @@ def _with_empty_bins(
     n_left = sum(len(by_bin[place]) for place in left)
     larger_is_left = 2 * n_left >= sum(map(len, by_bin.values()))
     known = sorted(set(by_bin) - {0})
+    n_values = 2 * len(left) - len(by_bin)
     for place in bins - by_bin.keys():
         if numeric and place > 0:
             below = [other for other in known if other < place]
             goes_left = (below[-1] if below else known[0]) in left
+        elif place > 0 and n_values:  # a value: with more values
+            goes_left = n_values > 0
         else:
             goes_left = larger_is_left
         if goes_left:

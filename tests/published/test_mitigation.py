@@ -10,9 +10,9 @@ from pyspark.sql import Row, SparkSession
 
 import biasspark
 from biasspark.cli import Progress
-from biasspark.mitigation.settings import MODELS, Mitigation
-from biasspark.mitigation.training_data import read_comments
-from biasspark.workflows.mitigation_experiment import Folder, score_test_set
+from biasspark.config import parse_config
+from biasspark.config.mitigation_settings import MODELS
+from biasspark.workflows.mitigation_experiment import Folder, open_experiment, prepare_training, score_test_set
 
 CHOSEN_FOR = {"gay": 0.03, "homosexual": 0.009, "lesbian": 0.006, "queer": 0.006}
 OTHERS = ("transgender", "bisexual", "straight", "american", "male", "young", "muslim", "black")
@@ -30,25 +30,23 @@ def summaries(
     data = shared_data / "wiki_testsets"
     if not data.is_dir():
         pytest.skip(f"the authors' comments are not here: {data}")
-    settings = Mitigation(
-        rows=20_000,
-        test_rows=4_800,
-        terms=(*CHOSEN_FOR, *OTHERS),
-        imbalanced=CHOSEN_FOR,
-        debiasing=str(data / "toxicity_debiasing_data.parquet"),
-        random=str(data / "toxicity_debiasing_data_random.parquet"),
-        text="comment",
-        filter="split <> 'test'",
-    )
-    comments = read_comments(spark_session, settings, date(2026, 1, 15))
-    folder = Folder(spark_session, str(tmp_path_factory.mktemp("mitigation") / "run"))
-    scored, sizes = score_test_set(folder, settings, comments, Progress())
-    assert {model: size["n_added"] for model, size in sizes.items()} == {
-        "baseline": 0,
-        "control": ADDED,
-        "mitigated": ADDED,
+    files = {
+        "debiasing": str(data / "toxicity_debiasing_data.parquet"),
+        "random": str(data / "toxicity_debiasing_data_random.parquet"),
+        "text": "comment",
+        "filter": "split <> 'test'",
     }
-    terms = {"column": "comment_text", "list": list(settings.terms)}
+    generated = {"rows": 20_000, "test_rows": 4_800, "terms": [*CHOSEN_FOR, *OTHERS], "imbalanced": CHOSEN_FOR}
+    output = {"path": str(tmp_path_factory.mktemp("mitigation"))}
+    config = parse_config({"mitigation": files | generated, "output": output}, Path())
+    assert config.mitigation is not None
+    experiment = open_experiment(spark_session, config, config.mitigation, date(2026, 1, 15))
+    folder = Folder(spark_session, f"{output['path']}/run")
+    with prepare_training(folder, experiment, Progress()) as training:
+        scored = score_test_set(folder, experiment, training, Progress())
+    sizes = [row for row in training.by_model.to_pylist() if (row["identity"], row["bucket"]) == ("(overall)", "(all)")]
+    assert {row["model"]: row["n_added"] for row in sizes} == {"baseline": 0, "control": ADDED, "mitigated": ADDED}
+    terms = {"column": "comment_text", "list": list(config.terms)}
     summary = biasspark.model_summary(scored, models=MODELS, label="label", identities={"terms": terms})
     return {row.model: row for row in summary.collect()}
 

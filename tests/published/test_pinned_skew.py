@@ -16,7 +16,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.config import PinnedSkew
+from biasspark.config import PinnedAuc, PinnedSkew
+from biasspark.metrics.prevalence_experiment import pinned_skew
+from biasspark.metrics.u_statistics import u_statistics
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.pinned_balance import GROUPS, PinnedBalanceRequest
 from tests.fixtures.local_corpus import LocalCorpus
 
 MODELS = ("toxicity_1", "toxicity_6")
@@ -83,3 +87,40 @@ def test_the_finding_of_the_paper(halved: Rows) -> None:
         assert row["pinned_auc"] == pytest.approx(before, abs=0.03)
         assert row["pinned_auc_sampled_mean"] == pytest.approx(after, abs=0.03)
     assert moved["toxicity_1"] > 3 * moved["toxicity_6"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_other_terms_stand_still(shared_data: Path, model: str) -> None:
+    """As printed, those of the other terms change by 0.01 at most, once rounded."""
+    sentences = pq.read_table(shared_data / "madlibs_scored" / "madlibs_scored.parquet")
+    phrases = sentences["phrase"].to_pylist()
+    terms = ("gay", "homosexual", "lesbian", "transgender", "white")
+    states = {
+        term: np.array([bool(re.search(rf"\b{term}\b", text, re.I)) for text in phrases], float) for term in terms
+    }
+    scores, labels = (sentences[name].to_numpy() for name in (model, "label"))
+    rest = ~((states["gay"] == 1) & ~labels.astype(bool))
+    whole, without = (
+        LocalCorpus(scores[rows], labels[rows], {term: state[rows] for term, state in states.items()}).rank()
+        for rows in (rest | True, rest)
+    )
+    kept = {("model 0", "all"): (450, ())}
+    skewed = pinned_skew(u_statistics(whole), kept, PinnedSkew(identity="gay"), without=without)
+    change = {row["identity"]: row["pinned_auc_skewed"] - row["pinned_auc"] for row in skewed.to_pylist()}
+    assert change.keys() == set(terms)
+    assert max(abs(change[term]) for term in terms[1:]) < 0.01
+    assert change["gay"] > 2 * max(abs(change[term]) for term in terms[1:])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_scores_with_another_balance(seed: int) -> None:
+    """Table 1: .94 is printed for A; B, with fewer negatives, is higher, and C lower."""
+    rows = make_table(PinnedBalanceRequest(seed))
+    groups = {name: rows[name].to_numpy().astype(float) for name in GROUPS}
+    corpus = LocalCorpus(rows["score"].to_numpy(), rows["label"].to_numpy(), groups)
+    table = corpus.pinned_auc(PinnedAuc(include_subgroup_in_background=False, trials=1)).to_pylist()
+    pinned = {row["identity"]: row["pinned_auc"] for row in table}
+    assert pinned == pytest.approx({"A": 0.940, "B": 0.968, "C": 0.904}, abs=0.002)
+    for name in SUITE:
+        first, *rest = (row[name] for row in table)
+        assert rest == pytest.approx([first] * 2, abs=0.002)

@@ -59,6 +59,7 @@ PART: dict[str, Any] = {
     "categorical": ["job"],
     "groupings": {"job": "job", "old": "age > 50"},
     "segments": {"cooks": "lower(job) = 'cook'", "nobody": "age < 0"},
+    "pairs_of": {"cooks, old": {"negatives": "lower(job) = 'cook'", "positives": "age > 50"}},
     "compare": [["s2", "s1"]],
     "targets": ["auc", "gini"],
     "tree": TREE,
@@ -183,6 +184,20 @@ def test_losses_by_segment(found: Found) -> None:
         assert row["auc_variance"] == pytest.approx(sum(error_of_mean(of) ** 2 for of in placements), abs=1e-12)
         assert 0 <= row["auc_low"] < row["auc"] < row["auc_high"] <= 1
         assert row["auc_method"] in {"logit_delong", "newcombe"}
+
+
+def test_named_pairs_are_counted_over_all_pairs(found: Found) -> None:
+    assert len(found["named_pairs"]) == 4
+    by_id = {row[0]: row for row in ROWS}
+    for row in found["named_pairs"]:
+        examples = examples_of(row["model"], row["slice"])
+        negatives = [e for n, e in examples.items() if not e.label and (by_id[n][5] or "").lower() == "cook"]
+        positives = [e for n, e in examples.items() if e.label and by_id[n][4] is not None and not by_id[n][4] <= 50]
+        ordered = sum(oracle.credit(high, low) for high in positives for low in negatives)
+        assert (row["n_negative"], row["n_positive"]) == (len(negatives), len(positives))
+        assert row["n_pairs"] == len(negatives) * len(positives) > 0
+        assert row["ordered_doubled"] == 2 * ordered
+        assert row["auc"] == pytest.approx(ordered / int(row["n_pairs"]), abs=1e-12)
 
 
 def test_crosses_are_counted_over_all_pairs(found: Found) -> None:

@@ -31,6 +31,11 @@ def make(*flags: object) -> Done:
             (120, 120, 60, 40, 120),
         ),
         (
+            ["pinned", "--rows-per-cell", "20"],
+            "SELECT count(*), count(DISTINCT id), count_if(label), sum(A), sum(B), sum(C), count(A), count(score)",
+            (160, 160, 80, 40, 40, 40, 80, 160),
+        ),
+        (
             ["madlibs", "--rows", "1100"],
             'SELECT count(*), count(DISTINCT comment_text), count_if(label), sum(gay), sum("middle eastern")',
             (1100, 1100, 550, 22, 22),
@@ -61,6 +66,7 @@ def test_writes_every_kind_once(
         (["civil", "--rows", "9", "--seed", "1", "--files", "0"], "files: 0."),
         (["shapes", "--rows-per-cell", "1", "--seed", "1"], "rows_per_cell: 1."),
         (["heights", "--rows-per-cell", "0", "--seed", "1"], "rows_per_cell: 0."),
+        (["pinned", "--rows-per-cell", "1", "--seed", "1"], "rows_per_cell: 1."),
         (["madlibs", "--rows", "0", "--seed", "1"], "rows: 0."),
         (["madlibs", "--rows", "9", "--seed", "1", "--terms", "none.txt"], "none.txt"),
         (["martian", "--rows", "9", "--seed", "1"], "invalid choice: 'martian'"),

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from biasspark.config import Measures, Mitigation, parse_measures
 from biasspark.errors import Fault, InputError
-from biasspark.mitigation import classifier
-from biasspark.mitigation.settings import Mitigation
 from biasspark.mitigation.training_data import generate_comments, read_comments
+from biasspark.tables.schemas import LABEL_BALANCE
 from biasspark.workflows import mitigation_experiment as job
 from tests.harness.running_jobs import Done, ask, run_main
 
@@ -24,9 +24,6 @@ NIGHT = "2026-01-15"
 TERMS = ("gay", "muslim", "old", "male")
 IMBALANCED = ("gay", "muslim")
 ROWS, TEST_ROWS = 3_000, 1_600
-FEWER = {"N_FEATURES": 2**14, "MOST_STEPS": 15}
-"""Enough for texts of some hundred words, and faster."""
-
 CONFIG = """
 [mitigation]
 rows = 3000
@@ -75,10 +72,7 @@ def run(folder: Path, *flags: str) -> Done:
 @pytest.fixture(scope="module")
 def experiment(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     folder = tmp_path_factory.mktemp("mitigation")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in FEWER.items():
-            patch.setattr(classifier, name, value)
-        done = run(folder)
+    done = run(folder)
     assert done.code == 0, done.out + done.err
     return Experiment(done, folder / "warehouse")
 
@@ -96,7 +90,7 @@ def test_the_mitigated_model_is_less_biased_than_both_others(experiment: Experim
 def test_the_job_says_what_the_tables_say(experiment: Experiment) -> None:
     assert experiment.summary["job"] == "mitigation_experiment"
     assert experiment.summary["best"] == "mitigated"
-    assert experiment.done.out.splitlines()[-2] == "The mitigated model is the least biased of the three."
+    assert experiment.done.out.splitlines()[-2] == "The mitigated model is the least biased of the 3."
     columns = ("model", "auc", "pinned_auc_equality_difference", "subgroup_auc_min", "bpsn_auc_min", "bnsp_auc_min")
     said = sorted(tuple(model[column] for column in columns) for model in experiment.summary["models"])
     assert said == sorted(experiment.ask(f"SELECT {', '.join(columns)} FROM latest_model_summary"))
@@ -106,7 +100,12 @@ def test_the_job_says_what_the_tables_say(experiment: Experiment) -> None:
     )
     assert gap == (next(m["aeg_max_abs"] for m in experiment.summary["models"] if m["model"] == "control"),)
     ledger = experiment.ask("SELECT job, corpus, n_rows, json_extract(config, '$.mitigation.seed')::INT FROM bias_runs")
-    assert ledger == [("bias_metrics", "mitigation", TEST_ROWS, 2)]
+    assert sorted(ledger) == [(job, "mitigation", TEST_ROWS, 2) for job in ("bias_metrics", "compare_models")]
+    verdicts = experiment.ask(
+        "SELECT model, count_if(verdict = 'better'), count_if(verdict = 'worse') FROM latest_model_comparisons "
+        "WHERE metric <> 'background_auc' GROUP BY model ORDER BY model"
+    )
+    assert verdicts == [(m["model"], m["better"], m["worse"]) for m in experiment.summary["models"][1:]]
 
 
 def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
@@ -124,6 +123,20 @@ def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
         assert sum(about for length, _, about in added if low <= length <= high) == lacking
     sizes = {model["model"]: (model["n_training"], model["n_added"]) for model in experiment.summary["models"]}
     n_added = len(added)
+    terms = ", ".join(f"count_if(identity = '{term}' AND bucket = '(all)')" for term in TERMS)
+    assert experiment.ask(f"SELECT {terms} FROM latest_label_balance") == [(1,) * len(TERMS)]
+    ((planned, done),) = experiment.ask(
+        "SELECT sum(plan.n_negatives_to_add), sum(trained.n_added) FROM latest_label_balance AS plan "
+        "JOIN latest_training_balance AS trained USING (identity, bucket) "
+        "WHERE trained.model = 'mitigated' AND bucket <> '(all)' AND identity <> '(overall)'"
+    )
+    assert planned == done == n_added
+    balanced = experiment.ask(
+        "SELECT trained.n_positive - plan.n_positive, trained.positive_rate <= plan.overall_positive_rate "
+        "FROM latest_training_balance AS trained JOIN latest_label_balance AS plan USING (identity, bucket) "
+        "WHERE trained.model = 'mitigated' AND identity = 'gay' AND bucket <> '(all)' AND plan.n_rows > 0"
+    )
+    assert set(balanced) == {(0, True)}
     assert sizes == {
         "baseline": (ROWS, 0), "control": (ROWS + n_added, n_added), "mitigated": (ROWS + n_added, n_added),
     }  # fmt: skip
@@ -153,27 +166,6 @@ def test_scores_are_probabilities_of_sentences_that_no_model_has_seen(experiment
     assert not trained & set(experiment.ask("SELECT comment_text FROM it", "test_set"))
 
 
-def test_training_is_the_same_to_the_last_bit_for_any_partitions(
-    spark: SparkSession, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(classifier, "N_FEATURES", 2**10)
-    monkeypatch.setattr(classifier, "MOST_STEPS", 5)
-    comments = spark.read.parquet(str(experiment.corpora / "corpus")).where("id < 500")
-    models = {
-        name: classifier.train_classifier(
-            classifier.hash_words(comments.repartition(partitions, "id")), 500, f"{tmp_path}/{name}"
-        )
-        for name, partitions in (("one", 1), ("other", 4))
-    }
-    one, other = (model.coefficients.toArray().tobytes() for model in models.values())
-    assert one == other
-    assert models["one"].intercept == models["other"].intercept != 0
-    # In a session that has published: it has become one that cannot be sent to executors.
-    scores = classifier.score_comments(comments.limit(20), models).select("one", "other").collect()
-    assert len({row.one for row in scores}) > 2
-    assert all(row.one == row.other for row in scores)
-
-
 def test_a_dry_run_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     done = run(tmp_path, "--dry-run")
     assert done.code == 0, done.err
@@ -184,10 +176,10 @@ def test_a_dry_run_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_an_empty_plan_is_refused(spark: SparkSession) -> None:
     with pytest.raises(InputError) as caught:
-        generate_comments(spark, [], Mitigation(rows=7))
+        generate_comments(spark, LABEL_BALANCE.arrow_schema.empty_table(), Mitigation(rows=7))
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
-    assert (fault.path, fault.value) == (("mitigation", "rows"), 7)
+    assert (fault.path, fault.value) == (("mitigation",), 7)
 
 
 def write_comments(folder: Path, **columns: list[Any]) -> str:
@@ -196,24 +188,29 @@ def write_comments(folder: Path, **columns: list[Any]) -> str:
     return str(path)
 
 
+def measures() -> Measures:
+    terms = {"column": "comment_text", "list": ["gay"]}
+    return parse_measures({"label": {"column": "label"}, "identities": {"terms": terms}}, scored=False)
+
+
 def test_comments_of_files_are_those_of_the_column_and_the_filter(spark: SparkSession, tmp_path: Path) -> None:
     part = ["train", "train", "test"]
     chosen = write_comments(tmp_path, comment=["A gay choir.", None, "Left out."], split=part)
     random = write_comments(tmp_path, comment=["A choir.", "Another one.", "Left out."], split=part)
-    settings = Mitigation(debiasing=chosen, random=random, text="comment", filter="split <> 'test'")
-    found = read_comments(spark, settings, date(2026, 1, 15))
-    assert {model: [tuple(row) for row in frame.collect()] for model, frame in found.items()} == {
-        "control": [(None, "A choir.", False, None), (None, "Another one.", False, None)],
-        "mitigated": [(None, "A gay choir.", False, None)],
+    files = Mitigation(rows=5, debiasing=chosen, random=random, text="comment", filter="split <> 'test'")
+    comments = read_comments(spark, files, measures(), date(2026, 1, 15))
+    assert {key: [(row.comment_text, row.label) for row in rows.collect()] for key, rows in comments.items()} == {
+        "debiasing": [("A gay choir.", False)],
+        "random": [("A choir.", False), ("Another one.", False)],
     }
 
 
 def test_files_that_do_not_fit_are_refused_together(spark: SparkSession, tmp_path: Path) -> None:
     chosen = write_comments(tmp_path, words=["A gay choir."])
-    settings = Mitigation(debiasing=chosen, random=str(tmp_path / "none.parquet"))
+    files = Mitigation(debiasing=chosen, random=str(tmp_path / "none.parquet"))
     with pytest.raises(InputError) as caught:
-        read_comments(spark, settings, date(2026, 1, 15))
-    of_random, of_chosen = caught.value.faults
+        read_comments(spark, files, measures(), date(2026, 1, 15))
+    of_chosen, of_random = caught.value.faults
     assert "none.parquet" in str(of_random)
     assert isinstance(of_chosen, Fault)
     assert (of_chosen.path, of_chosen.value) == (("mitigation", "text"), "comment_text")

@@ -12,11 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from biasspark.config import PinnedSkew, parse_measures
+from biasspark.config import PinnedSkew
 from biasspark.errors import Fault
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows import pinned_skew as job
-from biasspark.workflows.measurement import measure, survey_for_ranking
 from tests.fixtures.local_corpus import LocalCorpus
 from tests.harness.main_job import list_files
 from tests.harness.running_jobs import Done, ask, run_main
@@ -71,46 +70,12 @@ def test_the_same_rows_in_any_order_and_partitions(spark: SparkSession, partitio
         frame.repartition(partitions), **ASKED, identities=["h", "g"], slices={"high": "score > 0"}, ranges=partitions
     )
     assert tuple(table.columns) == PINNED_SKEW.value_columns
-    rows = {row["slice"]: row.asDict() for row in table.collect()}
-    assert rows["all"] == expect(make_rows(), PinnedSkew(identity="g", trials=7, seed=3))
-    assert list(rows) == ["all", "high"]
-
-
-def test_one_identity_of_any_source_is_measured_as_among_all(spark: SparkSession) -> None:
-    rng = np.random.default_rng(8)
-    rows = [
-        (
-            float(rng.integers(5)),
-            bool(rng.integers(2)),
-            [None, 0.2, 0.5, 0.9][rng.integers(4)],
-            [None, "x", "y"][rng.integers(3)],
-            [None, ["x"], ["y", "a=b"], []][rng.integers(4)],
-            ["gay or trans", "Gay.", "straight", None][rng.integers(4)],
-        )
-        for _ in range(120)
-    ]
-    schema = "score double, label boolean, male double, race string, groups array<string>, text string"
-    corpus = spark.createDataFrame(rows, schema)
-    identities = {
-        "columns": ["male"],
-        "categorical": ["race"],
-        "array": "groups",
-        "predicates": {"low": "score < 2"},
-        "terms": {"column": "text", "list": ["gay", "queer: trans, straight"]},
-        "crossed": {"pairs": True, "min_rows": 1},
-    }
-    measures = parse_measures({"label": {"column": "label"}, "models": ["score"], "identities": identities})
-
-    def statistics(only: str | None = None) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
-        with survey_for_ranking(corpus, measures, only=only) as surveyed:
-            return surveyed.encoding.singles, measure(surveyed).statistics.table().to_pylist()
-
-    _, among_all = statistics()
-    of_array = ["a=b", "x", "y"]  # which may hold "race=y", too
-    for name, ranked in {"male": ["male"], "race=y": ["race=x", "race=y", *of_array], "queer": ["queer"]}.items():
-        singles, alone = statistics(name)
-        assert singles == tuple(ranked)
-        assert alone == [row for row in among_all if row["identity"] in (*ranked, "(overall)")]
+    rows = {(row["slice"], row["identity"]): row.asDict() for row in table.collect()}
+    assert rows["all", "g"] == expect(make_rows(), PinnedSkew(identity="g", trials=7, seed=3))
+    assert sorted(rows) == [(part, name) for part in ("all", "high") for name in ("g", "h")]
+    assert {row["skewed_identity"] for row in rows.values()} == {"g"}
+    change = {name: rows["all", name]["pinned_auc_skewed"] - rows["all", name]["pinned_auc"] for name in ("g", "h")}
+    assert 0 < abs(change["h"]) < abs(change["g"])
 
 
 def test_an_identity_that_is_not_there_is_an_error_that_lists_those_that_are(spark: SparkSession) -> None:
@@ -168,13 +133,13 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
     assert done.code == 0, done.err
     summary = done.summary
     assert (summary["job"], summary["status"], summary["n_rows"]) == ("pinned_skew", "published", N_ROWS)
-    assert (summary["tables"], summary["rejects"]) == ({"pinned_skew": 2}, {"null_score": 1})
+    assert (summary["tables"], summary["rejects"]) == ({"pinned_skew": 4}, {"null_score": 1})
     header, *lines = done.out.splitlines()[: 1 + 2 * 5]
     assert header.split() == ["model", "slice", "n_rows", "n_dropped", "metric", "before", "after", "sd", "change"]
     assert all(line.startswith("model 0") for line in lines)
     names = [name for name in PINNED_SKEW.value_columns if name != "slice"]
     columns = ", ".join(names)
-    rows = ask(folder / "warehouse", f"SELECT {columns} FROM latest_pinned_skew WHERE slice = 'all'")
+    rows = ask(folder / "warehouse", f"SELECT {columns} FROM latest_pinned_skew WHERE slice = 'all' AND identity = 'g'")
     skew = PinnedSkew(identity="g", cell="background_positive", fraction=0.25, trials=5)
     expected = expect(make_rows().drop(3), skew, include_subgroup=False)
     assert dict(zip(names, rows[0], strict=True)) == {name: expected[name] for name in names}

@@ -114,8 +114,7 @@ def test_a_task_spills_what_its_share_of_the_heap_does_not_hold() -> None:
 
 def test_the_documents_have_the_plan_that_kept_benchmarks_give() -> None:
     plan = describe_plan(read_costs(), Cluster(executors=100, cores=4, network=500), rows=1_000_000_000, models=2)
-    for page in ("README.md", "docs/performance.md"):
-        assert f"\n{plan}\n" in (ROOT / page).read_text(encoding="utf-8")
+    assert f"\n{plan}\n" in (ROOT / "docs/planning.md").read_text(encoding="utf-8")
 
 
 def test_the_plan_of_the_machine_that_was_measured_is_what_jobs_took_there() -> None:
@@ -125,7 +124,7 @@ def test_the_plan_of_the_machine_that_was_measured_is_what_jobs_took_there() -> 
     assert sorted(kept) == [1_800_000, 18_000_000, 100_000_000]
     planned = {rows: costs.fixed + plan_night(costs, alone, rows, models=2).seconds for rows in kept}
     assert planned == pytest.approx(kept, rel=0.15)
-    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
     for rows, seconds in sorted(kept.items()):
         assert f"| {rows / 1e6:g} million | {seconds:.0f} | {planned[rows]:.0f} |" in page
     # Also where the largest job is not known.

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import io
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -399,6 +400,25 @@ class TestProgress:
         assert stream.getvalue() == (
             "[  0.0 s] corpus\n[  3.2 s] ranking: 2 models, 24 identities\\x1b[2J\n[1134.5 s] publish\n"
         )
+
+    def test_a_long_stage_is_said_to_run_still(self) -> None:
+        """After 3 s, then whenever it has taken twice as long; the next stage starts anew."""
+        now, stream = [0.0], io.StringIO()
+        progress = Progress(stream, lambda: now[0])
+        for second in range(30):
+            now[0] = float(second)
+            if second in {0, 20}:
+                progress.stage("a" if second == 0 else "b")
+            progress.remind()
+        lines = [line.split("] ") for line in stream.getvalue().splitlines()]
+        assert [(float(start.strip("[ s")), text) for start, text in lines] == [
+            *[(0, "a"), (3, "still a"), (6, "still a"), (12, "still a")],
+            *[(20, "b"), (23, "still b"), (26, "still b")],
+        ]
+        with progress.reminding(every=0.001):
+            now[0] = 100.0
+            time.sleep(0.1)
+        assert stream.getvalue().endswith("[100.0 s] still b\n")
 
     def test_a_terminal_gets_a_bar(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TERM", "xterm")

@@ -205,6 +205,14 @@ class TestApi:
             parse_measures(LEAST)
         assert [fault.path for fault in caught.value.faults if isinstance(fault, Fault)] == [("corpus",), ("output",)]
 
+    def test_a_job_that_balances_labels_alone_needs_no_models(self) -> None:
+        balance = {"label_balance": {"text": "t"}}
+        assert parse_config(changed(models=None, **balance), BASE).models == {}
+        with_more = changed(models=None, thresholds={"at": [0.5]}, **balance)
+        for tables in (changed(models=None), with_more):
+            with pytest.raises(ConfigError, match=r"\[models\]: missing"):
+                parse_config(tables, BASE)
+
     def test_labels_alone_need_no_models(self) -> None:
         tables = {"label": {"column": "y"}, "identities": ["male"], "models": ["a"]}
         assert parse_measures(tables, scored=False).models == {}

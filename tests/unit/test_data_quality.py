@@ -130,9 +130,9 @@ def test_values_that_are_no_fractions() -> None:
 
 
 def test_features_and_groupings_of_one_value() -> None:
-    assert feature_warnings(["a"], [], {}) == grouping_warnings(["a"], []) == ()
-    assert_says(feature_warnings(["a", "b"], ["b"], {}), ["1 of 2 features has", '"b"'])
-    assert_says(feature_warnings(["a"], [], {"a": 1200}), ["1,200 of 'a'"])
+    assert feature_warnings(["a"], [], [], {}) == grouping_warnings(["a"], []) == ()
+    assert_says(feature_warnings(["a", "b"], ["b"], [], {}), ["1 of 2 features has", '"b"'])
+    assert_says(feature_warnings(["a"], [], [], {"a": 1200}), ["1,200 of 'a'"])
     assert_says(grouping_warnings(["a"], ["a"]), ["the only grouping has", '"a"'])
 
 

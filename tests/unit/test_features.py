@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.expressions.sql import write_name, write_text
-from biasspark.features import NULL_BIN, Feature, describe_condition, write_predicate
+from biasspark.features import NULL_BIN, Feature, describe_condition, mark_rare, write_predicate
 
 AGE = Feature("age", "age", numeric=True, values=(17.0, 30.5, 65.0), nullable=True)
 HOURS = Feature("hours", "hours", numeric=True, values=(1.0, 40.0), nullable=False)
@@ -56,6 +56,29 @@ HOSTILE = (
 )
 def test_words(condition: dict[int, set[int]], words: str) -> None:
     assert describe_condition({index: frozenset(bins) for index, bins in condition.items()}, FEATURES) == words
+
+
+@pytest.mark.parametrize(
+    ("bins", "words"),
+    [
+        ({1, 2}, "(work is Sales or Craft)"),
+        ({3, 4}, "(work is not Sales, Craft or null)"),
+        ({0, 1, 3, 4}, "work is not Craft"),
+        ({1, 2, 3, 4}, "work is not null"),
+        ({0, 1, 2}, "(work is Sales, Craft or null)"),
+        ({4}, "work is Farming"),  # one of several rare ones, as a slice may be
+    ],
+)
+def test_rare_values_are_not_named(bins: set[int], words: str) -> None:
+    feature = mark_rare(WORK, [9, 9, 9, 1, 1], 2)
+    assert feature.rare == {3, 4}
+    assert describe_condition({0: frozenset(bins)}, [feature]) == words
+    with duckdb.connect() as connection:
+        rows = [(value,) for value in (None, *feature.values)]
+        connection.execute("CREATE TABLE rows (work VARCHAR)")
+        connection.executemany("INSERT INTO rows VALUES (?)", rows)
+        chosen = connection.sql(f"FROM rows WHERE {write_predicate({0: frozenset(bins)}, [feature])}").fetchall()
+        assert sorted(chosen, key=str) == sorted([rows[bin_] for bin_ in bins], key=str)
 
 
 # ---- SQL

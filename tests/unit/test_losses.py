@@ -106,9 +106,9 @@ def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
     [
         (True, None, None),
         (False, "logit", None),
-        (False, None, '`[attribution] link = { m = "logit" }` makes probabilities of log-odds.'),
-        (False, None, "model m: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL. "),
-        (True, "logit", "model m: all its scores lie within 0 to 1, and `[attribution] link` takes them for "),
+        (False, None, 'The `link` "logit"'),
+        (False, None, "no tree predicts them"),
+        (True, "logit", "model m: all its scores lie within 0 to 1"),
         (True, "logit", "If they are probabilities, name the models of log-odds alone."),
     ],
 )

@@ -10,21 +10,30 @@ import pyarrow as pa
 import pytest
 
 from biasspark.cli import Outcome
-from biasspark.config import parse_config
+from biasspark.config import LabelBalance, Mitigation, load_config, parse_config
+from biasspark.config.mitigation_settings import MODELS, ROWS
 from biasspark.errors import ConfigError, Fault
-from biasspark.mitigation.least_biased import TERM, find_best, judge, list_models, list_terms
-from biasspark.mitigation.settings import MODELS, Mitigation, describe_experiment, load_experiment, parse_experiment
-from biasspark.mitigation.training_data import list_cells
-from biasspark.synthetic.imbalanced import TermCell
+from biasspark.mitigation.classifier import Classifier, train_classifiers
+from biasspark.mitigation.least_biased import TERM, add_verdicts, find_best, judge, list_models, list_terms
+from biasspark.mitigation.training_data import list_cells, list_lacking
+from biasspark.synthetic.imbalanced import BUCKETS, TermCell
 from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = {"path": "/warehouse"}
+MINE: dict[str, Any] = {
+    "corpus": {"name": "mine", "path": "/train"},
+    "label": {"column": "toxic", "threshold": 0.5},
+    "identities": {"terms": {"column": "text", "list": ["gay", "belief: hindu, sikh"]}},
+    "mitigation": {"text": "text", "pool": "/pool"},
+    "output": OUTPUT,
+}
+"""An experiment on a corpus of one's own."""
 
 
 def keys_at_fault(tables: dict[str, Any]) -> list[tuple[str | int, ...]]:
     with pytest.raises(ConfigError) as caught:
-        parse_experiment(tables, Path())
+        parse_config(tables, Path())
     return [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
 
 
@@ -32,35 +41,37 @@ def keys_at_fault(tables: dict[str, Any]) -> list[tuple[str | int, ...]]:
 
 
 def test_only_the_output_is_required() -> None:
-    experiment = parse_experiment({"output": OUTPUT}, Path())
-    assert experiment.mitigation == Mitigation()
-    assert experiment.models == {model: model for model in MODELS}
-    assert experiment.label.column == "label"
-    assert experiment.identities.terms is not None
-    assert experiment.identities.terms.list == {term: (term,) for term in IDENTITY_TERMS}
-    assert (experiment.corpus.name, experiment.corpus.path) == ("mitigation", "/warehouse/mitigation")
+    config = parse_config({"mitigation": {}, "output": OUTPUT}, Path())
+    assert config.mitigation == Mitigation(rows=ROWS)
+    assert config.models == {model: model for model in MODELS}
+    assert config.label.column == "label"
+    assert config.terms == IDENTITY_TERMS
+    assert (config.corpus.name, config.corpus.path) == ("mitigation", "/warehouse/mitigation")
+    assert config.label_balance == LabelBalance(text="comment_text", buckets=BUCKETS)
+    assert config.compare is not None
+    assert config.compare.models == MODELS[1:]
 
 
 def test_the_configuration_in_conf_has_the_defaults() -> None:
-    experiment = load_experiment(ROOT / "conf" / "mitigation.toml")
-    assert experiment.mitigation == Mitigation()
-    assert experiment.templates is not None
-    assert experiment.pinned_auc is not None
+    config = load_config(ROOT / "conf" / "mitigation.toml")
+    assert config.mitigation == Mitigation(rows=ROWS)
+    assert config.templates is not None
+    assert config.pinned_auc is not None
 
 
-def test_every_key(tmp_path: Path) -> None:
+def test_every_key_of_the_generated_corpus(tmp_path: Path) -> None:
     (tmp_path / "terms.txt").write_text("gay\nbelief: hindu, sikh\nMiddle Eastern\n", "utf-8")
     for name in ("chosen.parquet", "random.parquet"):
         (tmp_path / name).touch()
-    config = tmp_path / "c.toml"
-    config.write_text(
+    file = tmp_path / "c.toml"
+    file.write_text(
         '[mitigation]\ncorpus = "small"\nrows = 10\ntest_rows = 20\nseed = 3\nterms = "terms.txt"\n'
         'imbalanced = { sikh = 0.01 }\ndebiasing = "chosen.parquet"\nrandom = "random.parquet"\ntext = "comment"\n'
         'filter = "split <> \'test\'"\n[thresholds]\nat = [0.5]\n[output]\npath = "/warehouse"\n',
         "utf-8",
     )
-    experiment = load_experiment(config, ["mitigation.rows=11"])
-    assert experiment.mitigation == Mitigation(
+    config = load_config(file, ["mitigation.rows=11"])
+    assert config.mitigation == Mitigation(
         corpus="small",
         rows=11,
         test_rows=20,
@@ -72,23 +83,38 @@ def test_every_key(tmp_path: Path) -> None:
         text="comment",
         filter="split <> 'test'",
     )
-    assert experiment.thresholds is not None
-    assert {model: source.path for model, source in experiment.mitigation.files.items()} == {
-        "control": str(tmp_path / "random.parquet"),
-        "mitigated": str(tmp_path / "chosen.parquet"),
+    assert config.thresholds is not None
+    assert config.mitigation.files == {
+        "debiasing": str(tmp_path / "chosen.parquet"),
+        "random": str(tmp_path / "random.parquet"),
     }
+    assert config.mitigation.text_column == "comment_text"
+
+
+def test_a_corpus_of_your_own() -> None:
+    config = parse_config(MINE, Path())
+    assert config.mitigation == Mitigation(text="text", pool="/pool")
+    assert config.corpus.path == "/train"
+    assert config.terms == ("gay", "hindu", "sikh")
+    assert config.models == {model: model for model in MODELS}
+    own_scores = {**MINE, "models": {"baseline": "a", "mitigated": "b"}, "compare": {"baseline": "mitigated"}}
+    own_scores["mitigation"] = {"text": "text", "test_filter": "split = 'test'", "train": False}
+    config = parse_config(own_scores, Path())
+    assert config.models == {"baseline": "a", "mitigated": "b"}
+    assert config.compare is not None
+    assert config.compare.models == ("baseline",)
 
 
 def test_all_faults_come_at_once() -> None:
     mitigation = {"rows": 0, "seed": -1, "row": 5, "debiasing": "a.parquet", "imbalanced": {"gay": "often"}}
     tables = {
-        "corpus": {"name": "c", "path": "/c"},
+        "label": {"column": "l"},
         "models": ["a"],
         "mitigation": mitigation,
         "ranking": {"engine": "fast"},
     }
     assert set(keys_at_fault(tables)) == {
-        ("corpus",),
+        ("label",),
         ("models",),
         ("output",),
         ("ranking", "engine"),
@@ -109,9 +135,9 @@ def test_all_faults_come_at_once() -> None:
         ({"imbalanced": {"tall": 0.01}}, ("imbalanced",)),
         ({"terms": "none.txt"}, ("terms",)),
         ({"terms": ["gay", "teacher"], "imbalanced": {"gay": 0.01}}, ("terms",)),
-        ({"text": "comment"}, ("text",)),
         ({"filter": "a = b"}, ("filter",)),
         ({"corpus": ""}, ("corpus",)),
+        ({"pool": "a", "debiasing": "b", "random": "c"}, ("pool",)),
     ],
     ids=str,
 )
@@ -119,15 +145,33 @@ def test_wrong_values_are_refused(mitigation: dict[str, Any], key: tuple[str, ..
     assert keys_at_fault({"mitigation": mitigation, "output": OUTPUT}) == [("mitigation", *key)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({"mitigation": {"text": "text"}}, [("mitigation",)]),
+        ({"mitigation": {"pool": "a", "rows": 5, "terms": ["a"]}}, [("mitigation", "rows"), ("mitigation", "terms")]),
+        ({"mitigation": {"train": False}}, [("mitigation", "train"), ("models",)]),
+        ({"models": {"a": "a"}}, [("models",)]),
+        ({"models": {"a": "a"}, "mitigation": {"train": False, "test": "t"}}, [("compare", "baseline"), ("models",)]),
+        ({"identities": {"columns": ["male"]}}, [("identities",)]),
+        ({"identities": {"terms": {"column": "text", "list": ["teacher"]}}}, [("identities",)]),
+        ({"privacy": {}}, [("privacy",)]),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_a_corpus_of_your_own(changes: dict[str, Any], keys: list[tuple[str, ...]]) -> None:
+    assert sorted(keys_at_fault({**MINE, **changes})) == keys
+
+
 def test_corpora_need_a_folder() -> None:
-    assert keys_at_fault({"output": {"catalog": "lake.bias"}}) == [("output", "catalog")]
+    assert keys_at_fault({"mitigation": {}, "output": {"catalog": "lake.bias"}}) == [("output", "catalog")]
 
 
 def test_the_ledger_has_everything_except_passwords() -> None:
     paths = {"debiasing": "s3a://key:hunter2@b/x", "random": "s3a://key:hunter2@b/y"}
-    experiment = parse_experiment({"mitigation": paths | {"seed": 7}, "output": OUTPUT}, Path())
-    assert "hunter2" not in experiment.json + describe_experiment(experiment)
-    tables = json.loads(experiment.json)
+    config = parse_config({"mitigation": paths | {"seed": 7}, "output": OUTPUT}, Path())
+    assert "hunter2" not in config.json
+    tables = json.loads(config.json)
     assert tables["mitigation"]["seed"] == 7
     assert tables["mitigation"]["debiasing"] == "s3a://(redacted)@b/x"
     # The rest measures the scored test set again.
@@ -151,6 +195,32 @@ def test_the_plan_has_what_terms_lack_by_length() -> None:
     assert list_cells(balance) == [TermCell("gay", 180, 539, 7)]
 
 
+def test_what_identities_lack_by_their_number_and_length_bin() -> None:
+    planned = pa.table({"n_negatives_to_add": [5, 5, 5, 1, None, 1, 0, 7, 7]})
+    assert list_lacking(planned, 2).tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 7]]
+    assert list_lacking(planned.slice(0, 3), 0).tolist() == [[0], [5], [5]]
+
+
+# ---- classifiers
+
+
+def test_a_classifier_learns_words_and_scores_any_order_alike() -> None:
+    texts = ["you idiot", "what an Idiot", "a nice day", "nice people", "people", "day"] * 5
+    labels = ["idiot" in text.lower() for text in texts]
+    trained = dict(train_classifiers(texts, labels, {"all": range(30), "few": range(6)}))
+    model = trained["all"]
+    assert model.score(["idiot"]) > 0.9
+    assert model.score(["nice", "day"]) < 0.1
+    assert model.score(["nice", "idiot", "unknown"]) == model.score(["idiot", "unknown", "nice"])
+    assert trained["few"] != model
+    assert dict(train_classifiers(texts, labels, {"all": range(30)}))["all"] == model
+
+
+@pytest.mark.parametrize(("intercept", "score"), [(0.0, 0.5), (1000.0, 1.0), (-1000.0, 0.0)])
+def test_scores_of_large_logits(intercept: float, score: float) -> None:
+    assert Classifier({}, intercept).score(["word"]) == score
+
+
 # ---- the least biased model
 
 
@@ -168,14 +238,54 @@ def test_models_and_terms_are_read_over_all_rows() -> None:
         for name, number, gap in zip(reversed(MODELS), (0.1, 0.2, 0.3), (None, 0.25, 0.5), strict=True)
         for part in ("short", "all")
     ]
-    models = list_models(pa.Table.from_pylist(rows))
+    sizes = [("baseline", "(overall)", "(all)", 10, 0), ("baseline", "gay", "(all)", 3, 0)]
+    sizes += [("control", "(overall)", "(all)", 14, 4), ("mitigated", "(overall)", "20-59", 1, 1)]
+    training = [dict(zip(("model", "identity", "bucket", "n_rows", "n_added"), row, strict=True)) for row in sizes]
+    models = list_models(pa.Table.from_pylist(rows), pa.Table.from_pylist(training))
+    assert [(one["n_training"], one["n_added"]) for one in models] == [(10, 0), (14, 4), (None, None)]
     assert [(one["model"], one["auc"], one["aeg_max_abs"]) for one in models] == [
         ("baseline", 0.3, 0.5),
         ("control", 0.2, 0.25),
         ("mitigated", 0.1, None),
     ]
-    metrics = [{"model": name, "slice": "all", "identity": "gay", "bpsn_auc": 0.5} for name in MODELS]
-    assert list_terms(pa.Table.from_pylist(metrics), ["gay"]) == [{TERM: "gay"} | dict.fromkeys(MODELS, 0.5)]
+
+
+def test_the_terms_that_lack_most_come_first() -> None:
+    names = ("gay", "old", "male")
+    metrics = [
+        {"model": name, "slice": part, "identity": term, "bpsn_auc": 0.5 if part == "all" else 0.1}
+        for name in MODELS[::2]
+        for term in names
+        for part in ("short", "all")
+    ]
+    rows = [
+        ("(overall)", "(all)", 0),
+        ("male", "(all)", 0),
+        ("gay", "(all)", 3),
+        ("old", "(all)", 9),
+        ("gay", "20-59", 90),
+    ]
+    balance = [dict(zip(("identity", "bucket", "n_negatives_to_add"), row, strict=True)) for row in rows]
+    listed = list_terms(pa.Table.from_pylist(metrics), pa.Table.from_pylist(balance))
+    both = {"baseline": 0.5, "mitigated": 0.5}
+    assert listed == [{TERM: "old", "lacks": 9} | both, {TERM: "gay", "lacks": 3} | both]
+
+
+def test_verdicts_are_counted_over_all_rows() -> None:
+    rows = [
+        ("mitigated", "all", "bpsn_auc", "better"),
+        ("mitigated", "all", "background_auc", "better"),
+        ("mitigated", "short", "bpsn_auc", "worse"),
+        ("control", "all", "bpsn_auc", "no_evidence"),
+    ]
+    names = ("model", "slice", "metric", "verdict")
+    models = [{"model": name} for name in MODELS]
+    add_verdicts(models, pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
+    assert models == [
+        {"model": "baseline"},
+        {"model": "control", "better": 0, "worse": 0},
+        {"model": "mitigated", "better": 1, "worse": 0},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -196,16 +306,21 @@ def test_the_best_model_wins_both_measures(
     models = [model("baseline", *baseline), model("control", *control), model("mitigated", *mitigated)]
     assert find_best(models) == best
     measured = Outcome(summary={"job": "bias_metrics", "run_id": "r1"}, table="worst")
-    outcome = judge(measured, models, [{TERM: "gay"} | dict.fromkeys(MODELS, 0.5)])
+    outcome = judge(measured, None, models, [{TERM: "gay"} | dict.fromkeys(MODELS, 0.5)])
     assert outcome.exit_code == (0 if best == "mitigated" else 5)
     assert outcome.summary == {"job": "mitigation_experiment", "run_id": "r1", "models": models, "best": best}
     assert outcome.table.startswith("worst\n")
 
 
-@pytest.mark.parametrize(("mitigated", "gate", "exit_code"), [(4.07, 0, 0), (4.07, 5, 5), (7.0, 0, 5), (7.0, 5, 5)])
-def test_a_failed_gate_stays_failed(mitigated: float, gate: int, exit_code: int) -> None:
+@pytest.mark.parametrize(
+    ("mitigated", "gate", "comparison", "exit_code"),
+    [(4.07, 0, 0, 0), (4.07, 5, 0, 5), (4.07, 0, 5, 5), (7.0, 0, 0, 5), (7.0, 5, 5, 5)],
+)
+def test_a_failed_gate_stays_failed(mitigated: float, gate: int, comparison: int, exit_code: int) -> None:
     models = [model("baseline", 6.37, 0.5), model("control", 6.84, 0.5), model("mitigated", mitigated, 0.8)]
     measured = Outcome(summary={"gate": "fail" if gate else "pass"}, table="worst", exit_code=gate)
-    outcome = judge(measured, models, [])
+    compared = Outcome(summary={"run_id": "r2"}, exit_code=comparison)
+    outcome = judge(measured, compared, models, [])
     assert outcome.exit_code == exit_code
     assert outcome.summary["gate"] == measured.summary["gate"]
+    assert outcome.summary["comparison_run_id"] == "r2"

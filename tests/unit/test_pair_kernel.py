@@ -82,7 +82,7 @@ def test_tree_is_that_of_the_cross_join(name: str) -> None:
     samples = draw_samples(*drawn)
     oracle = PairTree(samples, FEATURES, settings)
     nodes = oracle.grow()
-    segments = segment_pairs(samples, FEATURES, settings)
+    segments = segment_pairs(samples, (FEATURES, FEATURES), settings)
     assert [segment.node_id for segment in segments] == sorted(nodes)
     assert len(segments) >= 5
     for segment in segments:
@@ -108,7 +108,7 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
     settings, drawn = TREES[name]
     samples = draw_samples(*drawn)
     of_train, of_honest = (write_out_pairs(sample) for sample in samples)
-    segments = segment_pairs(samples, FEATURES, settings)
+    segments = segment_pairs(samples, (FEATURES, FEATURES), settings)
     for segment in segments:
         train = labels_of(of_train, select_both(segment, samples.train))
         masks = select_both(segment, samples.honest)
@@ -137,7 +137,7 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
 
 def test_aucs_are_those_of_scikit_learn() -> None:
     samples = draw_samples(3, 200, 150)
-    segments = segment_pairs(samples, FEATURES, Pairs(max_depth=2))
+    segments = segment_pairs(samples, (FEATURES, FEATURES), Pairs(max_depth=2))
     assert len(segments) > 3
     for segment in segments:
         for sample, mean in ((samples.train, segment.mean_train), (samples.honest, segment.mean_honest)):
@@ -164,7 +164,7 @@ def test_tree_is_that_of_scikit_learn() -> None:
     )
     tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=300, random_state=0).fit(pairs, labels.ravel())
     predicted = np.full(labels.shape, np.nan)
-    segments = segment_pairs(samples, numeric, Pairs(max_depth=3, min_leaf=300, min_side=1))
+    segments = segment_pairs(samples, (numeric, numeric), Pairs(max_depth=3, min_leaf=300, min_side=1))
     for segment in segments:
         if segment.is_leaf:
             of_negatives, of_positives = select_rows(segment.conditions, samples.train)
@@ -178,7 +178,7 @@ def test_tree_is_that_of_scikit_learn() -> None:
 
 def test_nodes_are_numbered_and_leaves_part_the_pairs() -> None:
     samples = draw_samples(6, 300, 250)
-    segments = {segment.node_id: segment for segment in segment_pairs(samples, FEATURES, Pairs())}
+    segments = {segment.node_id: segment for segment in segment_pairs(samples, (FEATURES, FEATURES), Pairs())}
     assert list(segments) == sorted(segments)
     parents = {segment.parent_id for segment in segments.values()} - {None}
     for node, segment in segments.items():
@@ -206,9 +206,9 @@ def test_order_of_rows_changes_no_bit() -> None:
 
     shuffled = Samples(*((shuffle(negatives), shuffle(positives)) for negatives, positives in samples))
     settings = Pairs(min_side=10, min_leaf=300)
-    segments = segment_pairs(samples, FEATURES, settings)
+    segments = segment_pairs(samples, (FEATURES, FEATURES), settings)
     assert len(segments) > 9
-    assert segment_pairs(shuffled, FEATURES, settings) == segments
+    assert segment_pairs(shuffled, (FEATURES, FEATURES), settings) == segments
 
 
 def empty_like(side: Examples) -> Examples:
@@ -216,7 +216,7 @@ def empty_like(side: Examples) -> Examples:
 
 
 def only_root(samples: Samples, settings: Pairs = Pairs()) -> PairSegment:  # noqa: B008 - it is frozen
-    (root,) = segment_pairs(samples, FEATURES, settings)
+    (root,) = segment_pairs(samples, (FEATURES, FEATURES), settings)
     assert (root.node_id, root.parent_id, root.depth, root.is_leaf) == (1, None, 0, True)
     assert (root.p_value, root.p_adjusted, root.found) == (None, None, False)
     return root
@@ -278,7 +278,7 @@ def test_where_nothing_varies_a_difference_is_certain() -> None:
 def test_without_features_there_is_a_root() -> None:
     samples = draw_samples(19, 100, 100)
     bare = replace_sides(samples, lambda side: Examples(side.scores, side.bins[:0]))
-    (root,) = segment_pairs(bare, (), Pairs())
+    (root,) = segment_pairs(bare, ((), ()), Pairs())
     assert root.conditions == ({}, {})
 
 
@@ -302,7 +302,7 @@ def test_what_is_planted_is_found() -> None:
             for negatives, positives in samples
         )
     )
-    _, low, high = segment_pairs(planted, NULL_FEATURES, Pairs(max_depth=1))
+    _, low, high = segment_pairs(planted, (NULL_FEATURES, NULL_FEATURES), Pairs(max_depth=1))
     assert low.conditions == ({}, {2: frozenset({1, 2})})
     assert high.conditions == ({}, {2: frozenset({3, 4, 5})})
     assert low.mean_honest == pytest.approx(0.5, abs=0.06)
@@ -315,7 +315,7 @@ def test_ten_thousand_times_ten_thousand_pairs_take_little_memory() -> None:
     samples = draw_null(np.random.default_rng(23), 10_000, NULL_FEATURES)
     tracemalloc.start()
     try:
-        segments = segment_pairs(samples, NULL_FEATURES, Pairs(min_leaf=5_000_000))
+        segments = segment_pairs(samples, (NULL_FEATURES, NULL_FEATURES), Pairs(min_leaf=5_000_000))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

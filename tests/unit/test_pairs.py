@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,12 +29,14 @@ from tests.oracle.intervals import logit_interval, newcombe_interval
 FEATURES = (Feature("age", "age", True, (0.0, 20.0, 40.0), True), Feature("job", "job", False, ("a", "b"), True))
 
 
-def segment(models: Sequence[Ranked], settings: Pairs, level: float = 0.95) -> list[dict[str, Any]]:
+def segment(
+    models: Sequence[Ranked], settings: Pairs, level: float = 0.95, features: Sequence[Feature] = FEATURES
+) -> list[dict[str, Any]]:
     """The rows of the table, of models and slices that are named by their numbers."""
     blocks = [cut_blocks(*ranked) for ranked in models]
     n_slices = list_columns(models[0].rows[0]).n_slices
     keys = product(range(len(models)), range(n_slices))
-    searching = pair_segments(FEATURES, {(m, s): (f"m{m}", f"s{s}") for m, s in keys}, settings, level)
+    searching = pair_segments(features, {(m, s): (f"m{m}", f"s{s}") for m, s in keys}, settings, level)
     query = next(searching)
     assert query.combine is not None
     measured: defaultdict[Key, list[memoryview]] = defaultdict(list)
@@ -110,6 +113,22 @@ def test_samples_are_the_rows_with_the_lowest_hashes(
     assert sorted(sampled) == sorted(
         [sorted((row.score, row.bins) for row in of_label) for of_label in sample] for sample in expected
     )
+
+
+def test_values_that_few_rows_of_a_side_have_are_not_named_there() -> None:
+    """Of 200 negatives and 200 positives half grow the tree: of these, a and c are rare among the negatives alone."""
+    jobs = Feature("job", "job", False, ("a", "b", "c"), True)
+    weights = {False: (0.4, 0.05, 0.5, 0.05), True: (0.25, 0.25, 0.25, 0.25)}
+    rng = np.random.default_rng(4)
+    rows = []
+    for label in (False, True):
+        for bin_ in rng.choice(4, 200, p=weights[label]).tolist():
+            score = float(rng.random() + (bin_ == 2))
+            rows.append(Example(score, label, bins=(0, bin_), draw=int(rng.integers(-(2**63), 2**63))))
+    found = segment([Ranked(rows)], Pairs(max_depth=2, min_leaf=500, min_side=15), features=(FEATURES[0], jobs))
+    rules = {side: " ".join(row[f"{side}_rule"] for row in found) for side in ("negative", "positive")}
+    assert not {"a", "c"} & set(re.findall(r"\b[abc]\b", rules["negative"]))
+    assert "job is" in rules["negative"]
 
 
 def test_what_is_said_of_nodes() -> None:

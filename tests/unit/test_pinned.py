@@ -44,6 +44,7 @@ def test_value_weights_and_terms(unannotated: str, include_subgroup: bool) -> No
             "identity": identity,
             "crossed": is_crossed(identity),
             "overall_auc": oracle.overall_auc(case.score, case.label),
+            "known_auc": oracle.overall_auc(case.score[~np.isnan(inside)], case.label[~np.isnan(inside)]),
         }
         | oracle.pinned_auc(case.score, case.label, inside, include_subgroup)
         for case in measured.cases
@@ -95,7 +96,7 @@ def test_the_summary_adds_up_what_the_table_says() -> None:
     rows = pinned_rows(measured)
     for summary in model_summary(u_statistics(measured.counts), 0.95).to_pylist():
         terms = [
-            abs(row["overall_auc"] - row["pinned_auc"])
+            abs(row["known_auc"] - row["pinned_auc"])
             for row in rows
             if (row["model"], row["slice"]) == (summary["model"], summary["slice"])
             if not row["crossed"] and row["pinned_auc"] is not None
@@ -137,6 +138,7 @@ def test_pinned_auc_is_the_auc_where_subgroup_and_background_are_alike(
     auc = auc_by_pairs(score[~label], score[label])
     expected = None if math.isnan(auc) else pytest.approx(auc, abs=1e-12)
     assert [row["pinned_auc"], row["overall_auc"]] == [expected, expected]
+    assert row["known_auc"] == row["overall_auc"]
 
 
 # ---- the prevalence experiment
@@ -207,6 +209,36 @@ def test_every_trial_is_measured_on_the_rows_that_it_keeps(cell: str, include_su
         assert found == pytest.approx((np.mean(values), np.std(values, ddof=1)), abs=1e-12)
         if name != "pinned_auc" and cell not in PAIRS[name]:
             assert found == (row[name], 0.0)
+
+
+@pytest.mark.parametrize("include_subgroup", [True, False])
+@pytest.mark.parametrize("cell", CELLS)
+def test_other_identities_are_measured_as_if_every_row_of_the_cell_weighed_less(
+    cell: str, include_subgroup: bool
+) -> None:
+    corpus, skew = make_corpus(), PinnedSkew(identity="g", cell=cell, fraction=0.3, trials=6)
+    score, label, inside = corpus
+    rng = np.random.default_rng(5)
+    other = np.where(rng.random(len(score)) < 0.1, np.nan, rng.random(len(score)) < np.where(label, 0.6, 0.3))
+    rest = np.ones(len(score), bool)
+    rest[rows_of_cell(corpus, cell)] = False
+    n_rows = int((~rest).sum())
+    kept, _ = drop_rows(corpus, cell, n_rows // 3, skew.trials)
+    identities = {"h": other, "g": inside}
+    whole, without = (
+        count_corpus(score[rows], label[rows], {name: state[rows] for name, state in identities.items()})
+        for rows in (rest | True, rest)
+    )
+    rows = pinned_skew(u_statistics(whole), {("m", "all"): kept}, skew, include_subgroup, without).to_pylist()
+    assert [(row["identity"], row["skewed_identity"]) for row in rows] == [("g", "g"), ("h", "g")]
+    _, row = rows
+    assert (row["n_rows"], row["n_dropped"]) == (n_rows, n_rows // 3)
+    shares = np.where(rest, 1.0, 1 - (n_rows // 3) / n_rows)
+    for name, weight in {"pinned_auc": np.ones(len(score)), "pinned_auc_skewed": shares}.items():
+        expected = weighted_pinned_auc((score, label, other), weight, include_subgroup)
+        assert row[name] == pytest.approx(expected, abs=1e-12)
+    assert row["pinned_auc_sampled_mean"] is row["bpsn_auc_sampled_sd"] is None
+    assert row["bpsn_auc"] is not None
 
 
 def test_cells_of_which_nothing_is_left() -> None:

@@ -27,8 +27,9 @@ REPORT = make_report(identities=IDENTITIES, n_nights=1)
 def table(name: str, **changes: Any) -> pa.Table:
     """Return a made-up table in the types of its schema, in the slices all and short."""
     rows = REPORT.tables[name]
-    if {row.get("slice") for row in rows} == {"all"}:
-        rows = [row | {"slice": cut, "crossed": False} for cut in ("all", "short") for row in rows]
+    if "slice" in rows[0]:
+        of_all = [row | {"crossed": False} for row in rows if row["slice"] == "all"]
+        rows = [row | {"slice": cut} for cut in ("all", "short") for row in of_all]
     rows = [row | changes for row in rows]
     return pa.Table.from_pylist(rows, TABLES[name].arrow_schema)
 
@@ -111,7 +112,7 @@ def test_what_is_measured_is_drawn_worst_first_and_a_table_by_its_rows() -> None
     assert [text for text in of_measured if text in worst] == worst[:2]
     of_table = texts(plot.histograms(table("score_histograms"), slices="all", models=MODELS[0], most=3))
     assert {text for text in of_table if text in worst} == {"gay", "black", "muslim"}
-    assert f"3 of {len(IDENTITIES) + 1} identities are drawn; identities= and most= choose others." in of_table
+    assert any(text.startswith(f"3 of {len(IDENTITIES) + 1} identities") for text in of_table)
 
 
 @pytest.mark.parametrize("slices", [None, "short", ["short", "all"]])
@@ -176,9 +177,8 @@ def test_label_balance_has_a_number_in_each_cell() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["20-99", "100-999", "1000-4999", "all lengths"]
     written = [text.get_text() for text in axes.texts]
     assert written.count("40 %") == 2 * 3  # of few rows, and more than 10 % for sure
-    assert "2 of 6 identities are drawn; identities= and most= choose others." not in texts(figure)
-    few = texts(plot.label_balance(table("label_balance"), most=2))
-    assert "2 of 6 identities are drawn; identities= and most= choose others." in few
+    assert not any("2 of 6" in text for text in texts(figure))
+    assert any("2 of 6" in text for text in texts(plot.label_balance(table("label_balance"), most=2)))
 
 
 DRAWINGS: Mapping[str, Callable[[Any], Figure]] = {

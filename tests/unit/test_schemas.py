@@ -57,7 +57,7 @@ CONTRACT = {
         model STRING slice STRING identity STRING |
         crossed BOOLEAN pinned_auc DOUBLE background_weight DOUBLE subgroup_weight DOUBLE bpsn_weight DOUBLE
         bnsp_weight DOUBLE background_auc DOUBLE subgroup_auc DOUBLE bpsn_auc DOUBLE bnsp_auc DOUBLE
-        overall_auc DOUBLE sampled_mean DOUBLE sampled_sd DOUBLE trials INT reason STRING
+        overall_auc DOUBLE known_auc DOUBLE sampled_mean DOUBLE sampled_sd DOUBLE trials INT reason STRING
     """,
     "threshold_rates": f"""
         model STRING slice STRING identity STRING threshold DOUBLE |
@@ -81,6 +81,11 @@ CONTRACT = {
     "label_balance": """
         identity STRING bucket STRING |
         length_low INT length_high INT n_rows BIGINT n_positive BIGINT positive_rate DOUBLE
+        overall_positive_rate DOUBLE n_negatives_to_add BIGINT reason STRING
+    """,
+    "training_balance": """
+        model STRING identity STRING bucket STRING |
+        n_added BIGINT length_low INT length_high INT n_rows BIGINT n_positive BIGINT positive_rate DOUBLE
         overall_positive_rate DOUBLE n_negatives_to_add BIGINT reason STRING
     """,
     "bias_alerts": """
@@ -109,8 +114,8 @@ CONTRACT = {
     """,
     "pinned_skew": """
         model STRING slice STRING identity STRING cell STRING |
-        fraction DOUBLE n_rows BIGINT n_dropped BIGINT trials INT pinned_auc DOUBLE pinned_auc_skewed DOUBLE
-        pinned_auc_sampled_mean DOUBLE pinned_auc_sampled_sd DOUBLE subgroup_auc DOUBLE
+        skewed_identity STRING fraction DOUBLE n_rows BIGINT n_dropped BIGINT trials INT pinned_auc DOUBLE
+        pinned_auc_skewed DOUBLE pinned_auc_sampled_mean DOUBLE pinned_auc_sampled_sd DOUBLE subgroup_auc DOUBLE
         subgroup_auc_sampled_mean DOUBLE subgroup_auc_sampled_sd DOUBLE bpsn_auc DOUBLE bpsn_auc_sampled_mean DOUBLE
         bpsn_auc_sampled_sd DOUBLE bnsp_auc DOUBLE bnsp_auc_sampled_mean DOUBLE bnsp_auc_sampled_sd DOUBLE
     """,

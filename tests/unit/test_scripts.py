@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.harness.documents import headings_of
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 COMMANDS = [
@@ -14,14 +17,31 @@ COMMANDS = [
     for path in (*SCRIPTS.iterdir(), *(SCRIPTS / "dev").iterdir())
     if path.is_file() and not path.suffix
 ]
+SUPPORTING = sorted(
+    path
+    for folder in ("dev", "simulations")
+    for path in (SCRIPTS / folder).iterdir()
+    if path.suffix in ("", ".py") and path.is_file() and path.name != "__init__.py"
+)
 
 
 def run(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run([SCRIPTS / name, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
 
 
-def test_the_commands_that_others_rely_on_exist() -> None:
-    assert {"bench", "check", "demo", "docs", "matrix", "package", "plan", "submit", "test"} < set(COMMANDS)
+def test_scripts_are_those_of_users_and_contributors() -> None:
+    users, contributors = {"demo", "submit", "package"}, {"test", "check", "fix", "docs", "bench", "paper"}
+    assert {name for name in COMMANDS if "/" not in name} <= users | contributors
+    assert {"dev/matrix", "dev/plan"} < set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", SUPPORTING, ids=lambda path: path.name)
+def test_a_script_says_what_rests_on_it(path: Path) -> None:
+    """Either a page of the docs, at a heading of it, or another script."""
+    [named] = re.findall(r"^(?:# )?(?:Supports|Used by) ([\w./-]+\w)((?:#[\w-]+)?)", path.read_text("utf-8"), re.M)
+    target = SCRIPTS.parent / named[0]
+    assert target.is_file()
+    assert not named[1] or named[1][1:] in headings_of(target)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

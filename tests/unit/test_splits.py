@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -94,6 +95,33 @@ def test_no_allowed_cut_explains_more(histogram: tuple[Feature, list[int], list[
     assert (found.gain if found else 0.0) == float(max(gains, default=Fraction(0)))
 
 
+@settings(max_examples=300, deadline=None)
+@given(histogram=histograms(), rare=st.frozensets(st.integers(1, 6)))
+def test_rare_values_are_on_the_side_of_more_values(
+    histogram: tuple[Feature, list[int], list[int]], rare: frozenset[int]
+) -> None:
+    """All on one side, with their rows: of the cuts in the order of the means of the other values the best."""
+    feature, counts, sums = histogram
+    if feature.numeric:
+        return
+    feature = replace(feature, rare=frozenset(bin_ for bin_ in rare if bin_ < feature.n_bins))
+    known = [bin_ for bin_ in range(feature.n_bins) if counts[bin_] and bin_ not in feature.rare]
+    known.sort(key=lambda bin_: (Fraction(sums[bin_], counts[bin_]), bin_))
+    rest = {bin_ for bin_ in feature.rare if counts[bin_]}
+    gains = [Fraction(0)]
+    for size in range(1, len(known)):
+        left, right = set(known[:size]), set(known[size:])
+        sides = [side for side in (left, right) if len(side) == max(len(left), len(right))]
+        gains.append(max(gain_of(side | rest, {*known} - side, counts, sums) for side in sides))
+    if len(known) == 1 and rest:
+        gains.append(gain_of(set(known), rest, counts, sums))
+    found = cut(feature, counts, sums)
+    assert (found.gain if found else 0.0) == float(max(gains))
+    if found:
+        assert feature.rare <= found.left or feature.rare <= found.right
+        assert found.left | found.right == feature.bins
+
+
 def test_of_equal_gains_the_lowest_cut() -> None:
     assert cut(AGE, [0, 1, 1, 1, 1], [0, 1, 0, 0, 1]) == (1 / 3, frozenset({1}), frozenset({0, 2, 3, 4}))
     assert cut(WORK, [0, 1, 1, 1, 1], [0, 1, 0, 2, 1]) == (4 / 3, frozenset({2}), frozenset({0, 1, 3, 4}))
@@ -151,12 +179,13 @@ def test_only_what_fits_is_chosen() -> None:
     [
         # An interval without rows goes with the next below that has rows, or else with the first.
         (AGE, [0, 0, 5, 0, 5], [0, 0, 0, 0, 5], {0, 1, 2, 3}, {4}),
-        # NULL and values without rows go to the side of more rows, of equally many to the left.
+        # NULL goes to the side of more rows, of equally many to the left; values to that of more values, or likewise.
         (AGE, [0, 2, 1, 0, 0], [0, 0, 5, 0, 0], {0, 1}, {2, 3, 4}),
         (AGE, [0, 1, 2, 0, 0], [0, 0, 5, 0, 0], {1}, {0, 2, 3, 4}),
         (WORK, [0, 3, 0, 4, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
         (WORK, [0, 4, 0, 3, 0], [0, 9, 0, 0, 0], {3}, {0, 1, 2, 4}),
         (WORK, [0, 3, 0, 3, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
+        (WORK, [0, 9, 0, 3, 3], [0, 0, 0, 9, 8], {0, 1}, {2, 3, 4}),
     ],
 )
 def test_bins_without_rows_go_to_a_definite_side(

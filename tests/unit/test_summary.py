@@ -44,8 +44,12 @@ def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarra
         wanted[f"{metric}_max_abs"], wanted[f"{metric}_max_abs_identity"] = -size, name
     wanted["n_identities_undefined"] = sum(any(name not in values[m] for m in AUCS + GAPS) for name in names)
     wanted["competition_score"] = 0.25 * (overall + sum(wanted[f"{metric}_power_mean"] for metric in AUCS))
-    pinned = [pinned_auc(score, label, identities[name]) for name in names]
-    wanted["pinned_auc_equality_difference"] = sum(abs(overall - p) for p in pinned if not math.isnan(p))
+    departures = []
+    for name in names:
+        known, pinned = ~np.isnan(identities[name]), pinned_auc(score, label, identities[name])
+        if not math.isnan(pinned):
+            departures.append(abs(auc_by_pairs(score[known & ~label], score[known & label]) - pinned))
+    wanted["pinned_auc_equality_difference"] = sum(departures)
     return wanted
 
 

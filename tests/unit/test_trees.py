@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
+from biasspark.attribution.cell_sums import sum_blocks
 from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from biasspark.ranking.row_blocks import Blocks
+from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
@@ -121,3 +122,13 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
         settings = TreeSettings(max_depth=1, min_leaf=15, min_gain=min_gain)
         (tree,) = grow_blocks(blocks, [target], settings, [float(total)])
         assert len(tree.nodes) == n_nodes
+
+
+def test_the_number_of_each_job_is_told_before_it_runs() -> None:
+    rows = draw_examples(4, 300, FEATURES)
+    blocks = blocks_of([Ranked(rows)], FEATURES)
+    steps: list[int] = []
+    values = list_tree_values([Target(0, 0, "auc")], len(rows))
+    search = grow_trees(FEATURES, values, TreeSettings(max_depth=3, min_leaf=5), [0.0])
+    [[tree]] = run_searches(sum_blocks(blocks, values), [search], steps.append)
+    assert steps == [1, 2, 3] == [*range(1, 1 + max(node.depth for node in tree.nodes))]

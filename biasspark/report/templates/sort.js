@@ -1,5 +1,5 @@
-// Makes tables with data-sort sortable by a button in each heading, and shows where a table continues at the right. Without
-// the script, all rows are there in their first order.
+// Makes tables with data-sort sortable by a button in each heading, shows where a table continues at the right, and unfolds
+// what a link leads to. Without the script, all rows are there in their first order.
 "use strict";
 const valueOf = (row, column) => {
   const cell = row.cells[column];
@@ -44,3 +44,12 @@ for (const table of document.querySelectorAll("table[data-sort]")) {
     });
   }
 }
+const unfold = () => {
+  const target = document.getElementById(location.hash.slice(1));
+  for (let one = target; one; one = one.parentElement) {
+    if (one.tagName === "DETAILS") one.open = true;
+  }
+  if (target) target.scrollIntoView();
+};
+addEventListener("hashchange", unfold);
+unfold();

@@ -29,6 +29,7 @@ from biasspark.tables.schemas.score_schema import (
     TEMPLATE_SCORES,
     THRESHOLD_RATES,
     THRESHOLD_SUMMARY,
+    TRAINING_BALANCE,
 )
 from biasspark.tables.schemas.skew_schema import PINNED_SKEW
 from biasspark.tables.schemas.suite_schema import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
@@ -64,6 +65,7 @@ __all__ = [
     "TEMPLATE_SCORES",
     "THRESHOLD_RATES",
     "THRESHOLD_SUMMARY",
+    "TRAINING_BALANCE",
     "U_STATISTICS",
     "WINDOW_START",
     "WINDOW_TABLES",
@@ -78,6 +80,7 @@ TABLES = {
         *WINDOW_TABLES,  # those of a night that windows have, too
         TEMPLATE_SCORES,
         LABEL_BALANCE,
+        TRAINING_BALANCE,
         BIAS_ALERTS,
         JACKKNIFE_STATISTICS,
         REJECTED_ROWS,

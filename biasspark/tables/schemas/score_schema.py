@@ -26,8 +26,9 @@ PINNED_AUC = Table(
         subgroup_auc DOUBLE: AUC within the identity, a term of pinned_auc. {_TERM}
         bpsn_auc DOUBLE: AUC of background positives and subgroup negatives, a term of pinned_auc. {_TERM}
         bnsp_auc DOUBLE: AUC of background negatives and subgroup positives, a term of pinned_auc. {_TERM}
-        overall_auc DOUBLE: AUC of the whole slice, which pinned_auc is compared with. 0 to 1. NULL where a label is
-            missing.
+        overall_auc DOUBLE: AUC of the whole slice. 0 to 1. NULL where a label is missing.
+        known_auc DOUBLE: AUC of the rows whose membership in the identity is known, which pinned_auc is compared with:
+            it is an AUC of these rows. overall_auc where all are known. 0 to 1. NULL where a label is missing.
         sampled_mean DOUBLE: Mean of the pinned AUC over the sampled trials that have one, as it was published. 0 to 1.
             NULL without trials, or where none has both labels.
         sampled_sd DOUBLE: Standard deviation of the pinned AUC over the sampled trials, 0 or more. NULL with fewer than
@@ -154,16 +155,11 @@ TEMPLATE_SCORES = Table(
     """),
 )
 
-LABEL_BALANCE = Table(
-    name="label_balance",
-    job="bias_metrics",
-    comment="For each identity and bucket of text lengths: how many rows, how many positive, and how many negatives "
-    "would balance it.",
-    key=columns("""
-        identity STRING: The identity, without crossed pairs. (overall) is all rows.
-        bucket STRING: Text lengths, as 20-59. (all) is every length, also those outside all buckets and unknown ones.
-    """),
-    values=columns(f"""
+_BALANCE_KEY = columns("""
+    identity STRING: The identity, without crossed pairs. (overall) is all rows.
+    bucket STRING: Text lengths, as 20-59. (all) is every length, also those outside all buckets and unknown ones.
+""")
+_BALANCE = columns(f"""
         length_low INT: The least length in the bucket. NULL for (all).
         length_high INT: The greatest length in the bucket. NULL for (all).
         n_rows BIGINT: Rows of the identity with a label and such a length, scored or not, 0 or more.
@@ -174,5 +170,28 @@ LABEL_BALANCE = Table(
             For (all), the sum over the buckets, also where the rate of all lengths is below the goal. NULL where the
             goal is 0 or NULL.
         {WITHHELD}
-    """),
+""")
+
+LABEL_BALANCE = Table(
+    name="label_balance",
+    job="bias_metrics",
+    comment="For each identity and bucket of text lengths: how many rows, how many positive, and how many negatives "
+    "would balance it. Of a mitigation experiment: the training corpus and its plan.",
+    key=_BALANCE_KEY,
+    values=_BALANCE,
+)
+
+TRAINING_BALANCE = Table(
+    name="training_balance",
+    job="bias_metrics",
+    comment="For each model of a mitigation experiment, identity and bucket of text lengths: the balance of what the "
+    "model was trained on, and how many rows of it were added to the corpus.",
+    key=(MODEL, *_BALANCE_KEY),
+    values=(
+        *columns("""
+            n_added BIGINT: Rows that were added to the training corpus for this model, all of them negatives, 0 or
+                more. They are among n_rows. Never NULL.
+        """),
+        *_BALANCE,
+    ),
 )

@@ -28,15 +28,18 @@ def _stands_still(name: str) -> str:
 PINNED_SKEW = Table(
     name="pinned_skew",
     job="pinned_skew",
-    comment="Pinned AUC before and after a random part of one cell is dropped, beside the AUCs of the suite. The model "
-    "is the same: what moves measures the class balance.",
+    comment="Pinned AUC of every identity before and after a random part of one cell of one of them is dropped, beside "
+    "the AUCs of the suite. The model is the same: what moves measures the class balance.",
     key=columns(f"""
         {MODEL}
         {SLICE}
         {IDENTITY}
-        cell STRING: The cell from which rows are dropped: subgroup_ or background_ and then negative or positive.
+        cell STRING: The cell of skewed_identity from which rows are dropped: subgroup_ or background_ and then negative
+            or positive.
     """),
     values=columns(f"""
+        skewed_identity STRING: The identity whose cell loses rows. The rows of other identities show what that does to
+            them. NULL in runs of older versions, which have it alone.
         fraction DOUBLE: The part of the cell that is dropped, as configured. 0 to 1, both excluded. Never NULL.
         n_rows BIGINT: Rows of the cell before any is dropped, 0 or more.
         n_dropped BIGINT: Rows of the cell that each trial drops: fraction x n_rows, halves rounded up.
@@ -46,7 +49,7 @@ PINNED_SKEW = Table(
         pinned_auc_skewed DOUBLE: Pinned AUC once rows are dropped, by its closed form with the smaller cell. 0 to 1, 1
             is best. {_ADVICE} NULL where a label is then missing.
         pinned_auc_sampled_mean DOUBLE: Mean of the pinned AUC over the trials. 0 to 1, 1 is best. {_ADVICE} NULL where
-            pinned_auc_skewed is.
+            pinned_auc_skewed is, and for other identities.
         pinned_auc_sampled_sd DOUBLE: Standard deviation of the pinned AUC over the trials (n - 1), 0 or more. {_ADVICE}
             NULL with one trial, or where the mean is.
     """)

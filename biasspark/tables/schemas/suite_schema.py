@@ -164,8 +164,8 @@ MODEL_SUMMARY = Table(
             aggregates. 0 is best.
         competition_score DOUBLE: The score of the public competition on unintended bias: a quarter each of auc and of
             the power means of subgroup_auc, bpsn_auc and bnsp_auc. 0 to 1, 1 is best. NULL where a part is NULL.
-        pinned_auc_equality_difference DOUBLE: Sum over identities of |auc - pinned AUC|, 0 or more, 0 is best. The
-            authors of pinned AUC advise against it: it moves with the class balance. Prefer the five metrics. NULL
-            where no identity has one.
+        pinned_auc_equality_difference DOUBLE: Sum over identities of |AUC - pinned AUC|, both of the rows on which the
+            identity is known, 0 or more, 0 is best. The authors of pinned AUC advise against it: it moves with the
+            class balance. NULL where no identity has one.
     """),
 )

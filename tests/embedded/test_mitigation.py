@@ -1,0 +1,124 @@
+"""The mitigation experiment on a corpus of one's own, on the embedded engine, from balance to report."""
+
+from __future__ import annotations
+
+import csv
+from importlib.util import find_spec
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from biasspark.synthetic.chunks import make_table
+from biasspark.synthetic.imbalanced import ImbalancedRequest
+from biasspark.synthetic.madlibs import MadlibsRequest
+from tests.embedded.test_jobs import run, summary
+from tests.harness.main_job import NIGHT
+from tests.harness.running_jobs import ask
+
+pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
+
+TERMS = ("gay", "muslim", "old")
+IMBALANCED = (("gay", 0.02), ("muslim", 0.02))
+CONFIG = """
+[corpus]
+name = "mine"
+path = "train.parquet"
+id = "id"
+[label]
+column = "toxicity"
+threshold = 0.5
+[identities]
+terms = {{ column = "text", list = ["gay", "muslim", "old"] }}
+[mitigation]
+text = "text"
+{mitigation}
+[output]
+path = "{folder}/warehouse"
+{more}
+"""
+
+
+def write(folder: Path, name: str, request: ImbalancedRequest | MadlibsRequest) -> None:
+    """Write comments whose label is a fraction, under names of one's own."""
+    with duckdb.connect() as database:
+        database.register("made", make_table(request))
+        query = "SELECT id, comment_text AS text, IF(label, 0.8, 0.1) AS toxicity FROM made"
+        database.execute(f"COPY ({query}) TO '{folder}/{name}.parquet'")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mine")
+    write(folder, "train", ImbalancedRequest(3_000, 2, IMBALANCED, TERMS))
+    harmless = ImbalancedRequest(30_000, 3, (("gay", 0.05), ("muslim", 0.05)), TERMS, harmless=True)
+    write(folder, "pool", harmless)
+    write(folder, "test", MadlibsRequest(1_200, 1, TERMS))
+    return folder
+
+
+def configure(folder: Path, name: str, mitigation: str, more: str = "") -> tuple[object, ...]:
+    (folder / name).write_text(CONFIG.format(folder=folder, mitigation=mitigation, more=more), "utf-8")
+    return "--config", folder / name, "--run-date", NIGHT
+
+
+def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
+    night = configure(folder, "mine.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
+    assert summary(run("mitigation", *night, "--dry-run"))["status"] == "planned"
+    assert not (folder / "warehouse").exists()
+    done = summary(run("mitigation", *night))
+    assert done["best"] == "mitigated"
+    assert (done["n_rows"], set(done["tables"])) == (
+        1_200,
+        {"u_statistics", "bias_metrics", "model_summary", "label_balance", "training_balance"},
+    )
+    warehouse = folder / "warehouse"
+    query = """
+        SELECT plan.identity, plan.n_negatives_to_add AS lacks, trained.n_added, trained.n_rows - plan.n_rows
+        FROM latest_label_balance AS plan JOIN latest_training_balance AS trained USING (identity, bucket)
+        WHERE trained.model = 'mitigated' AND bucket = '60-179' AND identity <> '(overall)' ORDER BY identity
+    """
+    plan = ask(warehouse, query)
+    assert [name for name, *_ in plan] == sorted(TERMS)
+    for name, lacks, added, more in plan:
+        mentions = f"regexp_matches(text, '\\b{name}\\b', 'i') AND length(text) BETWEEN 60 AND 179"
+        (n_fit,) = duckdb.execute(
+            f"SELECT count(DISTINCT text) FROM '{folder}/pool.parquet' WHERE {mentions}"
+        ).fetchall()[0]
+        assert added == more >= min(lacks, n_fit)  # what is added for one term may mention another
+        assert added <= n_fit
+    ((n_added, n_control),) = ask(
+        warehouse,
+        "SELECT max(n_added) FILTER (model = 'mitigated'), max(n_added) FILTER (model = 'control') "
+        "FROM latest_training_balance WHERE identity = '(overall)'",
+    )
+    assert n_added == n_control == done["models"][2]["n_added"]
+    page = folder / "page.html"
+    summary(run("report", *night, "--out", page))
+    assert "After comments were added" in page.read_text()
+    assert "mitigated</bdi></span> against" in page.read_text()
+    assert run("side-by-side", *night, "--models", "baseline", "mitigated").returncode == 0
+    summary(run("export", *night, "--table", "training_balance", "--out", tmp_path / "x.csv"))
+    with (tmp_path / "x.csv").open() as file:
+        assert {row["model"] for row in csv.DictReader(file)} == {"baseline", "control", "mitigated"}
+    refused = run("measure", *night)
+    assert (refused.returncode, "[mitigation]" in refused.stderr) == (2, True)
+
+    # The same test set with the scores under names of one's own: the numbers are the same, and nothing is trained.
+    (scored,) = (warehouse / "mitigation").glob("*/*/test_set")
+    table = pq.read_table(scored, partitioning=None).rename_columns(["id", "text", "toxicity", "old", "other", "new"])
+    pq.write_table(table, folder / "scored.parquet")
+    models = '[models]\nbaseline = "old"\nmitigated = "new"'
+    own_scores = configure(folder, "own.toml", 'train = false\ntest = "scored.parquet"', models)
+    again = summary(run("mitigation", *own_scores, "--set", "corpus.name=own"))
+    for before, after in zip(done["models"][::2], again["models"], strict=True):
+        assert {**before, "n_training": 3_000, "n_added": 0} == after
+
+
+def test_what_is_not_there_is_refused_before_anything_is_trained(folder: Path) -> None:
+    night = configure(folder, "wrong.toml", 'pool = "test.parquet"\ntest = "test.parquet"')
+    done = run("mitigation", *night, "--set", "mitigation.text=comment")
+    assert done.returncode == 3
+    assert "comment" in done.stderr
+    assert "training" not in done.stderr

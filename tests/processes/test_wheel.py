@@ -1,0 +1,111 @@
+"""The wheel: installed into clean environments of each Python that it names, where it runs a demo without Java."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+import biasspark
+from tests.harness.submitting import ROOT, clean_environment
+
+PYTHONS = ("3.11", "3.12", "3.13")
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DEMO = ("demo", "--rows", "5000", "--out", "demo")
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in clean_environment().items() if name != "JAVA_HOME"}
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from a copy of the sources, so that no build is left in the project."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "biasspark", folder / "biasspark", ignore=shutil.ignore_patterns("__pycache__"))
+    command = (
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        "dist",
+    )
+    built = run(*command, ".", cwd=folder)
+    assert built.returncode == 0, built.stderr
+    [path] = (folder / "dist").glob("*.whl")
+    return path
+
+
+def find_python(version: str) -> str:
+    """Return an interpreter of a version; skip where there is none."""
+    installed = glob.glob(f"{os.environ.get('PYENV_ROOT', Path.home() / '.pyenv')}/versions/{version}.*/bin/python")
+    for candidate in (f"python{version}", *installed):
+        program = "import sys; print('%d.%d' % sys.version_info[:2]); import venv, ensurepip"
+        if shutil.which(candidate):
+            answer = subprocess.run([candidate, "-c", program], capture_output=True, text=True, check=False)
+            if answer.returncode == 0 and answer.stdout.strip() == version:
+                return candidate
+    pytest.skip(f"Python {version} is not here")
+
+
+@pytest.mark.slow
+def test_the_metadata_is_complete(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        [name] = [name for name in packed.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata: Message = message_from_bytes(packed.read(name))
+        names = packed.namelist()
+    assert metadata["Version"] == biasspark.__version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata["Summary"]
+    assert metadata["Keywords"]
+    assert metadata.get_payload() == (ROOT / "README.md").read_text("utf-8")
+    named = re.findall(r":: (3\.\d+)$", "\n".join(metadata.get_all("Classifier", [])), re.MULTILINE)
+    assert tuple(named) == PYTHONS
+    assert DECLARED["optional-dependencies"].keys() == set(metadata.get_all("Provides-Extra", []))
+    resources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "biasspark").rglob("*") if path.is_file()}
+    assert {name for name in resources if "__pycache__" not in name} <= set(names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", PYTHONS)
+def test_it_installs_and_runs_without_java(wheel: Path, tmp_path: Path, version: str) -> None:
+    made = run(find_python(version), "-m", "venv", "env", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    environment = tmp_path / "env" / "bin"
+    installed = run(
+        environment / "python", "-m", "pip", "install", "--quiet", f"{wheel}[embedded,report]", cwd=tmp_path
+    )
+    if re.search("NameResolutionError|NewConnectionError|ConnectTimeoutError", installed.stderr):
+        pytest.skip("the packages cannot be installed: no package index answers")
+    assert installed.returncode == 0, installed.stderr
+    done = run(environment / "biasspark", *DEMO, cwd=tmp_path, PATH=f"{environment}:/usr/bin-without-java")
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (tmp_path / "demo" / "report.html").read_text("utf-8")
+    version_of = run(environment / "biasspark", "--version", cwd=tmp_path)
+    assert version_of.stdout == f"biasspark {biasspark.__version__}\n"
