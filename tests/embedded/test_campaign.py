@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +15,18 @@ from scripts.dev.engine_campaign import Engine
 
 STORED = Path(__file__).with_name("campaign_answers.json")
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
+
+
+def test_predicates_have_the_values_of_spark() -> None:
+    """Stored by ``python -m scripts.dev.predicate_answers spark --store tests/embedded/predicate_answers.json``."""
+    command = [sys.executable, "-m", "scripts.dev.predicate_answers", "embedded", "--share", "0.2"]
+    done = subprocess.run(
+        [*command, "--compare", str(STORED.with_name("predicate_answers.json"))],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    n_predicates, *_, differing = done.stdout.splitlines()
+    assert int(n_predicates.split()[0].replace(",", "")) > 300, done.stderr
+    assert differing == "0 differ", done.stdout
 
 
 def test_the_embedded_engine_answers_as_spark_did(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_
 from biasspark.expressions.java_regex import to_rust
 
 COLUMNS: dict[str, Kind] = {
-    "score": "double", "half": "float", "n": "integer", "m": "decimal", "text": "text", "day": "date", "values": "other", "is": "boolean"
+    "score": "double", "half": "float", "n": "integer", "m": "decimal", "text": "text", "day": "date",
+    "values": "other", "is": "boolean"
 }  # fmt: skip
 
 
@@ -23,6 +24,11 @@ def translate(text: str) -> str:
     [
         ("score > 0.7", "> 0.7D"),
         ("score IN (0)", "+ 0.0D) IN"),
+        ("-score > 1", "(nanvl(- (nanvl(score,"),
+        ("score - 1 > 0 AND is", "+ 0.0D) - 1, CAST('NaN' AS DOUBLE)) + 0.0D) > 0 AND is"),
+        ("CASE WHEN is THEN score END * 2 > 1", "(nanvl(CASE WHEN is THEN (nanvl(score,"),
+        ("pmod(score, 2) > 1", "(nanvl(pmod((nanvl(score,"),
+        ("array_contains(values, text)", "CASE WHEN (text) IS NULL THEN NULL"),
         ("score BETWEEN -0.5 AND .5", "- 0.5D AND .5D"),
         ("length(text) / 10 > 0.5", "> 0.5D"),
         ("m > 0.7", "m > 0.7"),
@@ -46,6 +52,12 @@ def test_what_means_the_same(text: str, part: str) -> None:
     "text",
     [
         "sqrt(score) > 1",
+        "half + 1 > 2",
+        "try_add(n, 1) > 2",
+        "try_cast(n AS SMALLINT) = 1",
+        "nvl(m, 1) > 0.5",
+        "m div 2 = 1",
+        "CASE WHEN score > 1 THEN 1",
         "floor(score) = 0",
         "n * 0.1 > 1",
         "m > score",

@@ -1,0 +1,197 @@
+"""Compute thousands of predicates on rows of edge cases, on one engine; store or compare what comes out.
+
+usage: python -m scripts.dev.predicate_answers embedded|spark [--store FILE] [--compare FILE] [--share SHARE]
+
+A predicate has three values. That a filter keeps the same rows says nothing of NULL and false, so each is selected as a
+column here. Of every form in campaign_predicates.toml some predicates are drawn, and some combinations of them, over
+columns of all types with NULL, NaN, infinities, zeros with a sign, the ends of ranges and texts that look alike. Each
+is given to every engine as biasspark does. Predicates that the embedded engine refuses are left out.
+
+Supports docs/embedded.md#what-it-reads-and-the-sql-it-takes: predicates have the same three values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from hashlib import sha256
+from itertools import product
+from math import inf, nan
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
+from biasspark.session import build_session, expression
+from biasspark.session_request import SessionRequest
+
+FORMS = tomllib.loads((Path(__file__).parent / "campaign_predicates.toml").read_text(encoding="utf-8"))
+SEED = 20261125
+A_FORM, COMBINED, AT_ONCE = 5, 80, 40
+_COMBINATIONS = (
+    "({0}) = ({1})",
+    "CASE WHEN {0} THEN {1} ELSE NULL END",
+    "if({0}, {1}, {0})",
+    "({0}) IS NULL",
+    "NOT ({0})",
+    "coalesce({0}, {1})",
+    "({0}) <=> ({1})",
+    "({0}) OR ({1})",
+)
+_TEXTS = (
+    *("", "a", "A", "gay", " gay ", "B", "ÄÖ", "it's", "12", "0.5", "2026-01-15", "K", "toxic ", "a b", "x_gay"),
+    *("straße", "\t", "100%", "1e3", "NaN", "true"),
+)
+_TIMES = (
+    datetime(2026, 1, 15, 23, 59, 59, 999999, UTC),
+    datetime(2000, 1, 1, tzinfo=UTC),
+    datetime(2024, 2, 29, 12, 0, 1, 0, UTC),
+)
+COLUMNS: Mapping[str, tuple[str, pa.DataType, Sequence[Any]]] = {
+    "double": ("number", pa.float64(), (0.0, -0.0, 0.5, 0.7, 1.0, -1.0, nan, inf, -inf, 1e308, 0.1 + 0.2, 2.5, 100.0)),
+    "float": ("number", pa.float32(), (0.0, 0.7, 1.0, nan, -1.5, inf, 16777216.0)),
+    "int": ("number", pa.int32(), (0, 1, -1, 2**31 - 1, -(2**31), 7, 100, 3)),
+    "bigint": ("number", pa.int64(), (0, 1, -1, 2**63 - 1, -(2**63), 9007199254740993, 10)),
+    "smallint": ("number", pa.int16(), (0, 1, -1, 32767, 7)),
+    "decimal": ("number", pa.decimal128(12, 4), tuple(map(Decimal, ("0.5", "1.25", "-1", "0", "99999999.9999")))),
+    "text": ("text", pa.string(), _TEXTS),
+    "boolean": ("boolean", pa.bool_(), (True, False)),
+    "date": ("day", pa.date32(), (date(2026, 1, 15), date(1999, 12, 31), date(2024, 2, 29))),
+    "time": ("day", pa.timestamp("us", "UTC"), _TIMES),
+    "list": ("list", pa.list_(pa.string()), ([], ["a"], ["a", None], ["gay", "B", ""], [None])),
+}
+"""By name, the kind of its predicates, its type, and its values beside NULL."""
+
+_KINDS: Mapping[str, Kind] = {
+    **{"double": "double", "float": "float", "decimal": "decimal", "text": "text", "boolean": "boolean"},
+    **dict.fromkeys(("int", "bigint", "smallint"), "integer"),
+    **dict.fromkeys(("date", "time"), "date"),
+    "list": "other",
+}
+
+Answers = dict[str, dict[str, str]]
+"""By type and predicate, a digest of its values on all rows, or "error"."""
+
+
+def draw_predicates(rng: random.Random, of_type: str) -> list[str]:
+    """Return predicates over the columns c and d: of every form some, and combinations; none that is refused."""
+    forms = FORMS["kinds"][COLUMNS[of_type][0]]
+    drawn = [
+        form.format(
+            c="c",
+            d="d",
+            v=rng.choice(forms["values"]),
+            n=rng.choice([-1, 0, 1, 3]),
+            r=rng.choice(FORMS["patterns"]),
+            f=rng.choice(FORMS["date_formats"]),
+            o=rng.choice(["=", "<", ">=", "<=>", "<>"]),
+        )
+        for form in forms["forms"]
+        for _ in range(3 * A_FORM if "{r}" in form else A_FORM)
+    ]
+    taken = [text for text in dict.fromkeys(drawn) if _is_taken(text, _KINDS[of_type])]
+    for _ in range(COMBINED):
+        text = rng.choice(_COMBINATIONS).format(rng.choice(taken), rng.choice(taken))
+        if text not in taken and _is_taken(text, _KINDS[of_type]):
+            taken.append(text)
+    return taken
+
+
+def _is_taken(text: str, kind: Kind) -> bool:
+    try:
+        to_embedded_sql(text, {"c": kind, "d": kind})
+    except NotOnTheEmbeddedEngine:
+        return False
+    return True
+
+
+def write_pairs(of_type: str, folder: Path) -> str:
+    """Write all pairs of the values of a type, NULL among them, and return the path."""
+    _, arrow, values = COLUMNS[of_type]
+    pairs = list(product((None, *values), repeat=2))
+    first, second = (pa.array(column, arrow, from_pandas=False) for column in zip(*pairs, strict=True))
+    path = folder / f"{of_type}.parquet"
+    pq.write_table(pa.table({"n": pa.array(range(len(pairs))), "c": first, "d": second}), path, write_statistics=False)
+    return str(path)
+
+
+def answer(spark: SparkSession, share: float) -> Answers:
+    """Compute the predicates on an engine: all of them, or a part."""
+    answers: Answers = {}
+    with TemporaryDirectory() as folder:
+        for of_type in COLUMNS:
+            rng = random.Random(f"{SEED} {of_type}")
+            predicates = draw_predicates(rng, of_type)
+            chosen = rng.sample(predicates, round(share * len(predicates)))
+            path = write_pairs(of_type, Path(folder))
+            rows = spark.read.schema(spark.read.parquet(path).schema).parquet(path)
+            answers[of_type] = dict(_compute(rows, chosen))
+    return answers
+
+
+def _compute(rows: DataFrame, predicates: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Give what each predicate comes to; where some fail, each is tried by itself."""
+    for start in range(0, len(predicates), AT_ONCE):
+        yield from _compute_some(rows, {text: expression(rows, text) for text in predicates[start : start + AT_ONCE]})
+
+
+def _compute_some(rows: DataFrame, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
+    named = [column.alias(f"p{number}") for number, column in enumerate(columns.values())]
+    try:
+        table = sorted(map(tuple, rows.select("n", *named).collect()))
+    except Exception:  # noqa: BLE001 - each engine has its own
+        if len(columns) == 1:
+            yield next(iter(columns)), "error"
+            return
+        items = list(columns.items())
+        for half in (items[: len(items) // 2], items[len(items) // 2 :]):
+            yield from _compute_some(rows, dict(half))
+        return
+    for text, values in zip(columns, list(zip(*table, strict=True))[1:], strict=True):
+        yield text, sha256(repr(values).encode()).hexdigest()[:12]
+
+
+def compare(answers: Answers, stored: Answers) -> list[str]:
+    """Return the predicates that have other values than those stored; what ends either engine does not count."""
+    return [
+        f"{of_type}: {text}"
+        for of_type, of_predicates in answers.items()
+        for text, digest in of_predicates.items()
+        if "error" not in (digest, known := stored[of_type].get(text, "error")) and digest != known
+    ]
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", choices=["embedded", "spark"])
+    parser.add_argument("--store", type=Path, help="where to keep what comes out")
+    parser.add_argument("--compare", type=Path, help="what another engine has stored")
+    parser.add_argument("--share", type=float, default=1.0, help="of the predicates that are computed")
+    options = parser.parse_args()
+    spark = build_session("predicates", request=SessionRequest(options.engine))
+    answers = answer(spark, share=options.share)
+    n_predicates = sum(map(len, answers.values()))
+    n_errors = sum(digest == "error" for of_type in answers.values() for digest in of_type.values())
+    print(f"{n_predicates:,} predicates of {len(answers)} types, {n_errors:,} end with an error")
+    if options.store:
+        options.store.write_text(
+            json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8"
+        )
+    if options.compare:
+        differing = compare(answers, json.loads(options.compare.read_text(encoding="utf-8")))
+        print(*differing, f"{len(differing):,} differ", sep="\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
