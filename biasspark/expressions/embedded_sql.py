@@ -218,10 +218,10 @@ class _Expression:
         if has_floats and has_decimals:
             raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
         if has_decimals and (
-            types & _INTEGERS or {"/", "div"} & self.operators or {"ifnull", "nvl", "nvl2"} & self.functions
+            types & _INTEGERS or {"/", "div"} & self.operators or {"ifnull", "nvl", "nvl2", "round"} & self.functions
         ):
             raise NotOnTheEmbeddedEngine("divides and converts decimals in another way than Spark")
-        if "float" in self.named and self.operators:
+        if "float" in self.named and (self.operators or "round" in self.functions):
             raise NotOnTheEmbeddedEngine("computes with columns of FLOAT in another precision than Spark")
         if has_floats and ("string" in types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}):
             raise NotOnTheEmbeddedEngine("writes floating-point numbers as text in another way than Spark")

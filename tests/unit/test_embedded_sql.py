@@ -53,6 +53,8 @@ def test_what_means_the_same(text: str, part: str) -> None:
     [
         "sqrt(score) > 1",
         "half + 1 > 2",
+        "round(half, 1) > 0.5",
+        "round(m) = '1'",
         "try_add(n, 1) > 2",
         "try_cast(n AS SMALLINT) = 1",
         "nvl(m, 1) > 0.5",
