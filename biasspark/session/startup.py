@@ -83,7 +83,7 @@ def explain_no_gateway() -> BiasSparkError:
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None:
-        return ConfigError(f"Java: none was match. JAVA_HOME is not set, and no java is on the PATH. {_GET_JAVA}")
+        return ConfigError(f"Java: none was found. JAVA_HOME is not set, and no java is on the PATH. {_GET_JAVA}")
     version = find_java_version(java)
     if version is None or version < LEAST_JAVA:
         fault = f"{java} does not run" if version is None else f"{java} is version {version}"
@@ -124,12 +124,12 @@ def find_runtime_fault(jars: str, version: str) -> str | None:
         Of the Spark that runs.
     """
     for pattern, of_release in _RUNTIMES:
-        for match in pattern.finditer(jars):
-            wanted = of_release or match[2]
+        for jar in pattern.finditer(jars):
+            wanted = of_release or jar[2]
             if not re.match(rf"{re.escape(wanted)}(?!\d)", version):
-                where = "spark.jars.packages" if ":" in match[1] else "spark.jars"
+                where = "spark.jars.packages" if ":" in jar[1] else "spark.jars"
                 return (
-                    f"{where}: {match[1]} is for Spark {wanted}, and Spark {version} runs. Each version of "
+                    f"{where}: {jar[1]} is for Spark {wanted}, and Spark {version} runs. Each version of "
                     f"Spark needs a runtime of its own. Run Spark {wanted} (pip install 'pyspark=={wanted}.*'), or "
                     "name the runtime for this version, if there is one: docs/nights.md lists them. Without Delta "
                     "and Iceberg, leave the package and its settings out, and write Parquet."

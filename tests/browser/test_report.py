@@ -13,7 +13,7 @@ from biasspark.report.page import SECTIONS, write_page
 from tests.fixtures.made_up_report import IMAGE, NAMES, SCRIPT, alert, full_report, make_report, with_rows
 from tests.harness.browsing import NEEDS_BROWSER, launched, opening
 
-SUBGROUP, BPSN = 3, 6
+SUBGROUP, BPSN = 5, 8
 """The columns of the old model's Subgroup AUC, which one identity lacks, and of the new one's BPSN AUC."""
 pytestmark = NEEDS_BROWSER
 

@@ -20,6 +20,7 @@ from biasspark.tables.schemas import (
     JACKKNIFE_STATISTICS,
     SCORE_BLOCKS,
     TEMPLATE_SCORES,
+    TRAINING_BALANCE,
     tables_of,
 )
 from biasspark.tables.views import SPARK_FILE
@@ -40,7 +41,7 @@ from tests.harness.running_jobs import Done, ask, open_views
 from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
 
-NOT_ASKED = (TEMPLATE_SCORES, BIAS_ALERTS, JACKKNIFE_STATISTICS, SCORE_BLOCKS)
+NOT_ASKED = (TEMPLATE_SCORES, BIAS_ALERTS, JACKKNIFE_STATISTICS, SCORE_BLOCKS, TRAINING_BALANCE)
 WRITTEN = tuple(table for table in (*tables_of("bias_metrics"), BIAS_RUNS) if table not in NOT_ASKED)
 
 CORPUS = 'o\'brien "x" `y`; DROP TABLE z --\u202e'
