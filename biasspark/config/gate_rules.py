@@ -169,6 +169,9 @@ class Rule(Section):
                 rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."
                 written.refuse_entry(key, name, rule, guess(name, known), _SINGLE[key])
         if identities is not None and self.metric != OVERALL_METRIC:
+            if not identities.has_sources:
+                written["metric"].refuse("[identities] is missing, and this metric is of identities.", "Name some.")
+                return
             for name in dict.fromkeys(self.identities or ()):
                 if unknown := _unknown_identity(name, identities):
                     written.refuse_entry("identities", name, *unknown, _SINGLE["identities"])

@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from biasspark.config.configuration import Config, Measures
+from biasspark.config.declaration import declarations
 from biasspark.config.identities import Identities
 from biasspark.config.mitigation_settings import fill_experiment
 from biasspark.config.reader import Reader, plain
 from biasspark.config.toml_file import apply_overrides, read_toml
 from biasspark.errors import Fault
+from biasspark.text import closest_match
 
 OF_SCORES = {
     *("pinned_auc", "thresholds", "histograms", "templates", "pinned_skew", "attribution", "compare", "gate", "state"),
 }
 """Tables of the configuration that need models."""
+OF_IDENTITIES = {"pinned_auc", "templates", "pinned_skew", "mitigation"}
+"""Those that need identities."""
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -67,6 +71,7 @@ def parse_measures(
     ConfigError
         With every fault.
     """
+    table = _less_no_identities(table)
     given = {name: plain(part) for name, part in table.items() if scored or name != "models"}
     left_out = _left_out(table) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
     return Reader(base or Path.cwd(), left_out).read(Measures, given)
@@ -85,15 +90,24 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
 
 def _read(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
     """Read a whole configuration, some faults of which are known."""
-    reader = Reader(base, _left_out(table))
+    table = _less_no_identities(table)
+    given = {name for name, part in table.items() if part is not None}
+    is_misspelled = closest_match("identities", sorted(given - {*declarations(Config)})) is not None
+    scores_alone = "models" in given and not given & OF_IDENTITIES and not is_misspelled
+    reader = Reader(base, _left_out(table) | ({"identities"} if scores_alone else set()))
     reader.faults.extend(faults)
     return reader.read(Config, fill_experiment(table, reader))
+
+
+def _less_no_identities(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the tables without the identities that ``resolved`` gives where there are none."""
+    return {name: part for name, part in table.items() if name != "identities" or part != plain(Identities())}
 
 
 def _left_out(table: Mapping[str, Any]) -> set[str]:
     """Return the required tables that need not be there.
 
-    Attribution alone needs no identities, and label balance alone no models.
+    Attribution needs no identities, and label balance alone no models.
     """
     given = {name for name, part in table.items() if part is not None}
     balances_alone = "label_balance" in given and not given & OF_SCORES

@@ -352,6 +352,35 @@ def test_what_only_looks_like_it(tmp_path: Path) -> None:
     assert dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(texts)}).returncode == 0
 
 
+def test_models_are_measured_without_identities(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    parts: dict[str, Any] = {
+        "models": {"n": "length"},
+        "label_balance": {},
+        "histograms": {},
+        "compare": {"baseline": "m"},
+    }
+    with_identities = write_config(tmp_path, **parts, output={"path": str(tmp_path / "other")})
+    config = tmp_path / "models.toml"
+    lines = write_config(tmp_path, **parts).read_text().splitlines()
+    config.write_text("\n".join(line for line in lines if not line.startswith("identities")))
+    night = ("--config", config, "--run-date", NIGHT)
+    done = run("measure", *night)
+    assert summary(done)["tables"] == {"u_statistics": 2, "bias_metrics": 0, "model_summary": 2} | {
+        name: summary(done)["tables"][name] for name in ("label_balance", "score_histograms")
+    }
+    assert done.stdout.startswith("overall AUC:\n")
+    summary(run("measure", "--config", with_identities, "--run-date", NIGHT))
+    aucs = "SELECT model, slice, auc, auc_low, auc_high FROM latest_model_summary ORDER BY ALL"
+    assert ask(tmp_path / "warehouse", aucs) == ask(tmp_path / "other", aucs)
+    nulls = "SELECT count(*) FROM latest_model_summary WHERE bpsn_auc_min IS NULL AND bpsn_auc_power_mean IS NULL"
+    assert ask(tmp_path / "warehouse", nulls) == [(2,)]
+    assert summary(run("compare", *night))["tables"] == {"model_comparisons": 1}
+    summary(run("report", *night, "--out", tmp_path / "report.html"))
+    done = run("measure", *night, "--set", "pinned_skew.identity=male")
+    assert (done.returncode, "[identities]: missing" in done.stderr) == (2, True)
+
+
 def test_labels_are_balanced_without_models(tmp_path: Path) -> None:
     rows = make_rows()
     rows["target"][0] = None

@@ -75,6 +75,7 @@ TABLES: dict[str, Broken] = {
     "model twice": ({"models": ["a", "a"]}, {"models.2": "a"}),
     "score column as number": ({"models": {"toxicity": 1}}, {"models.toxicity": 1}),
     "model with control characters": ({"models": {"a\nb": "x"}}, {"models.a\nb": MISSING}),
+    "no identities to pin": ({"identities": None, "pinned_auc": {}}, {"identities": MISSING}),
     "no identity": ({"identities": {"columns": []}}, {"identities": MISSING}),
     "identity twice": ({"identities": {"columns": ["male", "male"]}}, {"identities.columns.2": "male"}),
     "identity as predicate, too": ({"identities": {"predicates": {"male": "m"}}}, {"identities.predicates": MISSING}),
@@ -306,6 +307,7 @@ def _add_rule(  # noqa: PLR0917 - a table is easier to read in columns
 
 
 _add_rule("metric misspelled", {"metric": "bpsn"}, "metric", "bpsn")
+_add_rule("metric of no identities", {}, "metric", "bpsn_auc", tables={"identities": None})
 _add_rule("metric not judged", {"metric": "pinned_auc"}, "metric", "pinned_auc")
 _add_rule("rule without name", {"name": None}, "name", MISSING)
 _add_rule("key misspelled", {"minimum": 0.1}, "minimum", MISSING)
