@@ -318,7 +318,16 @@ def _stamp(seconds: float) -> str:
 
 def print_summary(summary: Mapping[str, object]) -> None:
     """Print the last line of a job on stdout: one line of JSON in ASCII, what is not finite as null."""
-    print(json.dumps(_json_value(summary), allow_nan=False), flush=True)
+    write_stdout(json.dumps(_json_value(summary), allow_nan=False) + "\n")
+
+
+def write_stdout(text: str) -> None:
+    """Write on stdout at once; nothing from when its reader has gone, as `head` does: the work goes on all the same."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # what is still buffered would fail again at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], width: int | None = None) -> str:
@@ -351,7 +360,7 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 def print_outcome(outcome: Outcome) -> int:
     """Print what came of a job, or of a part of it, and give its exit code."""
     if outcome.table:
-        print(outcome.table)
+        write_stdout(f"{outcome.table}\n")
     print_summary(outcome.summary)
     return outcome.exit_code
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
-import sys
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out, write_stdout
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.side_by_side import SORT_KEYS, Request, SideBySide, compare_side_by_side
@@ -113,7 +112,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
     printed = print_side_by_side(config, arguments.run_date, request, rendering)
     if isinstance(printed, Outcome):
         return printed
-    sys.stdout.write(printed)
+    write_stdout(printed)
     return 0
 
 

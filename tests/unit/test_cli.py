@@ -5,6 +5,8 @@ import datetime
 import decimal
 import io
 import json
+import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +113,21 @@ class TestFlags:
     @pytest.mark.parametrize("flags", [[], ["--config", "c.toml"], [*FLAGS, "--nonsense"], [*FLAGS[:2], "--run", "x"]])
     def test_wrong_usage_is_exit_2(self, flags: list[str], parser: argparse.ArgumentParser) -> None:
         assert run_job(fail_with(AssertionError()), parser, flags) == 2
+
+    @pytest.mark.parametrize("table", ["", "a table", "a long table " * 100_000])
+    def test_a_closed_pipe_ends_quietly(
+        self,
+        table: str,
+        parser: argparse.ArgumentParser,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        reading, writing = os.pipe()
+        os.close(reading)
+        with open(writing, "w", encoding="utf-8") as stdout:
+            monkeypatch.setattr(sys, "stdout", stdout)
+            assert run_job(lambda _: Outcome(summary={}, table=table, exit_code=5), parser, FLAGS) == 5
+        assert not capsys.readouterr().err
 
     def test_help_teaches(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
         assert run_job(fail_with(AssertionError()), parser, ["--help"]) == 0
