@@ -82,13 +82,9 @@ def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
 def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> None:
     """Add in how many comparisons with the baseline each model is significantly better or worse: over all rows.
 
-    Background AUC is left out, as from what the comparison prints.
+    Those of background AUC count, as in the report and in what the comparison prints.
     """
-    verdicts = Counter(
-        (row[MODEL], row["verdict"])
-        for row in comparisons.to_pylist()
-        if row[SLICE] == ALL_ROWS and row["metric"] != "background_auc"
-    )
+    verdicts = Counter((row[MODEL], row["verdict"]) for row in comparisons.to_pylist() if row[SLICE] == ALL_ROWS)
     compared = {name for name, _ in verdicts}
     for model in models:
         if model[MODEL] in compared:
@@ -110,6 +106,7 @@ def judge(
     parts = (
         measured.table,
         format_table(marked, (MODEL, "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
+        "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
         f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
     )

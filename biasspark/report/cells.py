@@ -154,3 +154,9 @@ def is_weak(low: float | None, high: float | None) -> bool:
 def imprecision(low: float | None, high: float | None) -> int:
     """Return 0 for a narrow interval, 1 for a wide one, 2 for none."""
     return 2 if low is None or high is None else int(high - low > WIDE)
+
+
+def lacks_by_length(row: Row, goal: float | None) -> bool:
+    """Return whether an identity lacks negatives at some lengths, though its share of positives is not above a goal."""
+    rate = row["positive_rate"]
+    return bool(row["n_negatives_to_add"]) and rate is not None and goal is not None and rate <= goal

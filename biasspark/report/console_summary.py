@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
-from biasspark.report.cells import Row
+from biasspark.report.cells import Row, lacks_by_length
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import group_rows
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY
@@ -61,7 +61,14 @@ def show_balance(balance: pa.Table, n: int = 10) -> str:
     """Return a table of the identities that lack most negatives over all lengths, most first."""
     rows = [row for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
     rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
-    return f"identities by the negatives that would balance them, most first:\n{format_table(rows[:n], _BALANCE)}"
+    shown = [
+        {**row, "by_length": "by length" if lacks_by_length(row, row["overall_positive_rate"]) else ""}
+        for row in rows[:n]
+    ]
+    columns = (*_BALANCE, "by_length") if any(row["by_length"] for row in shown) else _BALANCE
+    lines = ["identities by the negatives that would balance them, most first:", format_table(shown, columns)]
+    lines += ["by length: too few negatives at some lengths only"] if columns != _BALANCE else []
+    return "\n".join(lines)
 
 
 def show_changes(comparisons: pa.Table, n: int = 10) -> str:
@@ -75,7 +82,7 @@ def show_changes(comparisons: pa.Table, n: int = 10) -> str:
     changes = group_rows(changed, "model", "baseline_model", "verdict")
     in_order = sorted(changes, key=lambda key: (*key[:2], key[2] != WORSE))
     shown = [_show_changed(sorted(changes[key], key=_surest_first), n) for key in in_order]
-    everything = f"latest_{MODEL_COMPARISONS.name} has every comparison, those of background_auc too."
+    everything = f"Counted, and in latest_{MODEL_COMPARISONS.name}, is every comparison, those of background_auc too."
     return "\n\n".join([*shown, _show_verdicts(rows), everything])
 
 

@@ -19,6 +19,7 @@ from biasspark.report.cells import (
     gap_color,
     interval_cell,
     is_weak,
+    lacks_by_length,
     metric_cell,
     share_color,
     show_count,
@@ -268,7 +269,7 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
     n_added = f"+{show_count(row[added])}" if row[added] else ""
-    if n_added and added == "n_negatives_to_add" and goal is not None and row["positive_rate"] <= goal:
+    if added == "n_negatives_to_add" and lacks_by_length(row, goal):
         n_added += " by length"  # only a sum over lengths is above 0 where the share of all of them is below the goal
     counts = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
     return TableCell(

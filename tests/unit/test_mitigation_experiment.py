@@ -284,7 +284,7 @@ def test_verdicts_are_counted_over_all_rows() -> None:
     assert models == [
         {"model": "baseline"},
         {"model": "control", "better": 0, "worse": 0},
-        {"model": "mitigated", "better": 1, "worse": 0},
+        {"model": "mitigated", "better": 2, "worse": 0},
     ]
 
 
