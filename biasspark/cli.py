@@ -19,11 +19,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, SupportsFloat, TextIO
+from typing import NamedTuple, NoReturn, SupportsFloat, TextIO
 
 from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
 from biasspark.session_request import ENGINES, SessionRequest, session_requested
-from biasspark.text import cut_to_width, measure_width, narrow_widths, show_p_value, show_value, show_visibly
+from biasspark.text import (
+    closest_match,
+    cut_to_width,
+    measure_width,
+    narrow_widths,
+    show_p_value,
+    show_value,
+    show_visibly,
+)
 
 EXIT_CODES = """\
 exit codes:
@@ -60,12 +68,23 @@ class Outcome:
     exit_code: int = 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """Suggests a flag in place of one that there is not."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = message.split() if message.startswith("unrecognized arguments") else []
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        meant = [closest_match(word.partition("=")[0], flags) for word in unknown if word.startswith("--")]
+        hint = f". Did you mean {' and '.join(filter(None, meant))}?" if any(meant) else ""
+        super().error(message + hint)
+
+
 def make_parser(description: str | None, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
     """Make a parser with ``--debug`` and the session alone, its help ending with examples and the exit codes.
 
     The program is called `prog`, or like the file that runs.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=prog,
         description=description,
         epilog=f"{epilog.rstrip()}\n\n{EXIT_CODES}" if epilog else EXIT_CODES,

@@ -16,6 +16,7 @@ from biasspark.text import closest_match, list_first, quote
 UNANNOTATED = ("exclude", "background")
 MOST_CROSSED_PAIRS = 20_000
 MOST_LISTED = 20
+A_VALUE = "(a value)"
 AN_INTERVAL = [0.0, 1.0]
 
 
@@ -84,7 +85,7 @@ class Identities(Section):
     @property
     def shown_names(self) -> tuple[str, ...]:
         """The names as messages list them: those that are known, and ``column=(a value)``."""
-        return (*self.known_names, *(f"{column}=(a value)" for column in self.categorical))
+        return (*self.known_names, *(f"{column}={A_VALUE}" for column in self.categorical))
 
     def can_give(self, name: str) -> bool:
         """Return whether there may be an identity of that name, crossed pairs aside."""
@@ -159,7 +160,8 @@ def check_threshold(written: Spot, threshold: float | None, span: tuple[float, f
 def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
     """Return the fault that a key names an identity that there is not, crossed pairs being none; lists those known."""
     listed = list_first(known, MOST_LISTED) or "none"
-    close = closest_match(name, known)
+    columns = [] if PAIR in name else [shown.removesuffix(A_VALUE) for shown in known if shown.endswith(A_VALUE)]
+    close = closest_match(name, known) or " or ".join(f"{column}{name}" for column in columns)
     rule = f"There is no such identity. The identities are {listed}."
     return Fault(path, name, rule, f"Did you mean {close}?" if close else "Name one of them.")
 

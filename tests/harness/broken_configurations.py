@@ -426,6 +426,11 @@ CALLS: dict[str, Call] = {
     "id as number": ("model_comparisons", {"baseline": "old", "id": 3}, {"corpus.id": 3}),
     "trials without blocks": ("pinned_auc", {"trials": 3, "engine": "windows"}, {"pinned_auc.trials": 3}),
     "unknown identity": ("pinned_skew", {"identity": "gy"}, {"pinned_skew.identity": "gy"}),
+    "value as identity": (
+        "pinned_skew",
+        {"identities": {"categorical": ["sex"]}, "identity": "Female"},
+        {"pinned_skew.identity": "Female"},
+    ),
     "no id": ("example_attributions", {"id": None}, {"corpus.id": None}),
     "unknown key of a tree": (
         "attribution_segments",

@@ -39,6 +39,7 @@ from biasspark.errors import (
 )
 from biasspark.report.text_formats import write_out
 from biasspark.text import format_share, measure_width
+from biasspark.workflows.write_report import report_parser
 
 FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
 CANARY = "call me at 555-0100"
@@ -113,6 +114,10 @@ class TestFlags:
     @pytest.mark.parametrize("flags", [[], ["--config", "c.toml"], [*FLAGS, "--nonsense"], [*FLAGS[:2], "--run", "x"]])
     def test_wrong_usage_is_exit_2(self, flags: list[str], parser: argparse.ArgumentParser) -> None:
         assert run_job(fail_with(AssertionError()), parser, flags) == 2
+
+    def test_a_flag_is_suggested(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run_job(fail_with(AssertionError()), report_parser(), [*FLAGS, "--card=x.md", "--zzz"]) == 2
+        assert capsys.readouterr().err.endswith("Did you mean --model-card?\n")
 
     @pytest.mark.parametrize("table", ["", "a table", "a long table " * 100_000])
     def test_a_closed_pipe_ends_quietly(
