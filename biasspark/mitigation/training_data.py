@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from functools import reduce
@@ -14,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from biasspark.arrays import Ints
 from biasspark.columns import IDENTITY, OVERALL
-from biasspark.config import Corpus, Label, Measures
+from biasspark.config import FILTER, Corpus, Label, Measures
 from biasspark.config.mitigation_settings import CONTROL, LABEL, MITIGATED, Mitigation
 from biasspark.corpus.check import ColumnNames, check_schema
 from biasspark.corpus.decode import count_labels, field, single_states
@@ -23,7 +25,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey
 from biasspark.corpus.values import column
-from biasspark.errors import Fault, InputError, redact
+from biasspark.errors import Fault, InputError, KeyPath, redact
 from biasspark.synthetic.chunks import generate
 from biasspark.synthetic.imbalanced import TermCell, cell_comments
 
@@ -62,17 +64,43 @@ def read_comments(
     harmless = replace(measures, label=Label(column=LABEL))
     for key, path in mitigation.files.items():
         try:
-            rows = read_corpus(spark, Corpus(name=key, path=path, filter=mitigation.filter), run_date)
-            require_text(rows, mitigation.text, path)
-            renamed = rows.withColumnRenamed(mitigation.text, mitigation.text_column)
-            labelled = renamed.where(column(mitigation.text_column).isNotNull()).withColumn(LABEL, F.lit(False))
-            check_schema(labelled, harmless)
+            with naming_keys(mitigation, measures, key):
+                rows = read_corpus(spark, Corpus(name=key, path=path, filter=mitigation.filter), run_date)
+                require_text(rows, mitigation.text, path)
+                renamed = rows.withColumnRenamed(mitigation.text, mitigation.text_column)
+                labelled = renamed.where(column(mitigation.text_column).isNotNull()).withColumn(LABEL, F.lit(False))
+                check_schema(labelled, harmless)
             comments[key] = labelled
         except InputError as error:
             faults += error.faults
     if faults:
         raise InputError(*faults)
     return comments
+
+
+@contextmanager
+def naming_keys(mitigation: Mitigation, measures: Measures, key: str = "") -> Iterator[None]:
+    """Have the faults of a block name the keys of ``[mitigation]`` from which what is read and measured was filled in.
+
+    The key is that of the file which is read; none for the rows of ``[corpus]``.
+    """
+    try:
+        yield
+    except InputError as error:
+        keys: dict[KeyPath, KeyPath] = {FILTER: ("mitigation", "filter")} if key in mitigation.files else {}
+        if measures.label_balance and measures.label_balance.text == mitigation.text:
+            keys["label_balance", "text"] = ("mitigation", "text")
+        start, named = "corpus: ", f"[mitigation] {key}: "
+        raise InputError(
+            *(
+                replace(fault, path=keys.get(fault.path, fault.path))
+                if isinstance(fault, Fault)
+                else named + fault.removeprefix(start)
+                if key and fault.startswith(start)
+                else fault
+                for fault in error.faults
+            )
+        ) from error
 
 
 def require_text(rows: DataFrame, text: str, path: str) -> None:

@@ -33,6 +33,7 @@ from biasspark.mitigation.training_data import (
     choose_comments,
     generate_comments,
     list_lacking,
+    naming_keys,
     read_comments,
     require_text,
 )
@@ -176,12 +177,14 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
     none = Experiment(config, mitigation, None, None, {})
     corpus = test_set = None
     if not mitigation.rows:
-        corpus = read_corpus(spark, config.corpus, run_date, none.training)
+        with naming_keys(mitigation, config):
+            corpus = read_corpus(spark, config.corpus, run_date, none.training)
         require_text(corpus, mitigation.text, redact(config.corpus.path or str(config.corpus.table)))
     if mitigation.has_test_set:
         source = find_test_corpus(config, mitigation)
         measured = replace(config, label_balance=None, models={} if mitigation.train else config.models)
-        test_set = read_corpus(spark, source, run_date, measured)
+        with naming_keys(mitigation, config, "test" if mitigation.test else ""):
+            test_set = read_corpus(spark, source, run_date, measured)
         if mitigation.train:
             require_text(test_set, mitigation.text, redact(source.path or str(source.table)))
             if taken := [name for name in config.models if name in test_set.columns]:

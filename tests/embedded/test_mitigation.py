@@ -122,3 +122,12 @@ def test_what_is_not_there_is_refused_before_anything_is_trained(folder: Path) -
     assert done.returncode == 3
     assert "comment" in done.stderr
     assert "training" not in done.stderr
+
+
+@pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])
+def test_faults_name_the_key_that_is_written(folder: Path, key: str, value: str) -> None:
+    night = configure(folder, "faults.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
+    done = run("mitigation", *night, "--dry-run", "--set", f"mitigation.{key}={value}")
+    assert (done.returncode, f"[mitigation] {key}" in done.stderr) == (3, True)
+    assert "corpus: " not in done.stderr
+    assert "label_balance" not in done.stderr
