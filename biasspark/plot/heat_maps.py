@@ -88,11 +88,11 @@ def _join(name: str, note: str, between: str) -> str:
 
 def _draw_cell(axes: Axes, cell: TableCell, corner: tuple[int, int], edge: float) -> None:
     color = CELL_COLORS.get(cell.color, "none")  # then of the page, light or dark
-    axes.add_patch(Rectangle(corner, edge if cell.weak else 1.0, 1, facecolor=color, linewidth=0))
+    axes.add_patch(Rectangle(corner, edge if cell.weak else 1.0, 1, facecolor=color, linewidth=0, label=cell.color))
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=LINE, clip_on=False))
     x, y = corner[0] + 0.5, corner[1] + (0.38 if cell.interval else 0.5)
     text = f"{'◦ ' if cell.weak and cell.value is not None else ''}{drop_zeros(cell.text)}"
     ink = SOFT if cell.weak or color == "none" else text_color(color)
-    style: dict[str, Any] = {"color": ink, "ha": "center", "va": "center"}
+    style: dict[str, Any] = {"color": ink, "ha": "center", "va": "center", "label": "" if cell.weak else cell.color}
     axes.text(x, y, text, **style)
     axes.text(x, corner[1] + 0.75, drop_zeros(cell.interval), fontsize=8, **style)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -81,14 +82,13 @@ def _draw_box(axes: Axes, node: TreeNode, x: float, y: float) -> None:
     cell, height = node.cell, _height(node)
     color = CELL_COLORS.get(cell.color, "none")  # then of the page, light or dark
     width = 4 if cell.weak else _WIDTH
-    axes.add_patch(Rectangle((x, y), width, _VALUE, facecolor=color, linewidth=0))
+    axes.add_patch(Rectangle((x, y), width, _VALUE, facecolor=color, linewidth=0, label=cell.color))
     style = {"linestyle": "--", "linewidth": 1.5} if node.is_contradicted else {"linewidth": 1}
     axes.add_patch(Rectangle((x, y), _WIDTH, height, fill=False, edgecolor=SOFT, clip_on=False, **style))
     ink = INK if cell.weak or color == "none" else text_color(color)
     value = f"{'◦ ' if cell.weak else ''}{drop_zeros(cell.text)}"
-    axes.text(x + _PAD, y + _VALUE / 2, value, color=ink, va="center", fontsize=12)
-    axes.text(
-        x + _WIDTH - _PAD, y + _VALUE / 2, drop_zeros(cell.interval), color=ink, va="center", ha="right", fontsize=9
-    )
+    text: dict[str, Any] = {"color": ink, "va": "center", "label": "" if cell.weak else cell.color}
+    axes.text(x + _PAD, y + _VALUE / 2, value, fontsize=12, **text)
+    axes.text(x + _WIDTH - _PAD, y + _VALUE / 2, drop_zeros(cell.interval), ha="right", fontsize=9, **text)
     for number, line in enumerate(_texts(node)):
         axes.text(x + _PAD, y + _VALUE + _LINE * (number + 0.7), line, va="center", fontsize=10, color=INK)

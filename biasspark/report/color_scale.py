@@ -27,13 +27,16 @@ DARK = {
 
 
 def color_rules() -> str:
-    """Return the CSS rules of all colors, those of a dark page in a media query."""
+    """Return the CSS rules of all colors, those of a dark page in a media query.
+
+    The variable ``--cell`` is for the pictures in the page.
+    """
     return f"{_rules(LIGHT)}@media screen and (prefers-color-scheme:dark){{{_rules(DARK)}}}\n"
 
 
 def _rules(scales: dict[str, tuple[str, ...]]) -> str:
     return "".join(
-        f".{name}{number}{{background:{color};color:{text_color(color)}}}"
+        f".{name}{number}{{--cell:{color};background:{color};color:{text_color(color)}}}"
         for name, anchors in scales.items()
         for number, color in enumerate(interpolate(anchors))
     )

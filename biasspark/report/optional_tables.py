@@ -324,11 +324,13 @@ MOST_SKEWED = 20
 class SkewedRow(NamedTuple):
     """One row of ``pinned_skew``: whether it is that of the identity that loses rows, and values before and after.
 
-    `values` has by metric the value before, and the value after or None where nothing is known of it.
+    `change` is that of pinned AUC. `values` has by metric the value before, and the value after, empty where nothing is
+    known of it.
     """
 
     row: Row
     loses_rows: bool
+    change: float | None
     values: Mapping[str, tuple[str, str]]
 
 
@@ -337,15 +339,17 @@ def list_skewed(report: ReportData) -> list[SkewedRow]:
     listed = []
     for row in report.rows("pinned_skew", slice=ALL_ROWS):
         loses_rows = row["identity"] == (row["skewed_identity"] or row["identity"])
-        values = {"pinned_auc": (show_number(row["pinned_auc"]), show_number(row["pinned_auc_skewed"]))}
+        before, after = row["pinned_auc"], row["pinned_auc_skewed"]
+        change = None if before is None or after is None else after - before
+        values = {"pinned_auc": (show_number(before), show_number(after))}
         for name in SUMMARIZED_AUCS:
-            after = show_number(row[f"{name}_sampled_mean"]) if loses_rows else ""
-            values[name] = (show_number(row[name]), after)
-        listed.append(SkewedRow(row, loses_rows, values))
+            mean = show_number(row[f"{name}_sampled_mean"]) if loses_rows else ""
+            values[name] = (show_number(row[name]), mean)
+        listed.append(SkewedRow(row, loses_rows, change, values))
 
     def order(one: SkewedRow) -> tuple[bool, float, str, str]:
-        change = (one.row["pinned_auc_skewed"] or 0.0) - (one.row["pinned_auc"] or 0.0)
-        return not one.loses_rows, -abs(change) if not one.loses_rows else 0.0, one.row["identity"], one.row["model"]
+        size = 0.0 if one.loses_rows else abs(one.change or 0.0)
+        return not one.loses_rows, -size, one.row["identity"], one.row["model"]
 
     return sorted(listed, key=order)[:MOST_SKEWED]
 

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from biasspark.columns import NEGATIVE, POSITIVE
+from biasspark.plot.heat_maps import CELL_COLORS
 from biasspark.plot.panels import INK, LABEL_COLORS, LINE, MODEL_COLORS, SOFT, STYLE
 
 SVG = "http://www.w3.org/2000/svg"
@@ -58,9 +59,11 @@ def write_figure(figure: Figure, label: str) -> Markup:
     Returns
     -------
     Markup
-        Style attributes, which the page's policy forbids, are presentation attributes. Ids to which nothing refers are
-        left out. Text is text, in the fonts of the page.
+        Style attributes, which the page's policy forbids, are presentation attributes. Cells of a color scale have its
+        classes. Ids to which nothing refers are left out. Text is text, in the fonts of the page.
     """
+    for artist in figure.findobj(lambda artist: artist.get_label() in CELL_COLORS):
+        artist.set_gid(str(artist.get_label()))
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(file.getvalue())
@@ -68,6 +71,9 @@ def write_figure(figure: Figure, label: str) -> Markup:
     used_ids = set(re.findall(rb"#([\w-]+)", file.getvalue()))
     for element in root.iter():
         _adapt(element, used_ids)
+    for group in root.iterfind(f".//{{{SVG}}}g[@class]"):
+        for child in group:
+            child.attrib["fill"] = "currentColor" if child.tag == f"{{{SVG}}}text" else "var(--cell)"
     _remove(root, _is_invisible)
     for group in reversed(list(root.iter(f"{{{SVG}}}g"))):
         _lift_attributes(group)
@@ -94,6 +100,8 @@ def _is_invisible(element: ElementTree.Element) -> bool:
 def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
     """Replace what a page cannot have: style attributes, links of another namespace, unused ids."""
     attributes = element.attrib
+    if attributes.get("id") in CELL_COLORS:
+        attributes["class"] = attributes["id"]
     if attributes.get("id", "").encode() not in used_ids:
         attributes.pop("id", None)
     if HREF in attributes:

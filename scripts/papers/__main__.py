@@ -8,8 +8,10 @@ import warnings
 from pathlib import Path
 
 from biasspark.cli import make_parser, run_job
+from biasspark.config.declaration import guess
 from biasspark.errors import ConfigError, InputWarning
 from biasspark.session import job_session
+from biasspark.text import show_value
 from scripts.papers.attributing import ATTRIBUTING
 from scripts.papers.exhibits import Exhibit, Source
 from scripts.papers.mitigating import MITIGATING
@@ -31,7 +33,7 @@ examples:
 
 def read_parser() -> argparse.ArgumentParser:
     parser = make_parser(__doc__, EXAMPLES, "scripts/paper")
-    parser.add_argument("source", nargs="?", choices=SOURCES, help="the source")
+    parser.add_argument("source", nargs="?", help=", ".join(SOURCES))
     parser.add_argument("exhibits", nargs="*", metavar="exhibit", help="of the source only these, such as table-4")
     parser.add_argument("--all", action="store_true", help="all sources")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "papers", metavar="DIR", help="where pages go")
@@ -54,7 +56,12 @@ def main(arguments: argparse.Namespace) -> int:
     if missing := [name for name in ("data", "papers") if not (arguments.shared / name).is_dir()]:
         raise ConfigError(f"--shared {arguments.shared}: there is no {' and no '.join(missing)}. See docs/papers.md.")
     made: dict[str, tuple[Source, list[Shown]]] = {}
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    try:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"--out {arguments.out}: it cannot be made, {error.strerror}. Name another folder."
+        ) from error
     with job_session("biasspark papers"), warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # of corpora that are peculiar by design
         for source, exhibits in chosen:
@@ -80,10 +87,14 @@ def choose_exhibits(arguments: argparse.Namespace) -> list[tuple[Source, list[Ex
         raise ConfigError("--docs: docs/papers.md has all sources. Give --all, or name another file: --docs FILE.")
     if arguments.all:
         return [(source, source.exhibits) for source in SOURCES.values()]
+    if arguments.source not in SOURCES:
+        advice = guess(arguments.source, SOURCES, f"The sources are {', '.join(SOURCES)}.")
+        raise ConfigError(f"There is no source {show_value(arguments.source)}. {advice}")
     source = SOURCES[arguments.source]
     known = {exhibit.slug: exhibit for exhibit in source.exhibits}
     if unknown := [name for name in arguments.exhibits if name not in known]:
-        raise ConfigError(f"{source.key} has no {', '.join(unknown)}. It has {', '.join(known)}.")
+        advice = guess(unknown[0], known, f"It has {', '.join(known)}.")
+        raise ConfigError(f"{source.key} has no {', '.join(map(show_value, unknown))}. {advice}")
     return [(source, [known[name] for name in arguments.exhibits] or source.exhibits)]
 
 

@@ -43,6 +43,10 @@ COMPARED = {
 PRINTED_A = ScoreDistribution("A, subgroup means .3 and .7", (0.2, 0.6), (0.3, 0.7))
 LEFT = ScoreDistribution("left", (0.2, 0.6), (0.16, 0.56))
 SENTENCES = "madlibs_scored/madlibs_scored"
+SCORED_SENTENCES = (
+    "The scores of the 77,000 sentences were never published, but for 2,514 of them, which are among these. All of "
+    "these are templated sentences that the authors published with scores of the same models"
+)
 DRAWN = "scores drawn from the distributions of the authors' demonstration, 20,000 a cell, seed 1"
 CIVIL = (
     "1,804,875 generated comments with the printed counts and shares of toxic comments, whose scores are shifted by "
@@ -206,9 +210,8 @@ def table_2(shared: Path) -> Iterator[Made]:
     "Table 3",
     "TOXICITY@1 and TOXICITY@6 on templated sentences, 20 terms",
     data="the authors' 30,240 scored sentences (`madlibs_scored`)",
-    why="The scores of the 77,000 sentences were never published. These are the other templated sentences that the "
-    "authors published with scores of the same models: other templates, and fewer pairs are ordered rightly. The three "
-    "terms with the lowest BPSN AUC are the same, in the same order, and most gaps have the same sign.",
+    why=f"{SCORED_SENTENCES}. Most have other templates, and fewer pairs are ordered rightly. The three terms with the "
+    "lowest BPSN AUC are the same, in the same order, and most gaps have the same sign.",
 )
 def table_3(shared: Path) -> Iterator[Made]:
     sentences, printed = read_data(shared, SENTENCES), read_printed(shared, "nuanced_table3_synthetic")

@@ -20,6 +20,8 @@ STYLE = """
 .off small { color: var(--warn); font-weight: 600; }
 main > section > p, main > section > .scroll, main > section > figure { margin: 10px 0; }
 main > section > p { max-width: 100ch; }
+.heat thead th, .heat tbody th { max-width: none; overflow-wrap: normal; }
+.heat tbody th { min-width: 60px; }
 """
 
 
@@ -73,6 +75,11 @@ def show_difference(cell: Cell) -> str:
     return f"{cell.difference:+z,.{0 if _is_count(cell) else cell.n_shown}f}".replace("-", MINUS)
 
 
+def break_name(name: str) -> Markup:
+    """Return the name of a row or column, whose line may break after an underscore."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
 def _is_count(cell: Cell) -> bool:
     return cell.value is not None and not cell.decimals and abs(cell.value) >= 1_000
 
@@ -120,7 +127,7 @@ def draw(picture: Picture, name: str) -> Markup:
 
 
 def _render(template: str, **context: Any) -> str:
-    texts = {"show_ours": show_ours, "show_printed": show_printed, "show_difference": show_difference}
+    texts = {function.__name__: function for function in (show_ours, show_printed, show_difference, break_name)}
     text = (TEMPLATES / template).read_text("utf-8")
     if template.endswith(".md.j2"):
         text = "{% autoescape false %}" + text + "{% endautoescape %}"

@@ -14,7 +14,7 @@ from biasspark import plot
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.pinned_balance import GROUPS, PinnedBalanceRequest
 from scripts.papers.exhibits import Made, Numbers, Picture, Source, read_data, read_printed
-from scripts.papers.nuanced import AUCS, MODELS, SENTENCES
+from scripts.papers.nuanced import AUCS, MODELS, SCORED_SENTENCES, SENTENCES
 
 PINNED = Source(
     "pinned",
@@ -60,8 +60,7 @@ def table_1(_: Path) -> Iterator[Made]:
     "Table 2",
     "Pinned AUC of 14 terms before and after half of the harmless sentences about one are dropped",
     data="the authors' 30,240 scored sentences (`madlibs_scored`)",
-    why="The scores of the 77,000 sentences were never published. These are the other templated sentences that the "
-    'authors published with scores of the same models. As in the paper, the pinned AUC of "gay" rises with TOXICITY@1 '
+    why=f'{SCORED_SENTENCES}. As in the paper, the pinned AUC of "gay" rises with TOXICITY@1 '
     "and less with TOXICITY@6, and those of the other terms rise by .01 at most. The paper has means of 100 trials; "
     "ours are those of all trials, in closed form.",
 )

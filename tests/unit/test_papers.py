@@ -135,6 +135,7 @@ def test_text_is_text_on_the_page() -> None:
         [],
         ["nuanced", "--all"],
         ["pinned", "--docs"],
+        ["nuance"],
         ["pinned", "table-9"],
         ["pinned", "--shared", "/nonexistent"],
     ],
@@ -147,3 +148,30 @@ def test_wrong_usage_is_refused(words: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         main(read_parser().parse_args(given))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("words", "meant"), [(["nuance"], "nuanced"), (["nuanced", "table2"], "table-2")])
+def test_what_was_meant_is_suggested(words: list[str], meant: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"\b{meant}\?"):
+        main(read_parser().parse_args([*words, "--shared", str(tmp_path)]))
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    for name in ("data", "papers"):
+        (tmp_path / name).mkdir()
+    out = tmp_path / "file" / "out"
+    out.parent.touch()
+    with pytest.raises(ConfigError, match=re.escape(str(out))):
+        main(read_parser().parse_args(["pinned", "--shared", str(tmp_path), "--out", str(out)]))
+
+
+def test_names_break_after_underscores_alone() -> None:
+    source = Source("broken", "")
+
+    @source.exhibit("Table 1", "", data="data")
+    def make(_: Path) -> Iterator[Made]:
+        yield Numbers(pd.DataFrame({"a_b": {"c_d": "1"}}), pd.DataFrame({"a_b": {"c_d": 1.0}}))
+
+    page = write_page(source, [make_exhibit(exhibit, Path()) for exhibit in source.exhibits])
+    assert ">a_<wbr>b</th>" in page
+    assert ">c_<wbr>d</th>" in page

@@ -196,6 +196,16 @@ def test_figures_take_the_colors_of_a_page() -> None:
     assert not re.search(r'"#[0-9a-f]{6}"', areas + cells)
 
 
+def test_colored_cells_take_the_colors_of_a_page() -> None:
+    """Also their ink, which is the lighter or the darker one."""
+    figure = plot.label_balance(table("label_balance", n_rows=1000, n_positive=900, positive_rate=0.9))
+    figure.set_facecolor("none")
+    with drawing("test"):
+        svg = write_figure(figure, "")
+    assert set(re.findall(r'<g class="p[0-9]+" fill="([^"]*)"', svg)) == {"var(--cell)", "currentColor"}
+    assert not re.search(r'"#[0-9a-f]{6}"', svg)
+
+
 DRAWINGS: Mapping[str, Callable[[Any], Figure]] = {
     "score_histograms": plot.histograms,
     "bias_metrics": plot.intervals,

@@ -359,6 +359,18 @@ def test_the_identity_that_loses_rows_comes_first() -> None:
     assert "0.800 → 0.900" in text
 
 
+def test_the_largest_change_among_identities_that_lose_no_rows_is_said() -> None:
+    whole = make_report(without=["pinned_auc"])
+    rows = [dict(row) for row in whole.tables["pinned_skew"]]
+    row = next(row for row in rows if row["identity"] != row["skewed_identity"])
+    row["pinned_auc_skewed"] = row["pinned_auc"] - 0.25
+    report = with_rows(whole, pinned_skew=rows)
+    first = next(one for one in list_skewed(report) if not one.loses_rows)
+    assert (first.row["identity"], first.row["model"], first.change) == (row["identity"], row["model"], -0.25)
+    text = read_text(page_without_charts(report))
+    assert re.search(rf"\b{re.escape(row['identity'])} changes most, by −0\.250 with {row['model']}", text)
+
+
 def test_a_night_without_models_shows_label_balance_alone() -> None:
     whole = make_report()
     report = replace(whole, tables={"label_balance": whole.tables["label_balance"]}, history=())
