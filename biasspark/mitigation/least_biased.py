@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -91,6 +91,18 @@ def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> Non
             model |= {verdict: verdicts[model[MODEL], verdict] for verdict in (BETTER, WORSE)}
 
 
+def _explain(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield which model is the best by either measure, and what the verdict lacks."""
+    known = [model for model in models if None not in (model[DIFFERENCE], model[LOWEST_BPSN])]
+    if len(known) > 1:
+        by_difference = min(known, key=lambda model: float(model[DIFFERENCE]))[MODEL]
+        by_bpsn = max(known, key=lambda model: float(model[LOWEST_BPSN]))[MODEL]
+        yield (
+            f"By {DIFFERENCE}, the measure of the paper, the best is {by_difference}; by {LOWEST_BPSN} it is "
+            f"{by_bpsn}. Neither has an interval: whether a difference is more than chance is what the comparison says."
+        )
+
+
 def judge(
     measured: Outcome, compared: Outcome | None, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]
 ) -> Outcome:
@@ -109,6 +121,7 @@ def judge(
         "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
         f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
+        *_explain(models),
     )
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}
     outcomes = [measured, *([compared] if compared else [])]

@@ -246,7 +246,7 @@ def _tabulate_balance(rows: Sequence[Row], level: float, added: str) -> BalanceT
     }
     goals = {row["bucket"]: row["positive_rate"] for row in rows if row["identity"] == OVERALL}
     cells = {
-        key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]), added)
+        key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]) if key[0] != OVERALL else None, added)
         for row in rows
         for key in [(row["identity"], row["bucket"])]
     }
@@ -278,7 +278,7 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
         color=share_color(row["positive_rate"]),
         value=row["positive_rate"],
         note=f"{counts} rows, {show_interval(*ends, digits=2)}",
-        weak=row["n_rows"] < FEWEST_ROWS or (is_weak(*ends) and (goal is None or ends[0] <= goal <= ends[1])),
+        weak=row["n_rows"] < FEWEST_ROWS or (goal is not None and is_weak(*ends) and ends[0] <= goal <= ends[1]),
     )
 
 

@@ -310,6 +310,9 @@ def test_the_best_model_wins_both_measures(
     assert outcome.exit_code == (0 if best == "mitigated" else 5)
     assert outcome.summary == {"job": "mitigation_experiment", "run_id": "r1", "models": models, "best": best}
     assert outcome.table.startswith("worst\n")
+    known = [one for one in models if None not in (one["pinned_auc_equality_difference"], one["bpsn_auc_min"])]
+    lowest = min(known, key=lambda one: one["pinned_auc_equality_difference"])["model"]
+    assert f"is {lowest}; by bpsn_auc_min" in outcome.table
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from biasspark.columns import OVERALL
 from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.baseline_comparison import compare_with_baselines
 from biasspark.report.cells import drop_zeros
@@ -22,7 +23,7 @@ from biasspark.report.gate_summary import build_gate_summary
 from biasspark.report.metric_tables import list_metrics
 from biasspark.report.model_card import write_model_card
 from biasspark.report.notebook import NightReport
-from biasspark.report.optional_tables import MOST_LACKING, list_rates, list_skewed, list_training
+from biasspark.report.optional_tables import MOST_LACKING, list_balance, list_rates, list_skewed, list_training
 from biasspark.report.page import write_metric_page, write_page
 from biasspark.report.report_data import ReportData
 from biasspark.tables.schemas import TABLES
@@ -377,5 +378,10 @@ def test_a_night_without_models_shows_label_balance_alone() -> None:
     text = read_text(page_without_charts(report))
     assert "Label balance of" in text
     assert "Share of positives by length" in text
+    balance = list_balance(report)
+    assert balance is not None
+    assert not any(
+        cell.weak for cell in balance.rows[OVERALL] if cell.value is not None
+    )  # an interval always holds the share that it is of
     assert not any(words in text for words in ("Models side by side", "Where the scores lie", "Do not base decisions"))
     assert "Models" not in write_model_card(report)
