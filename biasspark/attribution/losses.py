@@ -275,10 +275,10 @@ def _describe_auc(cells: CellPair, level: float) -> dict[str, Any]:
 
 
 def _with_ends(
-    name: str, mean_and_variance: tuple[float | None, float | None], extent: tuple[float, float], level: float
+    name: str, mean_and_variance: tuple[float | None, float | None], limits: tuple[float, float], level: float
 ) -> dict[str, float | None]:
     """Return a mean with its interval."""
-    low, high = clip(interval(*mean_and_variance, level), *extent)
+    low, high = clip(interval(*mean_and_variance, level), *limits)
     return {name: mean_and_variance[0], f"{name}_low": low, f"{name}_high": high}
 
 

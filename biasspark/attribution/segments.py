@@ -111,8 +111,8 @@ def list_slices(
 
 
 def _list_ends(
-    evidence: Evidence, variance: float | None, extent: tuple[float, float], level: float
+    evidence: Evidence, variance: float | None, limits: tuple[float, float], level: float
 ) -> dict[str, float | None]:
     """Return the interval of an honest mean."""
-    low, high = clip(interval(evidence.mean_honest, variance, level), *extent)
+    low, high = clip(interval(evidence.mean_honest, variance, level), *limits)
     return {"mean_honest_low": low, "mean_honest_high": high}

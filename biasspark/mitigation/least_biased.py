@@ -120,8 +120,8 @@ def judge(
         format_table(marked, (MODEL, "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
         "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
-        f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
         *_explain(models),
+        f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
     )
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}
     outcomes = [measured, *([compared] if compared else [])]

@@ -345,9 +345,9 @@ def _worst_pairs(metrics: pa.Table) -> Rows:
 def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
     """Return all comparisons of the shown identities, and of what else is significantly worse the surest."""
     is_shown = pc.is_in(compared["identity"], pa.array(shown, pa.string()))
-    others = compared.filter(pc.and_not(pc.equal(compared["verdict"], WORSE), is_shown)).to_pylist()
-    others.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
-    by_pair = group_rows(others, "model", "baseline_model").values()
+    unlisted = compared.filter(pc.and_not(pc.equal(compared["verdict"], WORSE), is_shown)).to_pylist()
+    unlisted.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
+    by_pair = group_rows(unlisted, "model", "baseline_model").values()
     return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair for row in rows[:MAX_WORSE])]
 
 

@@ -92,8 +92,8 @@ def test_the_job_says_what_the_tables_say(experiment: Experiment) -> None:
     assert experiment.summary["best"] == "mitigated"
     assert experiment.done.out.splitlines()[-2] == "The mitigated model is the least biased of the 3."
     columns = ("model", "auc", "pinned_auc_equality_difference", "subgroup_auc_min", "bpsn_auc_min", "bnsp_auc_min")
-    said = sorted(tuple(model[column] for column in columns) for model in experiment.summary["models"])
-    assert said == sorted(experiment.ask(f"SELECT {', '.join(columns)} FROM latest_model_summary"))
+    printed = sorted(tuple(model[column] for column in columns) for model in experiment.summary["models"])
+    assert printed == sorted(experiment.ask(f"SELECT {', '.join(columns)} FROM latest_model_summary"))
     [gap] = experiment.ask(
         "SELECT max(greatest(abs(negative_aeg), abs(positive_aeg))) FROM latest_bias_metrics WHERE model = 'control' "
         "AND identity <> '(overall)'"

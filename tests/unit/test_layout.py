@@ -21,6 +21,26 @@ OF_MANY_BITS = {"log", "log2", "log10", "log1p", "exp", "expm1", "sin", "cos", "
 """Functions of numpy whose last bits differ between versions, so tables must not use them."""
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 
+OLD_NAMES = {
+    *("acceptable", "along", "around", "as_held", "beside", "carried", "codebook", "contender", "crowds", "culprits"),
+    *("declaring", "extent", "folded", "fullest", "further_tables", "hand_over", "highlights", "hygiene", "lopsided"),
+    *("mark_scores", "mend", "mergeable", "moves", "nameless", "narrowing", "one_way", "others", "own", "places"),
+    *(
+        "plain_words",
+        "ruling",
+        "said",
+        "scattered",
+        "settle",
+        "shades",
+        "standings",
+        "surroundings",
+        "tallies",
+        "tally",
+    ),
+    *("tidy", "told", "twins", "weigh_margin", "withholding"),
+}
+"""Names for which the field has a word, or which say nothing of what they hold."""
+
 Rule = Callable[[str, str], Iterator[str]]
 
 
@@ -99,6 +119,19 @@ def names_say_content(path: str, _: str) -> Iterator[str]:
         yield f"{path}: {part} says nothing of the content. Use the words of the field."
 
 
+def old_names_stay_away(path: str, source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                pass
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                pass
+            case _:
+                continue
+        if name.strip("_").lower() in OLD_NAMES:
+            yield f"{path}:{node.lineno}: names something {name}. Use the field's term, or say what it holds."
+
+
 def nothing_imports_tests(path: str, source: str) -> Iterator[str]:
     uses_oracle = path.startswith(("scripts/dev/", "scripts/simulations/"))
     for line, name in imports(source):
@@ -121,6 +154,8 @@ BAD: list[tuple[Rule, str, str]] = [
     (nothing_is_overwritten, "biasspark/tables/store.py", "df.write.insertInto(t, overwrite=True)"),
     (nothing_is_overwritten, "biasspark/tables/store.py", "spark.sql(f'INSERT OVERWRITE {t} SELECT 1')"),
     (names_say_content, "biasspark/common/read.py", ""),
+    (old_names_stay_away, "biasspark/corpus/read.py", "for own in rows: pass"),
+    (old_names_stay_away, "biasspark/corpus/read.py", "def settle(rows): pass"),
     (nothing_imports_tests, "scripts/docs.py", "from tests.conftest import spark"),
 ]
 RULES = tuple(dict.fromkeys(rule for rule, *_ in BAD))
