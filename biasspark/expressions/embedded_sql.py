@@ -218,7 +218,9 @@ class _Expression:
         if has_floats and has_decimals:
             raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
         if has_decimals and (
-            types & _INTEGERS or {"/", "div"} & self.operators or {"ifnull", "nvl", "nvl2", "round"} & self.functions
+            types & {*_INTEGERS, "boolean"}
+            or {"/", "div"} & self.operators
+            or {"ifnull", "nvl", "nvl2", "round"} & self.functions
         ):
             raise NotOnTheEmbeddedEngine("divides and converts decimals in another way than Spark")
         if "float" in self.named and (self.operators or "round" in self.functions):

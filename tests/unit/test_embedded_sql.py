@@ -59,6 +59,7 @@ def test_what_means_the_same(text: str, part: str) -> None:
         "try_cast(n AS SMALLINT) = 1",
         "nvl(m, 1) > 0.5",
         "m div 2 = 1",
+        "CAST(m AS BOOLEAN)",
         "CASE WHEN score > 1 THEN 1",
         "floor(score) = 0",
         "n * 0.1 > 1",
