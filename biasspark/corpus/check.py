@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
-from biasspark.config import Attribution, Label, LabelBalance, Measures
-from biasspark.corpus.row_expressions import misfit_condition
+from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
+from biasspark.corpus.row_expressions import has_lambda, misfit_condition
 from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Words, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
@@ -239,6 +239,9 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
     value whenever it is computed.
     """
     is_predicate = path[:2] != ("attribution", "groupings")
+    if path == FILTER and is_embedded(corpus.sparkSession) and has_lambda(text):
+        rule = "The embedded engine filters by no function of an array's elements (->)."
+        return Fault(path, text, rule, "Use array_contains or arrays_overlap, or run it on Spark.")
     try:
         with translate_spark_errors(path, text):
             if is_embedded(corpus.sparkSession) and (misfit := misfit_condition(corpus, text)):

@@ -25,6 +25,11 @@ _WINDOW_OR_GENERATOR = re.compile(
 _N_ROWS = 2
 
 
+def has_lambda(text: str) -> bool:
+    """Return whether an expression applies a function to the elements of an array, as in ``exists(a, v -> v = 1)``."""
+    return "->" in _QUOTED.sub(" ", text)
+
+
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is left to chance or looks at other rows; None if it fits.
 

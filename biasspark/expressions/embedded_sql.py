@@ -65,6 +65,8 @@ _WITH_PATTERN = {
 }  # fmt: skip
 _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
+_CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nullif": 0, "nvl": 0, "nvl2": 1}
+"""Functions that return one of their arguments, and how many come before these."""
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _WITHIN_VALUES = {
@@ -211,6 +213,8 @@ class _Expression:
                 raise NotOnTheEmbeddedEngine(f"has not been found to compute {token.value} as Spark does")
         if any(token.text in ("&", "|", "^") for token in self.tokens):
             raise NotOnTheEmbeddedEngine("has operators on bits in another order than Spark")
+        if any(self._mixes_types(n) for n in range(len(self.tokens))):
+            raise NotOnTheEmbeddedEngine("makes another type of a text and another value than Spark")
         types = self.types
         if unknown := sorted(types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} in another way than Spark")
@@ -233,6 +237,36 @@ class _Expression:
             raise NotOnTheEmbeddedEngine("hashes fractions and results of arithmetic in another way than Spark")
         if "integer" in self.named and self.operators & {"*"} and sum(t.text == "*" for t in self.tokens) > 1:
             raise NotOnTheEmbeddedEngine("does not notice when a product of more than two integers overflows")
+
+    def _mixes_types(self, n: int) -> bool:
+        """Return whether a function or CASE at a token chooses between a text and a value of another type."""
+        branches = self._branches(n)
+        are_texts = [stop - start == 1 and self.tokens[start].kind == "text" for start, stop in branches]
+        return any(are_texts) and any(
+            self.tokens[m].kind == "number" or (self._is_column(m) and self.kinds[self.tokens[m].value] != "text")
+            for start, stop in branches
+            if "string" not in {token.value for token in self.tokens[start:stop]}
+            for m in range(start, stop)
+        )
+
+    def _branches(self, n: int) -> list[tuple[int, int]]:
+        """Return the spans of the values that a function or CASE chooses from; none of other tokens."""
+        value = self.tokens[n].value
+        if value in _CHOICES and self._is_call(n):
+            return self._arguments(n, self.closing[n + 1])[_CHOICES[value] :]
+        if value != "case" or self._is_call(n):
+            return []
+        spans, start, m, end = [], 0, n + 1, self._end_of_case(n)
+        while m <= end:
+            value = self.tokens[m].value
+            if start and value in ("when", "else", "end"):
+                spans.append((start, m))
+                start = 0
+            if value in ("then", "else"):
+                start = m + 1
+            is_case = value == "case" and not self._is_call(m)
+            m = 1 + (self._end_of_case(m) if is_case else self.closing[m] if self.tokens[m].text in "([" else m)
+        return spans
 
     def _casts(self) -> Iterator[tuple[int, _Token]]:
         """Yield the type of each cast."""

@@ -17,6 +17,8 @@ _REQUIRED = {
     "spark.sql.files.ignoreMissingFiles": "false",
     # Spark writes a checksum of every page, and left alone never looks at it.
     "parquet.page.verify-checksum.enabled": "true",
+    # Where Spark skips pages, it pairs values of different rows: integers in DELTA_BINARY_PACKED with booleans in RLE.
+    "parquet.filter.columnindex.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Or a line with too many fields is not noticed where few are read. Spark 3.5.0 does not know the reader's option.

@@ -347,6 +347,17 @@ def test_what_looks_at_other_rows_or_is_left_to_chance(tmp_path: Path) -> None:
     assert done.stderr.count("left to chance") == len(chance)
 
 
+def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path) -> None:
+    """The engine computes ``exists(...)`` in slices, and fails on it where a filter reaches the files."""
+    text = "exists(split(comment_text, ' '), word -> word = 'a')"
+    write_parquet(tmp_path / "corpus", make_rows())
+    config = write_config(tmp_path, corpus={"filter": text}, slices={"some": text})
+    done = run("measure", "--config", config, "--run-date", NIGHT, "--dry-run")
+    assert done.returncode == 3, done.stderr
+    assert "[corpus] filter" in done.stderr
+    assert "[slices]" not in done.stderr
+
+
 def test_what_only_looks_like_it(tmp_path: Path) -> None:
     texts = ("comment_text = 'rand() 3'", "`score` > 1 -- max(s)", "score > 1 /* rand() */", "abs(score) > 1")
     assert dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(texts)}).returncode == 0

@@ -17,6 +17,7 @@ FORCED = {
     "spark.sql.files.ignoreCorruptFiles": "true",
     "spark.sql.files.ignoreMissingFiles": "true",
     "parquet.page.verify-checksum.enabled": "false",
+    "parquet.filter.columnindex.enabled": "true",
 }
 
 
@@ -41,6 +42,7 @@ def test_a_job_sets_what_its_numbers_rely_on_in_a_session_that_was_there(forced:
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "parquet.page.verify-checksum.enabled": "true",
+        "parquet.filter.columnindex.enabled": "false",
     }
 
 

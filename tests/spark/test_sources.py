@@ -11,6 +11,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
@@ -36,6 +38,19 @@ def test_formats(spark: SparkSession, formats: Path, kind: str) -> None:
         assert examples.labels == [True, False] * 3
         assert examples.scores() == [n / 8 for n in range(6)]
         assert examples.states == {"u": [True] * 6}
+
+
+def test_values_stay_in_their_rows_where_a_filter_skips_pages(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark pairs values of different rows in such a file, unless it is kept from skipping pages."""
+    rows = [{"id": number, "s": number / 7, "y": number % 3 == 0, "b": number // 5 % 2 == 0} for number in range(40)]
+    table = pa.Table.from_pylist(
+        rows, pa.schema({"id": pa.int32(), "s": pa.float64(), "y": pa.bool_(), "b": pa.bool_()})
+    )
+    encodings = {"id": "DELTA_BINARY_PACKED", "b": "RLE", "s": "PLAIN", "y": "PLAIN"}
+    options = {"use_dictionary": False, "data_page_size": 64, "write_batch_size": 1, "write_page_index": True}
+    pq.write_table(table, tmp_path / "rows.parquet", column_encoding=encodings, **options)
+    read_rows = read(spark, tmp_path, filter="b IS NOT FALSE").orderBy("id").collect()
+    assert [row.asDict() for row in read_rows] == [row for row in rows if row["b"]]
 
 
 def test_csv_with_options_and_scores_that_are_no_numbers(spark: SparkSession, tmp_path: Path) -> None:
