@@ -155,4 +155,4 @@ def test_the_job_needs_its_table_and_an_id(folder: Path, tmp_path: Path) -> None
     (tmp_path / "job.toml").write_text(text[:start] + text[end:], encoding="utf-8")
     code, _, err = run(tmp_path)
     assert code == 2
-    assert "[identities]: missing." in err
+    assert "[attribution]: missing." in err
