@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
-from biasspark.ranking.kernels.sorted_runs import Segments, collapse, merge_runs, place_runs
+from biasspark.ranking.kernels.sorted_runs import Segments, collapse, merge_runs, place_runs, sort_runs
 
 LENGTHS = [[1], [5], [1, 1, 1], [3, 1, 4, 2], [7, 1]]
 
@@ -115,3 +115,12 @@ def test_runs_with_and_without_counts_merge() -> None:
     assert (values.tolist(), counts.tolist()) == ([1.0, 2.0, 3.0], [(1 << 40) + 1, 5, 1])
     values, counts = merge_runs([np.array([1.0, 3.0]), np.array([1.0, 2.0])], [ones, ones])
     assert (values.tolist(), counts.tolist()) == ([1.0, 2.0, 3.0], [2, 1, 1])
+
+
+@pytest.mark.parametrize("low", [0.0, -3.0])
+def test_runs_are_sorted_whatever_their_sign(low: float) -> None:
+    rng = np.random.default_rng(8)
+    runs = [np.sort(rng.uniform(low, 3.0, size)) for size in (0, 1, 40, 1000)]
+    scores = np.concatenate([*runs, [low, 0.0, 5e-324, 1e308]])
+    assert sort_runs(scores).tolist() == sorted(scores.tolist())
+    assert sort_runs(scores[:0]).tolist() == []

@@ -75,11 +75,23 @@ def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats
         return scores[0], counts[0]
     values, weights = np.concatenate(scores), np.concatenate(counts)
     if weights.sum() <= 2 * len(values):  # rows are few more than entries: sorting them beats ordering these
-        return collapse(np.sort(np.repeat(values, weights)))
-    order = np.argsort(values)
+        return collapse(sort_runs(np.repeat(values, weights)))
+    order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[order]
     first = find_starts(values)
     return values[first], np.add.reduceat(weights, first)
+
+
+def sort_runs(scores: Floats) -> Floats:
+    """Sort scores that are ascending runs, one after another: finite, no -0.0.
+
+    A stable sort merges runs. On processors on which vectorized sorting is slow, such as AMD's with AVX-512, it takes
+    half of the time, and a third where it compares integers: the bits of doubles that are not negative order like them.
+    """
+    if scores.min(initial=0.0) < 0:
+        return np.sort(scores, kind="stable")
+    merged: Floats = np.sort(scores.view(np.int64), kind="stable").view(np.float64)
+    return merged
 
 
 class Segments:
