@@ -46,6 +46,7 @@ def build_encoding(measures: Measures, survey: Survey) -> Encoding:
         n_length_bins=len(list_length_bins(balance)) if balance else None,
         text_columns=survey.text_columns,
         fraction_columns=survey.fraction_columns,
+        number_columns=survey.number_columns,
     )
     if fault := too_many_pairs(len(encoding.singles), identities.crossed):
         raise InputError(fault)
@@ -82,16 +83,26 @@ def encode_examples(
     is read only if a predicate or a list of terms needs it, and only the terms found in it are kept.
     """
     schema = corpus.schema
-    bits: dict[int, list[Column]] = defaultdict(list)
+    packed: dict[int, list[Column]] = defaultdict(list)
+    of_numbers: dict[int, list[Column]] = defaultdict(list)
     for key, value in _field_values(measures, encoding, corpus, id_column).items():
-        bits[encoding.fields[key].word].append(_shift(value, encoding.fields[key]))
+        packed[encoding.fields[key].word].append(_shift(value, encoding.fields[key]))
     for source in encoding.sources:
         for name in source.identities if source.kind == "flags" else ():
+            bits = of_numbers if name in encoding.number_columns else packed
             of_identity = _flag_bits(name, source, measures.identities, encoding, corpus)
             bits[encoding.fields["member", encoding.number[name]].word].append(of_identity)
     columns = {
-        name: combine(Column.bitwiseOR, bits[index]).cast("bigint") for index, name in enumerate(encoding.word_columns)
+        name: _pack(bits[index])
+        for names, bits in (
+            (encoding.word_columns, {n: packed[n] + of_numbers[n] for n in range(len(encoding.word_columns))}),
+            (encoding.packed_columns, packed),
+        )
+        for index, name in enumerate(names)
     }
+    for name in encoding.number_columns:
+        read_as, _ = encoding.numbers[encoding.number[name]]
+        columns[read_as] = number(name, schema[name].dataType)
     for name, score in zip(encoding.score_columns, measures.models.values(), strict=True):
         # 0 where rejected: a column without NULL crosses to Python without a copy.
         columns[name] = known_score(score, schema).otherwise(F.lit(0.0))
@@ -173,6 +184,10 @@ def _flag_bits(name: str, source: Source, identities: Identities, encoding: Enco
     if not off_scale:
         return bits
     return bits.bitwiseOR(first_true([(outside(name, schema[name].dataType, (0.0, 1.0)), off_scale)], 0))
+
+
+def _pack(bits: Sequence[Column]) -> Column:
+    return combine(Column.bitwiseOR, [*bits] or [F.lit(0)]).cast("bigint")
 
 
 def _shift(value: Column, item: Field) -> Column:

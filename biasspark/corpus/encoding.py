@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import combinations, product
@@ -77,6 +77,9 @@ class Encoding:
         Columns of annotations that are text, in which those that cannot be read are counted.
     fraction_columns
         Columns of annotations, and that of the label, in which values outside of 0 to 1 are counted.
+    number_columns
+        Columns of annotations that Python reads as numbers, and the least number of a member. To pack their bits, the
+        embedded engine takes several times as long as numpy.
     keeps_state
         Whether the ranking returns its sorted blocks, to be merged with those of other runs.
     """
@@ -89,6 +92,7 @@ class Encoding:
     n_length_bins: int | None = None
     text_columns: tuple[str, ...] = ()
     fraction_columns: tuple[str, ...] = ()
+    number_columns: Mapping[str, float] = field(default_factory=dict)
     keeps_state: bool = False
 
     def __getstate__(self) -> dict[str, object]:
@@ -162,6 +166,23 @@ class Encoding:
     def word_columns(self) -> tuple[str, ...]:
         """BIGINT words of bit fields."""
         return tuple(f"word_{n}" for n in range(1 + max(item.word for item in self.fields.values())))
+
+    @cached_property
+    def numbers(self) -> dict[int, tuple[str, float]]:
+        """By identity that Python reads from a number: the DOUBLE column of it, and the least number of a member."""
+        read = {self.number[name]: least for name, least in self.number_columns.items()}
+        return {number: (f"number_{number}", least) for number, least in read.items()}
+
+    @cached_property
+    def packed_columns(self) -> tuple[str, ...]:
+        """The words as Python gets them, without the bits of `numbers`."""
+        return tuple(f"packed_{n}" for n in range(len(self.word_columns))) if self.numbers else self.word_columns
+
+    @cached_property
+    def read_columns(self) -> tuple[str, ...]:
+        """All columns that Python reads."""
+        numbers = (name for name, _ in self.numbers.values())
+        return (*self.packed_columns, *numbers, *self.score_columns, *self.value_columns.values())
 
     @cached_property
     def fields(self) -> dict[tuple[str, int], Field]:

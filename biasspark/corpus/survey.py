@@ -67,6 +67,8 @@ class Survey:
     fraction_columns
         Columns of the label and of annotations that a threshold between 0 and 1 cuts, and that have no range: numbers
         in them are expected to be fractions.
+    number_columns
+        Columns of annotations that Python reads as numbers, and the least number of a member; none on Spark.
     absent_positives
         The values of the label that would be positive, and that no row has.
     positive_variants
@@ -82,6 +84,7 @@ class Survey:
     n_ids: int | None = None
     text_columns: tuple[str, ...] = ()
     fraction_columns: tuple[str, ...] = ()
+    number_columns: Mapping[str, float] = field(default_factory=dict)
     absent_positives: tuple[object, ...] = ()
     positive_variants: Mapping[str, int] = field(default_factory=dict)
     column_uses: tuple[tuple[str, str], ...] = ()
@@ -168,8 +171,10 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     of a column and 204,800 scores of a model.
     """
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
-    aggregates = _aggregates(measures, schema, id_column)
-    by_group = _narrow(corpus, measures, id_column).groupBy(TASK_GROUP)
+    # The embedded engine has a few tasks, and to group rows takes it longer than all else.
+    groups = () if is_embedded(corpus.sparkSession) else (TASK_GROUP,)
+    aggregates = _aggregates(measures, schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED)
+    by_group = _narrow(corpus, measures, id_column).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
     if not row["n_rows"]:
@@ -201,6 +206,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
             name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
         ),
         fraction_columns=tuple(_list_fractions(measures, schema)),
+        number_columns=_list_numbers(measures.identities, schema) if is_embedded(corpus.sparkSession) else {},
         absent_positives=tuple(value for n, value in enumerate(positive) if not row[f"has_positive_{n}"]),
         positive_variants={
             str(value): row[f"variants_{n}"]
@@ -261,6 +267,16 @@ def _list_fractions(measures: Measures, schema: StructType) -> Iterator[str]:
     yield from (name for name in dict.fromkeys(names) if isinstance(schema[name].dataType, NumericType | StringType))
 
 
+def _list_numbers(identities: Identities, schema: StructType) -> dict[str, float]:
+    """Return the columns of annotations that Python may read as numbers, and from where on a row is a member."""
+    kinds = {name: schema[name].dataType for name in identities.columns if identities.range is None}
+    return {
+        name: float(np.float32(identities.threshold)) if isinstance(kind, FloatType) else float(identities.threshold)
+        for name, kind in kinds.items()
+        if isinstance(kind, NumericType)
+    }
+
+
 def _is_text(label: Label, schema: StructType) -> bool:
     """Return whether positive values are texts of a column of text."""
     values = label.positive or ()
@@ -298,13 +314,13 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> Dat
 
 
 def _aggregates(
-    measures: Measures, schema: StructType, id_column: str | None
+    measures: Measures, schema: StructType, id_column: str | None, most_sampled: int
 ) -> dict[str, tuple[Column, Callable[[str], Column]]]:
     """Return by name what is aggregated of a group of tasks, and how the groups are merged."""
     aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count_if("first"), F.sum)}
     for n in range(len(measures.models)):
         score = F.when(F.col("first"), F.col(f"score_{n}"))
-        aggregates[f"sample_{n}"] = sample(score), merge_samples
+        aggregates[f"sample_{n}"] = sample(score, most_sampled), merge_samples
         if measures.histograms:
             labelled = F.when(F.col("labelled"), score)
             aggregates |= {f"lowest_{n}": (F.min(labelled), F.min), f"highest_{n}": (F.max(labelled), F.max)}
@@ -332,11 +348,11 @@ def sampling() -> dict[str, Column]:
     }
 
 
-def sample(value: Column) -> Column:
-    """Return the sampled values of a group of tasks; of more than `_MOST_SAMPLED` every second, every third, ..."""
+def sample(value: Column, most: int) -> Column:
+    """Return the sampled values of a group of tasks; of more than there may be every second, every third, ..."""
     sampled = F.when(F.col(_SAMPLED), value)
     # Not the size of the list: Spark would sort the list again for each value.
-    step = F.ceil(F.count(sampled) / _MOST_SAMPLED)
+    step = F.ceil(F.count(sampled) / most)
     return F.filter(F.sort_array(F.collect_list(sampled)), lambda _, index: index % step == 0)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.arrays import Ints
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.corpus.encoding import Encoding, Source
 from biasspark.errors import corpus_changed
 
@@ -73,6 +73,19 @@ def find_unseen(members: Memberships, known: Ints, encoding: Encoding) -> Member
             sides = np.flatnonzero(single & (known[members.row] >> bit & 1 == 0))
             parts.append(_columns(members.row[sides], members.identity[sides] * len(encoding.sources) + index, 1))
     return _join(parts)
+
+
+def read_numbers(values: Floats, least: float) -> dict[str, Flags]:
+    """Return on which rows an annotation makes a member, is unknown, and is outside of 0 to 1.
+
+    Parameters
+    ----------
+    values : float64 array
+        NaN where the annotation is unknown.
+    least : float
+        The least number of a member.
+    """
+    return {"member": values >= least, "unknown": np.isnan(values), "off_scale": (values < 0) | (values > 1)}
 
 
 def pair_number(low: Ints, high: Ints, n_singles: int) -> Ints:

@@ -123,9 +123,8 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
 
 def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:
     """Return the parts of EXAMPLES, given further columns that are read. Lazy; no shuffle."""
-    columns = (*encoding.word_columns, *encoding.score_columns, *encoding.value_columns.values(), *further)
     return cut_batches(
-        examples.select(*columns),
+        examples.select(*encoding.read_columns, *further),
         lambda batches: (part for rows in hold_rows(batches, encoding) for part in cut(rows)),
     )
 

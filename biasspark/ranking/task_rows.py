@@ -16,7 +16,7 @@ from biasspark.errors import InputError
 from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key, sort_cells, sort_memberships
 from biasspark.ranking.kernels.placements import MOST_ROWS_OF_A_LABEL
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
-from biasspark.ranking.memberships import Memberships, find_memberships
+from biasspark.ranking.memberships import Memberships, find_memberships, read_numbers
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
 Key: TypeAlias = tuple[int, int, int]
@@ -65,7 +65,15 @@ class TaskRows:
     @cached_property
     def words(self) -> dict[int, Ints]:
         """The packed words, by number."""
-        return {number: self.column(name).to_numpy() for number, name in enumerate(self.encoding.word_columns)}
+        encoding = self.encoding
+        words = {number: self.column(name).to_numpy() for number, name in enumerate(encoding.packed_columns)}
+        if encoding.numbers:
+            words = {number: word.copy() for number, word in words.items()}
+        for identity, (name, least) in encoding.numbers.items():
+            for what, rows in read_numbers(self.column(name).to_numpy(zero_copy_only=False), least).items():
+                if item := encoding.fields.get((what, identity)):
+                    set_bit(words[item.word], item.shift, rows)
+        return words
 
     def read(self, what: str, number: int = 0) -> Ints:
         """Return the values of a bit field: see `Encoding.fields`."""
@@ -136,6 +144,14 @@ class Keys(NamedTuple):
 def read_field(words: Mapping[int, Ints], field: Field) -> Ints:
     """Return the values of one bit field."""
     return (words[field.word] >> field.shift) & ((1 << field.width) - 1)
+
+
+def set_bit(word: Ints, shift: int, rows: Flags) -> None:
+    """Set a bit of a word, in place, on some rows."""
+    if np.count_nonzero(rows) < len(rows) / 8:
+        word[np.flatnonzero(rows)] |= 1 << shift
+    else:
+        word |= rows.astype(np.int64) << shift
 
 
 def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:

@@ -21,6 +21,7 @@ from biasspark.corpus.identity_sources import annotation_out_of_range
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.values import boolean
 from biasspark.errors import BiasSparkError, Fault, InputError
+from biasspark.ranking.task_rows import TaskRows
 from tests.harness.small_corpora import NIGHT, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
 
 NAN, INFINITY = math.nan, math.inf
@@ -358,3 +359,18 @@ def test_a_schema_that_fits_has_no_faults_and_lacks_no_column(spark: SparkSessio
     for name in fitting.columns:
         with pytest.raises(InputError, match=f"the corpus has no column '{name}'"):
             check_schema(fitting.drop(name), measures, "id")
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize("threshold", [0.7, 1.0, 2.0])
+def test_python_packs_the_bits_that_sql_packs(spark: SparkSession, threshold: float) -> None:
+    values = (None, -1.0, -5e-324, -0.0, 0.0, 0.5, 0.7, 1.0, 1.0000001, 2.0, math.inf, -math.inf, math.nan, -math.nan)
+    rows = [(True, 0.5, value, value, None if value is None else len(str(value)) % 3) for value in values]
+    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, f FLOAT, k INT")
+    measures = measures_of(identities={"columns": ["u", "f", "k"], "threshold": threshold})
+    survey = survey_corpus(corpus, measures)
+    assert set(survey.number_columns) == {"u", "f", "k"}
+    encoding = build_encoding(measures, survey)
+    table = encode_examples(corpus, measures, encoding, None).toArrow()
+    for number, word in TaskRows(table, encoding).words.items():
+        assert word.tolist() == table.column(encoding.word_columns[number]).to_pylist()
