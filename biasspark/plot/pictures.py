@@ -46,7 +46,7 @@ from biasspark.text import format_count
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
 _METRICS = (
     *("model", "slice", "identity", "crossed"),
-    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_method", "_reason")),
+    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
 )
 _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -103,7 +103,13 @@ def _render(template: str, report: ReportData | None, **context: Any) -> str:
     )
 
 
-def write_table_page(title: str, heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]], note: str) -> str:
+def write_table_page(
+    title: str,
+    heads: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[object]],
+    note: str,
+    weak: Collection[tuple[int, str]] = (),
+) -> str:
     """Return a page with one table.
 
     Parameters
@@ -114,8 +120,14 @@ def write_table_page(title: str, heads: Sequence[tuple[str, str]], rows: Sequenc
         Values in the order of the columns.
     note : str
         What is said below it.
+    weak
+        The values that rest on too few rows and are marked so, by number of row and name of column.
     """
-    shown = [list(map(_show, row)) for row in rows]
+    names = [name for name, _ in heads]
+    shown = [
+        [("◦ " if (number, name) in weak else "") + _show(value) for name, value in zip(names, row, strict=True)]
+        for number, row in enumerate(rows)
+    ]
     numeric = [all(_is_number(row[number]) for row in rows) for number in range(len(heads))]
     return _render("table.html.j2", None, title=title, heads=heads, rows=shown, numeric=numeric, note=note)
 
