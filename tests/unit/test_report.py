@@ -25,7 +25,7 @@ from biasspark.report.model_card import write_model_card
 from biasspark.report.notebook import NightReport
 from biasspark.report.optional_tables import MOST_LACKING, list_balance, list_rates, list_skewed, list_training
 from biasspark.report.page import write_metric_page, write_page
-from biasspark.report.report_data import ReportData
+from biasspark.report.report_data import OF_ATTRIBUTION, ReportData
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import (
     IMAGE,
@@ -90,7 +90,7 @@ def test_page_of_fifty_identities_and_two_models_is_small() -> None:
     assert (len(report.identities()), len(report.alerts()), len(report.history)) == (50, 200, 30)
     page = write_page(report)
     assert len(re.findall('aria-label="Rates at threshold', page)) == 3
-    assert "not published" not in page
+    assert "Not measured" not in page
     assert len(page.encode()) < 1.17 * MEGABYTE
 
 
@@ -158,33 +158,40 @@ def test_links_within_the_page_lead_somewhere(page: str) -> None:
 
 
 OPTIONAL = {
-    "score_histograms": "Score distributions are not published",
-    "threshold_rates": "Rates at thresholds are not published",
-    "label_balance": "Shares of positives by length are not published",
-    "pinned_auc": "Pinned AUC is not published",
+    "score_histograms": "score distributions ([histograms])",
+    "threshold_rates": "rates at thresholds ([thresholds])",
+    "template_means": "scores by template ([templates])",
+    "label_balance": "label balance ([label_balance])",
+    "pinned_auc": "pinned AUC ([pinned_auc])",
+    "model_comparisons": "comparisons with a baseline ([compare] and jobs/compare_models.py)",
+    "loss_by_segment": "where the AUC is lost ([attribution] and jobs/attribution.py)",
 }
 
 
-def test_a_night_without_optional_tables_says_which_job_makes_them() -> None:
-    attribution = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
-    page = write_page(make_report(n_nights=1, without=(*OPTIONAL, *attribution)))
-    for sentence in (*OPTIONAL.values(), "<code>jobs/attribution.py</code> computes it", "there is no trend yet"):
-        assert sentence in page
+def test_a_night_without_optional_tables_says_in_one_line_what_is_not_measured() -> None:
+    report = make_report(n_nights=1, without=(*OPTIONAL, *OF_ATTRIBUTION, "pinned_skew", "threshold_summary"))
+    page = write_page(report)
+    shown = {"models", "worst", "identities", "intervals", "source", "definitions"}
+    assert {*re.findall(r'<section id="(.*?)"', page)} == shown - {"intervals"}
+    assert {*re.findall(r'<li><a href="#(.*?)"', page)} == shown
+    (line,) = re.findall(r"<dt>Not measured</dt><dd>(.*?)</dd>", page)
+    assert {*re.split(r"(?<=\)), ", re.sub("<.*?>", "", line))} == {*OPTIONAL.values()}
     assert "No gate is configured" in page
+    targets = {*re.findall(r'href="#(def-.*?)"', page)}
+    assert targets <= {*re.findall(r'<div id="(def-.*?)"', page)}
+    assert "template" not in {*re.findall(r"<h3><code>(\w+)_", page)}
 
 
 def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:
-    """Each optional table has a section that would otherwise say that it was not measured."""
-    attribution = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
-    names = (*OPTIONAL, "threshold_summary", "template_scores", "model_comparisons", *attribution)
-    derived = {"template_scores": "template_means"}
-    report = make_report(n_nights=3, without=[derived.get(name, name) for name in names])
-    lost = {name: f"/lake/{name}: its files are gone." for name in names}
+    """Each optional table has a section that would otherwise be left out, as not measured."""
+    names = {*OPTIONAL, "threshold_summary", *OF_ATTRIBUTION}
+    report = make_report(n_nights=3, without=[*names])
+    derived = {"template_means": "template_scores"}
+    lost = {table: f"/lake/{table}: its files are gone." for name in names for table in [derived.get(name, name)]}
     past = [night._replace(is_lost=number == 0) for number, night in enumerate(report.history)]
     report = replace(report, lost=lost, history=past, baseline=past[0])
     page = write_page(report)
-    assert "not published" not in page
-    assert "No attribution" not in page
+    assert "Not measured" not in page
     assert all(page.count(fault) == 1 for fault in lost.values())
     assert page.count('class="warning lost"') == len(lost) + 1
     assert build_gate_summary(report).changes == []
@@ -197,12 +204,12 @@ def test_a_night_may_attribute_other_models_and_have_no_identities(report: Repor
     tables = {"model_summary": summaries, "loss_by_segment": others}
     page = write_page(replace(report, tables=tables, history=(), baseline=None, n_identities=0))
     assert "<bdi>other</bdi>" in page
-    assert "Slice <bdi>all</bdi>: 0 identities" in page
+    assert {*re.findall(r'<section id="(.*?)"', page)} == {"models", "attribution", "source", "definitions"}
+    assert "metrics of identities (<code>[identities]</code>)" in page
 
 
 def test_a_night_may_have_attribution_alone(report: ReportData) -> None:
-    names = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
-    tables = {name: report.rows(name) for name in names}
+    tables = {name: report.rows(name) for name in OF_ATTRIBUTION}
     alone = replace(report, tables=tables, history=(), baseline=None, run={**report.run, "job": "attribution"})
     page, card = write_page(alone), write_model_card(alone)
     links = re.findall(r'<a [^>]*href="#(.*?)"', page)
@@ -212,6 +219,19 @@ def test_a_night_may_have_attribution_alone(report: ReportData) -> None:
     for text in (read_text(page), card):
         assert all(model in text for model in MODELS)
         assert not any(word in text for word in ("Worst identities", "gate rule", "Subgroup AUC"))
+
+
+def test_a_night_may_have_the_skew_experiment_alone(report: ReportData) -> None:
+    alone = replace(report, tables={"pinned_skew": report.rows("pinned_skew")}, history=(), baseline=None)
+    page, card = write_page(alone), write_model_card(alone)
+    assert re.findall(r'<section id="(.*?)"', page) == ["pinned", "source", "definitions"]
+    assert "Not measured" not in page
+    first = list_skewed(alone)[0]
+    for text in (read_text(page), html.unescape(card.replace("\\", ""))):
+        assert "Pinned AUC" in text.split("\n")[0]
+        assert all(model in text for model in MODELS)
+        assert all(f"{before} → {after}" in text for before, after in first.values.values())
+        assert "Do not base decisions on this." in text
 
 
 def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
@@ -297,7 +317,7 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     assert "<script" not in card
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
-    assert len([line for line in tables if "▲" not in line]) == 11
+    assert len([line for line in tables if "▲" not in line]) == 13
     assert write_model_card(report) == write_model_card(report)
 
 
