@@ -462,7 +462,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         for column, cell in zip(shares.bins, shares.rows[identity], strict=True)
     }
     grid = Grid(
-        "Share of positives by length of the text",
+        shares.title,
         dict.fromkeys(lines.values(), ""),
         dict.fromkeys(shares.bins, ""),
         cells,
@@ -470,6 +470,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     notes = [
         "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
         "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
+        *([shares.outside] if shares.outside else []),
     ]
     with notebook_style():
         return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])

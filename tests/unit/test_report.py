@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import json
 import re
 from base64 import b64encode
 from dataclasses import replace
@@ -339,7 +340,7 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
         "Where the AUC is lost",
         "Pinned AUC",
         "Definitions",
-        "Share of positives by length of the text",
+        "Share of positives by length",
     )
     for head in heads:
         assert f"\n#### {head}\n" in card
@@ -360,12 +361,12 @@ def test_a_mitigation_experiment_shows_what_was_added() -> None:
     report = make_report()
     ((model, training),) = list_training(report).items()
     assert model == MODELS[1]
-    assert training.n_rows == training.n_added == 90
+    assert training.n_rows == training.n_added == 93
     assert len(training.balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
-    assert {cells[-1].interval for cells in training.balance.rows.values()} == {"+90"}
+    assert {cells[-1].interval for cells in training.balance.rows.values()} == {"+93"}
     text = read_text(page_without_charts(report))
     assert "After comments were added" in text
-    assert "90 comments, of which 90 were added" in text
+    assert "93 comments, of which 93 were added" in text
     assert "After comments were added" not in read_text(page_without_charts(make_report(without=["training_balance"])))
 
 
@@ -405,3 +406,21 @@ def test_a_night_without_models_shows_label_balance_alone() -> None:
     )  # an interval always holds the share that it is of
     assert not any(words in text for words in ("Models side by side", "Where the scores lie", "Do not base decisions"))
     assert "Models" not in write_model_card(report)
+
+
+@pytest.mark.parametrize(
+    ("keys", "title"),
+    [
+        ({"text": "comment_text"}, "Share of positives by the length of comment_text in characters"),
+        ({"length": "n_words"}, "Share of positives by n_words"),
+    ],
+)
+def test_shares_are_by_the_column_of_the_length_and_rows_in_no_bucket_are_counted(
+    keys: dict[str, str], title: str
+) -> None:
+    whole = make_report()
+    run = whole.run | {"config": json.dumps({"label_balance": keys})}
+    report = replace(whole, tables={"label_balance": whole.tables["label_balance"]}, history=(), run=run)
+    for text in (read_text(write_page(report)), write_model_card(report).replace("\\", "")):
+        assert title in text
+        assert "3 of 93 rows are in no bucket" in text
