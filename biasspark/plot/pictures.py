@@ -25,7 +25,7 @@ from biasspark.plot.heat_maps import Grid, draw_heat_maps
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
 from biasspark.plot.score_panels import arrange, draw_curves, draw_histograms
-from biasspark.plot.segment_trees import draw_trees
+from biasspark.plot.segment_trees import draw_trees, list_nodes
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import Row, is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
@@ -354,7 +354,7 @@ def crosses(
     ]
     notes += [f"{n_hidden:,} smaller groups are not drawn."] if n_hidden else []
     with notebook_style():
-        return draw_heat_maps(lines, "positives ↓ negatives →", notes)
+        return draw_heat_maps(lines, "negatives →\npositives ↓", notes)
 
 
 def tree(
@@ -403,12 +403,15 @@ def tree(
     rows = read_rows(segments, table, table.value_columns, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice], model=choose_names(rows, "model", models, name))
+    trees = list_trees(_of_all_rows(table.name, rows))
+    weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in list_nodes(tree.root)) else []
     notes = [
         *_note_slice(slice),
-        "Values are of rows that did not grow the tree, with their intervals. ◦ rests on too few rows.",
+        "Values are of rows that did not grow the tree, with their intervals.",
+        *weak,
     ]
     with notebook_style():
-        return draw_trees(list_trees(_of_all_rows(table.name, rows)), notes)
+        return draw_trees(trees, notes)
 
 
 def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:

@@ -158,7 +158,7 @@ def imprecision(low: float | None, high: float | None) -> int:
 
 
 def describe_outside(balance: Sequence[Row]) -> str:
-    """Return how many rows of ``label_balance`` are in no bucket of lengths; empty if none, or unknown."""
+    """Return how many rows of ``label_balance`` are in no bucket of lengths; empty if none is, or it is unknown."""
     counts = {row["bucket"]: row for row in balance if row["identity"] == OVERALL}
     whole, buckets = counts.pop(EVERY_LENGTH, {}).get("n_rows"), list(counts.values())
     if not buckets or None in (whole, *(row["n_rows"] for row in buckets)):
@@ -168,7 +168,8 @@ def describe_outside(balance: Sequence[Row]) -> str:
         return ""
     low, high = min(row["length_low"] for row in buckets), max(row["length_high"] for row in buckets)
     are = "is" if n_outside == 1 else "are"
-    return f"{n_outside:,} of {whole:,} rows {are} in no bucket: their length is not from {low:,} to {high:,}, or not known."
+    why = f"their length is not from {low:,} to {high:,}, or not known."
+    return f"{n_outside:,} of {whole:,} rows {are} in no bucket: {why}"
 
 
 def lacks_by_length(row: Row, goal: float | None) -> bool:

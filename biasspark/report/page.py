@@ -37,7 +37,7 @@ from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.text import format_count
 
 MAX_CARDS = 9
-LONGEST_UNBROKEN = 16
+LONGEST_UNBROKEN = 12
 
 
 class Section(NamedTuple):
