@@ -272,10 +272,11 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
 
 def _describe_lengths(report: ReportData) -> str:
     """Return by what length rows are counted: a column of lengths, or that of a text."""
-    config = read_config(report.run).get("label_balance") or {}
-    if column := config.get("text"):
+    config = read_config(report.run)
+    keys = config.get("label_balance") or config.get("mitigation") or {}
+    if column := keys.get("text"):
         return f" by the length of {show_name(column)} in characters"
-    return f" by {show_name(config.get('length') or 'length')}"
+    return f" by {show_name(keys.get('length') or 'length')}"
 
 
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:

@@ -127,7 +127,7 @@ def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: i
     """Read a night, write its documents, and return what the job prints."""
     progress = Progress()
     progress.stage("starting the engine")
-    with open_tables(JOB, config) as (spark, store):
+    with progress.reminding(), open_tables(JOB, config) as (spark, store):
         if paths.folder:
             check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
         progress.stage(f"reading {config.corpus.name} of {run_date}")

@@ -409,17 +409,18 @@ def test_a_night_without_models_shows_label_balance_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "title"),
+    ("config", "title"),
     [
-        ({"text": "comment_text"}, "Share of positives by the length of comment_text in characters"),
-        ({"length": "n_words"}, "Share of positives by n_words"),
+        ({"label_balance": {"text": "comment_text"}}, "Share of positives by the length of comment_text in characters"),
+        ({"mitigation": {"text": "comment"}}, "Share of positives by the length of comment in characters"),
+        ({"label_balance": {"length": "n_words"}}, "Share of positives by n_words"),
     ],
 )
 def test_shares_are_by_the_column_of_the_length_and_rows_in_no_bucket_are_counted(
-    keys: dict[str, str], title: str
+    config: dict[str, dict[str, str]], title: str
 ) -> None:
     whole = make_report()
-    run = whole.run | {"config": json.dumps({"label_balance": keys})}
+    run = whole.run | {"config": json.dumps(config)}
     report = replace(whole, tables={"label_balance": whole.tables["label_balance"]}, history=(), run=run)
     for text in (read_text(write_page(report)), write_model_card(report).replace("\\", "")):
         assert title in text
