@@ -168,8 +168,7 @@ def describe_outside(balance: Sequence[Row]) -> str:
         return ""
     low, high = min(row["length_low"] for row in buckets), max(row["length_high"] for row in buckets)
     are = "is" if n_outside == 1 else "are"
-    why = f"their length is not from {low:,} to {high:,}, or not known."
-    return f"{n_outside:,} of {whole:,} rows {are} in no bucket: {why}"
+    return f"{n_outside:,} of {whole:,} rows {are} in no bucket: below {low:,}, above {high:,}, or unknown."
 
 
 def lacks_by_length(row: Row, goal: float | None) -> bool:

@@ -132,6 +132,23 @@ def test_intervals_have_a_line_for_each_identity_and_panels_for_each_slice(slice
     assert {*MODELS} <= set(texts(figure))
 
 
+@pytest.mark.parametrize("gap", [0.06, 0.185, 0.3, 0.48])
+def test_the_numbers_of_neighboring_panels_do_not_touch(gap: float) -> None:
+    metrics = {f"{name}{end}": gap for name in ("negative_aeg", "positive_aeg") for end in ("", "_low", "_high")}
+    figure = plot.intervals(table("bias_metrics", **metrics), slices="all")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (*_, last), (first, *_) = (
+        [
+            tick.label1.get_window_extent(canvas.get_renderer())
+            for tick in axes.xaxis.get_major_ticks()
+            if axes.get_xlim()[0] <= tick.get_loc() <= axes.get_xlim()[1]
+        ]
+        for axes in panels(figure)[-2:]
+    )
+    assert last.x1 + 6 < first.x0
+
+
 def test_pinned_auc_is_drawn_and_what_has_none_is_counted() -> None:
     figure = plot.pinned_auc(table("pinned_auc"), table("bias_metrics"))
     (axes,) = panels(figure)
