@@ -407,7 +407,7 @@ def test_a_night_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> No
     config = write_config(tmp_path, pinned_skew={"identity": "male", "trials": 3})
     night = ("--config", config, "--run-date", NIGHT)
     done = run("report", *night, "--out", tmp_path / "report.html")
-    assert (done.returncode, "bias_metrics" in done.stderr) == (3, True)
+    assert (done.code, "bias_metrics" in done.err) == (3, True)
     experiment = summary(run("pinned-skew", *night))
     drawn = summary(run("report", *night, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md"))
     assert (drawn["run_id"], drawn["outcome"]) == (experiment["run_id"], None)
