@@ -25,7 +25,7 @@ from biasspark.plot.heat_maps import Grid, draw_heat_maps
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
 from biasspark.plot.score_panels import arrange, draw_curves, draw_histograms
-from biasspark.plot.segment_trees import draw_trees
+from biasspark.plot.segment_trees import draw_trees, list_nodes
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import Row, is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
@@ -46,7 +46,7 @@ from biasspark.text import format_count
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
 _METRICS = (
     *("model", "slice", "identity", "crossed"),
-    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_method", "_reason")),
+    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
 )
 _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
@@ -354,7 +354,7 @@ def crosses(
     ]
     notes += [f"{n_hidden:,} smaller groups are not drawn."] if n_hidden else []
     with notebook_style():
-        return draw_heat_maps(lines, "positives ↓ negatives →", notes)
+        return draw_heat_maps(lines, "negatives →\npositives ↓", notes)
 
 
 def tree(
@@ -403,12 +403,15 @@ def tree(
     rows = read_rows(segments, table, table.value_columns, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice], model=choose_names(rows, "model", models, name))
+    trees = list_trees(_of_all_rows(table.name, rows))
+    weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in list_nodes(tree.root)) else []
     notes = [
         *_note_slice(slice),
-        "Values are of rows that did not grow the tree, with their intervals. ◦ rests on too few rows.",
+        "Values are of rows that did not grow the tree, with their intervals.",
+        *weak,
     ]
     with notebook_style():
-        return draw_trees(list_trees(_of_all_rows(table.name, rows)), notes)
+        return draw_trees(trees, notes)
 
 
 def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:
@@ -462,7 +465,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         for column, cell in zip(shares.bins, shares.rows[identity], strict=True)
     }
     grid = Grid(
-        "Share of positives by length of the text",
+        shares.title,
         dict.fromkeys(lines.values(), ""),
         dict.fromkeys(shares.bins, ""),
         cells,
@@ -470,6 +473,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     notes = [
         "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
         "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
+        *([shares.outside] if shares.outside else []),
     ]
     with notebook_style():
         return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])
