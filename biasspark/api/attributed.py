@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.api.computed import give, hold, warn
-from biasspark.api.frame_kinds import spark_rows
+from biasspark.api.frame_kinds import give, hold, spark_rows, warn
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
 from biasspark.attribution.ranked_blocks import RankedBlocks

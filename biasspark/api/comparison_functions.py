@@ -8,8 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from biasspark.api.computed import hold, warn
-from biasspark.api.frame_kinds import collect_columns, like, list_columns, spark_rows
+from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
@@ -19,7 +18,7 @@ from biasspark.api.keywords import (
     identity_keywords,
     row_keywords,
 )
-from biasspark.api.record_batches import Frame
+from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
 from biasspark.errors import ABSENT, Fault, InputError

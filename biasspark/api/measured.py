@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import StructType
 
-from biasspark.api.computed import give, warn
-from biasspark.api.frame_kinds import collect_columns, like, spark_rows
+from biasspark.api.frame_kinds import collect_columns, give, like, spark_rows, warn
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,

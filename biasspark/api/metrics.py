@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from biasspark.api.computed import hold, warn
-from biasspark.api.frame_kinds import collect_columns, spark_rows
+from biasspark.api.frame_kinds import collect_columns, hold, spark_rows, warn
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,

@@ -100,6 +100,16 @@ def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
     )
 
 
+def list_columns(df: Frame, name: str) -> list[str]:
+    """Return the names of the columns of a frame. Raises `TypeError` if it is none, which calls it ``name``."""
+    return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
+
+
+def is_spark(df: Frame) -> bool:
+    """Return whether a frame is a DataFrame of Spark, classic or Connect."""
+    return hasattr(df, "sparkSession")
+
+
 def is_parquet(df: Frame) -> bool:
     """Return whether a frame is a path of Parquet."""
     return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)

@@ -36,10 +36,7 @@ class Reader:
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
         """Read a whole configuration.
 
-        Raises
-        ------
-        ConfigError
-            With every fault, in the order of the tables.
+        Raises `ConfigError` with every fault, in the order of the tables.
         """
         order = {name: index for index, name in enumerate(declarations(section))}
         top = Spot((), given, "", self)

@@ -19,10 +19,7 @@ ASSIGNMENT = re.compile(rf"\s*({KEY})\s*=\s?(.*)", re.DOTALL)
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be read, is not UTF-8 or is not TOML, with the line.
+    Raises `ConfigError` if it cannot be read, is not UTF-8 or is not TOML, with the line.
     """
     where = quote(str(path))
     try:

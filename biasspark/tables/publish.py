@@ -57,19 +57,15 @@ def publish(
 ) -> PublishedRun:
     """Write the tables of a run, check what was written, and publish the run by one row in the ledger.
 
+    Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
+    `BiasSparkError` if rows and tables do not fit, a key repeats, a value is NaN, a path cannot be written, or what was
+    read back is not what was written. Nothing was published.
+
     Parameters
     ----------
     tables : mapping of Table to pyarrow.Table or DataFrame
         The rows of each table of the job that has any part in the run, with the table's ``value_columns``. A DataFrame
         is evaluated once: what is costly belongs behind a shuffle or a cache.
-
-    Raises
-    ------
-    PublishConflict
-        If another run of the same date, corpus and job was published since this one started.
-    BiasSparkError
-        If rows and tables do not fit, a key repeats, a value is NaN, a path cannot be written, or what was read back
-        is not what was written. Nothing was published.
 
     Notes
     -----

@@ -250,16 +250,13 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
     """Rank a surveyed corpus, and return what follows from its counts.
 
     Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
+    Raises `InputError` if a file cannot be read, a model has no usable score, or more is rejected than is allowed.
 
     Parameters
     ----------
     rejects : Rejects, optional
         How many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, a model has no usable score, or more is rejected than is allowed.
     """
     _refuse_too_many(surveyed)
     with job_on_corpus(surveyed, "rank every score"):

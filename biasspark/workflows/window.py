@@ -79,13 +79,9 @@ def find_window(
 ) -> Window:
     """Find the state of all nights of a window, from the first to the last of some days, and see that it merges.
 
-    Two small Spark jobs, over the ledger and over the headers of the nights.
-
-    Raises
-    ------
-    InputError
-        If nights are missing that may not be, keep no state or a part of it, or were measured by other rules than each
-        other or the configuration.
+    Two small Spark jobs, over the ledger and over the headers of the nights. Raises `InputError` if nights are missing
+    that may not be, keep no state or a part of it, or were measured by other rules than each other or the
+    configuration.
     """
     first, last = days
     with describe(spark, "look up the nights"):

@@ -81,10 +81,7 @@ _WRONG_PLACE = re.compile(
 class ReportPaths:
     """Where the documents go: two files and the folder of published reports. None of what is not wanted.
 
-    Raises
-    ------
-    ConfigError
-        If nothing is wanted, or the libraries that draw are missing.
+    Raises `ConfigError` if nothing is wanted, or the libraries that draw are missing.
     """
 
     page: Path | None = None
@@ -105,10 +102,7 @@ class ReportPaths:
 def report_folder(config: Config) -> str:
     """Return the folder of published reports: that of ``[report]``, by default ``reports`` next to the tables.
 
-    Raises
-    ------
-    ConfigError
-        If the tables are in a catalog, and ``[report]`` names no folder.
+    Raises `ConfigError` if the tables are in a catalog, and ``[report]`` names no folder.
     """
     if config.report.path:
         return config.report.path.rstrip("/")
@@ -144,12 +138,9 @@ def read_report_data(
 ) -> ReportData:
     """Read what a report shows of one night: the latest published run of each job, and the nights before it.
 
-    Raises
-    ------
-    InputError
-        If no run of the main job is published, and none of the attribution, naming the nights and corpora that there
-        are; or if files are missing without which there is no page: those of the suite, its summary, and the alerts of
-        a gate.
+    Raises `InputError` if no run of the main job is published, and none of the attribution, naming the nights and
+    corpora that there are; or if files are missing without which there is no page: those of the suite, its summary, and
+    the alerts of a gate.
 
     Notes
     -----
@@ -249,18 +240,11 @@ def write_documents(spark: SparkSession, report: ReportData, paths: ReportPaths)
     """Write the documents of a report, and return the files.
 
     A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may say more, once
-    attribution is there or a person has accepted the run.
-
-    Raises
-    ------
-    ConfigError
-        If a file cannot be written.
-    BiasSparkError
-        If a page cannot be published, and a later try may succeed, for example after a network failure.
+    attribution is there or a person has accepted the run. Raises `ConfigError` if a file cannot be written, and
+    `BiasSparkError` if a page cannot be published, and a later try may succeed, for example after a network failure.
     """
     # Imported here, since the libraries that draw are an extra.
-    from biasspark.report.model_card import write_model_card  # noqa: PLC0415
-    from biasspark.report.page import write_page  # noqa: PLC0415
+    from biasspark.report.page import write_model_card, write_page  # noqa: PLC0415
 
     written = []
     if paths.page or paths.folder:
