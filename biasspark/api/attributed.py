@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from biasspark.api.frame_kinds import give, hold, spark_rows, warn
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
-from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import (
@@ -26,7 +23,7 @@ from biasspark.tables.schemas import (
     PAIR_SEGMENTS,
     Table,
 )
-from biasspark.workflows.attribution import SurveyedRows, describe_rows, ranked_blocks, survey_rows
+from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import list_tables
 
 _TURNED_ON_BY = {
@@ -92,13 +89,7 @@ class AttributedCorpus:
         return self.table(EXAMPLE_ATTRIBUTIONS)
 
     def table(self, table: Table) -> Frame:
-        """Return one of the tables above.
-
-        Raises
-        ------
-        ConfigError
-            If it was not asked for.
-        """
+        """Return one of the tables above. Raises `ConfigError` if it was not asked for."""
         if table not in self._tables:
             fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.attribute."
             raise ConfigError(f"{table.name}: it was not asked for when the rows were ranked. {fix}")
@@ -184,33 +175,20 @@ def attribute(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
     keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
-    keywords = Keywords(
-        {"id": id, "models": models, **rows},
-        "attribution",
-        **keys,
-        segments=segments,
-        link=link,
-        write_examples=write_examples,
-    )
-    return attribute_corpus(df, keywords)
+    keys |= {"segments": segments, "link": link, "write_examples": write_examples}
+    return attribute_corpus(df, Keywords({"id": id, "models": models, **rows}, "attribution", **keys))
 
 
 def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
     """Survey and rank a corpus, search it, and give the warnings about it."""
-    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, ranked):
-        tables, of_tables = list_tables(surveyed, ranked)
-        frames = {
-            table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
-            for table, rows in tables.items()
-        }
-        counts, of_rows = describe_rows(surveyed, ranked)
+    with keywords.name_faults(), spark_rows(df) as corpus:
+        surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
+        with surveying as surveyed, ranked_blocks(surveyed) as ranked:
+            tables, of_tables = list_tables(surveyed, ranked)
+            frames = {
+                table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
+                for table, rows in tables.items()
+            }
+            counts, of_rows = describe_rows(surveyed, ranked)
     warn((*of_rows, *of_tables))
     return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
-
-
-@contextmanager
-def _ranked(corpus: DataFrame, keywords: Keywords) -> Iterator[tuple[SurveyedRows, RankedBlocks]]:
-    """Survey and rank a corpus. Raises `InputError` at faults of its rows."""
-    measures = keywords.measures()
-    with survey_rows(corpus, measures, keywords.given["id"], "estimate") as surveyed, ranked_blocks(surveyed) as ranked:
-        yield surveyed, ranked

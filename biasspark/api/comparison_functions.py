@@ -84,13 +84,7 @@ def side_by_side(metrics: Frame, first: str, second: str) -> Frame:
 
 
 def _collect_metrics(metrics: Frame) -> pa.Table:
-    """Return the columns of metrics that a comparison takes.
-
-    Raises
-    ------
-    InputError
-        If the frame lacks some.
-    """
+    """Return the columns of metrics that a comparison takes. Raises `InputError` if the frame lacks some."""
     columns = list_columns(metrics, "metrics")
     if missing := [name for name in comparison.NEEDED if name not in columns]:
         what = f"there is no column {list_first(missing, MOST_NAMED)}."
@@ -126,7 +120,7 @@ def model_comparisons(
     Of AUCs the difference is model - baseline, -1 to 1, below 0 for the worse; of gaps |model| - |baseline|, -1/2 to
     1/2, above 0 for the worse. Each has an interval, a p-value and a verdict.
 
-    The other keywords are those of `bias_metrics`; the engine is "blocks" whatever is given.
+    The other keywords, errors and warnings are those of `bias_metrics`; the engine is "blocks" whatever is given.
 
     Parameters
     ----------
@@ -147,17 +141,11 @@ def model_comparisons(
     Frame
         The columns of the table ``model_comparisons`` less the run's.
 
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if a model has no usable score.
-
     Warns
     -----
     InputWarning
-        Of what a person should look at: models that share no row with the baseline, or rows of one label alone;
-        clusters in fewer groups than a verdict takes; rows without a cluster, identities and slices without rows, and
-        many rejected rows.
+        Also of models that share no row with the baseline, or rows of one label alone; of clusters in fewer groups than
+        a verdict takes, and of rows without a cluster.
 
     Notes
     -----

@@ -38,14 +38,8 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
     """Give the rows of a frame as a DataFrame of Spark, for a block.
 
     Those of another kind are given in the session that is there. Without one, the embedded engine is started if it is
-    installed, else local Spark.
-
-    Raises
-    ------
-    TypeError, InputError
-        As `read_batches` does.
-    ConfigError
-        If there is no session, and no engine is installed.
+    installed, else local Spark. Raises as `read_batches`, and `ConfigError` if there is no session, and no engine is
+    installed.
     """
     if is_spark(df):
         yield df

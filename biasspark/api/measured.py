@@ -78,20 +78,15 @@ class MeasuredCorpus:
             self._template_scores = give(df, TEMPLATE_SCORES, scores.select(*TEMPLATE_SCORES.value_columns))
 
     def bias_metrics(self, *, narrow: bool = False) -> Frame:
-        """Return the bias suite: one row a (model, slice, identity).
-
-        ``narrow`` is that of `biasspark.bias_metrics`.
-        """
+        """Return the bias suite: one row a (model, slice, identity); ``narrow`` is that of `biasspark.bias_metrics`."""
         if not narrow:
             return self.table(BIAS_METRICS)
         measures = self._measurement.measures
         several = {MODEL: len(measures.models) > 1, SLICE: bool(measures.slices)}
         names = [*(name for name, is_shown in several.items() if is_shown), IDENTITY, "subgroup_size"]
         names += SUMMARIZED_AUCS + SUMMARIZED_GAPS
-        schema = value_schema(BIAS_METRICS)
-        return self._like(
-            self._measurement.tables[BIAS_METRICS].select(names), StructType([schema[name] for name in names])
-        )
+        schema, rows = value_schema(BIAS_METRICS), self._measurement.tables[BIAS_METRICS]
+        return self._like(rows.select(names), StructType([schema[name] for name in names]))
 
     def u_statistics(self) -> Frame:
         """Return the integers from which every metric follows: six pairs of cells per identity."""
@@ -131,13 +126,7 @@ class MeasuredCorpus:
         return self._template_scores
 
     def table(self, table: Table) -> Frame:
-        """Return one of the tables above as a frame that holds its rows.
-
-        Raises
-        ------
-        ConfigError
-            If it was not asked for when the corpus was measured.
-        """
+        """Return one of the tables above as a frame that holds its rows. `ConfigError` if it was not asked for."""
         if table not in self._measurement.tables:
             raise _not_asked_for(table)
         return self._like(self._measurement.tables[table], value_schema(table))
@@ -221,7 +210,7 @@ def measure(
 ) -> MeasuredCorpus:
     """Rank a corpus once, and keep the counts for as many tables as are wanted of it.
 
-    The other keywords are those of `bias_metrics`.
+    The other keywords, errors and warnings are those of `bias_metrics`.
 
     Parameters
     ----------
@@ -241,17 +230,7 @@ def measure(
     Returns
     -------
     MeasuredCorpus
-        A method for each table, ``n_rows``, ``rejects`` and ``warnings``.
-
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if a model has no usable score.
-
-    Warns
-    -----
-    InputWarning
-        For each of ``warnings``.
+        A method for each table, ``n_rows``, ``rejects`` and ``warnings``, for each of which an InputWarning is given.
 
     Examples
     --------
@@ -270,11 +249,7 @@ def measure(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    parts: dict[str, Any] = {
-        "evidence": evidence,
-        "privacy": privacy,
-        "thresholds": thresholds,
-        "histograms": histograms,
-    }
-    parts |= {"label_balance": label_balance, "templates": templates, "pinned_auc": pinned_auc or True}
+    parts: dict[str, Any] = {"evidence": evidence, "privacy": privacy, "thresholds": thresholds}
+    parts |= {"histograms": histograms, "label_balance": label_balance, "templates": templates}
+    parts |= {"pinned_auc": pinned_auc or True}
     return measure_corpus(df, Keywords({"models": models, **rows, **groups, **parts}))

@@ -309,7 +309,8 @@ def pinned_skew(
 
     The model stays the same: subgroup, BPSN and BNSP AUC stand still, and the pinned AUC moves with the class balance.
 
-    The other keywords, errors, warnings and costs are those of `bias_metrics`.
+    The other keywords, errors, warnings and costs are those of `bias_metrics`; it is an error, too, if there is no such
+    identity, or a cell of it has no row.
 
     Parameters
     ----------
@@ -329,12 +330,6 @@ def pinned_skew(
     Frame
         The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice) and identity.
         Of the identities that lose no row of a cell of theirs there is the closed form alone.
-
-    Raises
-    ------
-    ConfigError, InputError
-        As `bias_metrics` does; also for an identity that does not exist, with those that do, and for one of which a
-        cell has no row.
 
     Notes
     -----
@@ -426,17 +421,10 @@ def threshold_summary(
 ) -> Frame:
     """Return the error rates of every slice at every threshold, and how unequal those of its identities are.
 
-    The False Positive and False Negative Equality Difference (Dixon et al. 2018): the sum over identities of
-    ``|rate of the identity - rate of the slice|``, 0 or more, 0 is best.
+    The False Positive and False Negative Equality Difference (Dixon et al. 2018): the sum over identities of ``|rate of
+    the identity - rate of the slice|``, 0 or more, 0 is best.
 
-    The other keywords, errors, warnings and costs are those of `bias_metrics`.
-
-    Parameters
-    ----------
-    at : sequence of float, optional
-        Thresholds; a row is decided positive where its score is at or above one.
-    grid : mapping, optional
-        Thresholds from ``low`` to ``high`` in so many ``steps``, by default 0, 1 and 100.
+    Keywords, errors, warnings and costs are those of `threshold_rates`.
 
     Returns
     -------
@@ -508,6 +496,8 @@ def label_balance(
 ) -> Frame:
     """Return how often every identity is positive by text length, and how many negatives would balance it.
 
+    The other keywords, errors and warnings are those of `bias_metrics`; it is an error, too, if no row has a label.
+
     Parameters
     ----------
     text, length : str, optional
@@ -516,25 +506,11 @@ def label_balance(
         Where lengths are cut; by default 20, 60, 180, 540, 1620, 4860.
     models : optional
         Not used, since scores do not count: the same keywords fit every function.
-    df, label, label_threshold, label_positive, identities, identity_threshold, unannotated, slices
-        As for `bias_metrics`.
-    engine, ranges, level, privacy
-        As for `bias_metrics`.
 
     Returns
     -------
     Frame
         The columns of the table ``label_balance`` less the run's.
-
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if no row has a label.
-
-    Warns
-    -----
-    InputWarning
-        Of what a person should look at: labels that are all alike, identities without rows, many rejected rows.
 
     Notes
     -----

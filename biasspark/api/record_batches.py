@@ -47,18 +47,8 @@ _AS_IN_PARQUET = {
 def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
     """Return the rows of a frame that is not Spark's, each column in the type as which Spark reads it from Parquet.
 
-    Parameters
-    ----------
-    df : Frame
-    name : str
-        What faults call it.
-
-    Raises
-    ------
-    TypeError
-        If it is of no such kind.
-    InputError
-        If columns have the same name, or values that have no type in Spark, or a file cannot be read.
+    Faults call it ``name``. Raises `TypeError` if it is of no such kind, and `InputError` if columns have the same
+    name, or values that have no type in Spark, or a file cannot be read.
     """
     batches = open_frame(df, name)
     kinds = list(map(_as_in_parquet, batches.schema.types))
