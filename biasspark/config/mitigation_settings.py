@@ -13,7 +13,7 @@ from biasspark.config.term_lists import Terms
 from biasspark.errors import ABSENT, Fault
 from biasspark.synthetic.imbalanced import BUCKETS, IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+from biasspark.synthetic.wording import IDENTITY_TERMS
 
 MODELS = BASELINE, CONTROL, MITIGATED = "baseline", "control", "mitigated"
 FOLDER = "mitigation"
