@@ -27,8 +27,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a configuration file, and what the command line changes in it by ``table.key=value``.
 
     Relative paths in it are looked up next to it, then in the working folder; an output that exists in neither is made
-    in the working folder. Raises `ConfigError` with every fault. If the file cannot be read or is not TOML, with that
-    alone.
+    in the working folder. Raises `ConfigError` with every fault, or, of a file that cannot be read or is not TOML, with
+    that alone.
     """
     table, faults = apply_overrides(read_toml(Path(path)), overrides)
     return _read(table, Path(path).parent, faults)
@@ -47,20 +47,10 @@ def parse_measures(
 ) -> Measures:
     """Check what is measured, without a corpus to read or an output: for functions that are given a DataFrame.
 
-    Raises `ConfigError` with every fault.
-
-    Parameters
-    ----------
-    table : mapping
-        Tables of a configuration. ``models`` may be a list of columns, ``identities`` a list of columns or an
-        `Identities`. What is None counts as absent.
-    base : Path, optional
-        The folder in which relative term files are looked up first; the working folder unless given.
-    scored : bool
-        Whether there are models; without, only labels can be counted.
-    grouped : bool
-        Whether identities are required.
-
+    In the tables of a configuration ``models`` may be a list of columns, and ``identities`` a list of columns or an
+    `Identities`. What is None counts as absent. Relative term files are looked up first in the folder ``base``, by
+    default the working folder. Unless ``scored`` there are no models, so that only labels can be counted; unless
+    ``grouped`` no identities are required. Raises `ConfigError` with every fault.
     """
     table = _less_no_identities(table)
     given = {name: plain(part) for name, part in table.items() if scored or name != "models"}

@@ -8,8 +8,8 @@ from typing import Any
 
 from biasspark.config import kinds
 from biasspark.config.declaration import Kind, Section, Spot, declarations, setting
+from biasspark.config.identities import Terms
 from biasspark.config.reader import Reader
-from biasspark.config.term_lists import Terms
 from biasspark.errors import ABSENT, Fault
 from biasspark.synthetic.imbalanced import BUCKETS, IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest

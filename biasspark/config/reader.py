@@ -20,12 +20,7 @@ AnySection = TypeVar("AnySection", bound=Section)
 class Reader:
     """Reads tables of a configuration, and notes their faults.
 
-    Parameters
-    ----------
-    base
-        The folder in which relative paths are looked up first.
-    left_out
-        Required tables that need not be there.
+    Relative paths are looked up first in the folder ``base``. Required tables that are ``left_out`` need not be there.
     """
 
     def __init__(self, base: Path, left_out: Collection[str] = ()) -> None:
