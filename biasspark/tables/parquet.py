@@ -235,11 +235,8 @@ class PathStore(ParquetStore):
 class CatalogStore(ParquetStore):
     """Parquet tables of a Spark catalog, each partitioned by run_date and run_id. Its methods are those of `PathStore`.
 
-    Parameters
-    ----------
-    catalog, views : str
-        The schema of the tables and, where it is another one, that of the views: ``schema`` or ``catalog.schema``,
-        parts with other characters than letters, digits and ``_`` in backticks. Any other name is a `ConfigError`.
+    Given is the schema of the tables and, where it is another one, that of the views: ``schema`` or ``catalog.schema``,
+    parts with other characters than letters, digits and ``_`` in backticks. Any other name is a `ConfigError`.
     """
 
     provider = "parquet"
@@ -263,10 +260,7 @@ class CatalogStore(ParquetStore):
         return f"{self.view_schema}.`{view}`"
 
     def has(self, spark: SparkSession, table: Table) -> bool:
-        """Return whether a table is there.
-
-        Raises `ConfigError` if the session does not have the catalog.
-        """
+        """Return whether a table is there. Raises `ConfigError` if the session does not have the catalog."""
         refuse_embedded(spark, ("output", "catalog"), self.names[0])
         with catalog_errors(spark, ("output", "catalog"), self.names[0], self.catalog):
             return bool(spark.catalog.tableExists(self.name(table.name)))
