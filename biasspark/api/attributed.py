@@ -12,27 +12,18 @@ from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError
-from biasspark.tables.schemas import (
-    ATTRIBUTION_CORRELATIONS,
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    EXAMPLE_ATTRIBUTIONS,
-    LOSS_BY_SEGMENT,
-    NAMED_PAIRS,
-    PAIR_SEGMENTS,
-    Table,
-)
+from biasspark.tables import schemas
+from biasspark.tables.schemas import Table
 from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import list_tables
 
 _TURNED_ON_BY = {
-    ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',
-    ATTRIBUTION_SLICES: 'numeric=["age"], slice_search={}',
-    PAIR_SEGMENTS: 'numeric=["age"], pairs={}',
-    NAMED_PAIRS: 'pairs_of={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}',
-    AUC_CROSSES: 'groupings={"language": "lang"}',
-    EXAMPLE_ATTRIBUTIONS: "write_examples=True",
+    schemas.ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',
+    schemas.ATTRIBUTION_SLICES: 'numeric=["age"], slice_search={}',
+    schemas.PAIR_SEGMENTS: 'numeric=["age"], pairs={}',
+    schemas.NAMED_PAIRS: 'pairs_of={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}',
+    schemas.AUC_CROSSES: 'groupings={"language": "lang"}',
+    schemas.EXAMPLE_ATTRIBUTIONS: "write_examples=True",
 }
 
 
@@ -58,35 +49,35 @@ class AttributedCorpus:
 
     def loss_by_segment(self) -> Frame:
         """Return AUC, losses and mean attribution of the named segments and of all rows."""
-        return self.table(LOSS_BY_SEGMENT)
+        return self.table(schemas.LOSS_BY_SEGMENT)
 
     def attribution_correlations(self) -> Frame:
         """Return how the attributions of rows correlate with their losses."""
-        return self.table(ATTRIBUTION_CORRELATIONS)
+        return self.table(schemas.ATTRIBUTION_CORRELATIONS)
 
     def attribution_segments(self) -> Frame:
         """Return the nodes of the trees that find where models gain and lose their AUC."""
-        return self.table(ATTRIBUTION_SEGMENTS)
+        return self.table(schemas.ATTRIBUTION_SEGMENTS)
 
     def attribution_slices(self) -> Frame:
         """Return the conjunctions of up to three conditions that lack most attribution."""
-        return self.table(ATTRIBUTION_SLICES)
+        return self.table(schemas.ATTRIBUTION_SLICES)
 
     def pair_segments(self) -> Frame:
         """Return the nodes of the trees over pairs: which positives a model fails to tell from which negatives."""
-        return self.table(PAIR_SEGMENTS)
+        return self.table(schemas.PAIR_SEGMENTS)
 
     def named_pairs(self) -> Frame:
         """Return the AUC of the negatives of each named pair against its positives."""
-        return self.table(NAMED_PAIRS)
+        return self.table(schemas.NAMED_PAIRS)
 
     def auc_crosses(self) -> Frame:
         """Return AUC and headroom of every two groups."""
-        return self.table(AUC_CROSSES)
+        return self.table(schemas.AUC_CROSSES)
 
     def example_attributions(self) -> Frame:
         """Return every row's share of the AUC; lazy if it is a DataFrame of Spark."""
-        return self.table(EXAMPLE_ATTRIBUTIONS)
+        return self.table(schemas.EXAMPLE_ATTRIBUTIONS)
 
     def table(self, table: Table) -> Frame:
         """Return one of the tables above. Raises `ConfigError` if it was not asked for."""

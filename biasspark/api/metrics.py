@@ -22,17 +22,7 @@ from biasspark.api.keywords import (
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
-from biasspark.tables.schemas import (
-    LABEL_BALANCE,
-    MODEL_SUMMARY,
-    PINNED_AUC,
-    PINNED_SKEW,
-    SCORE_HISTOGRAMS,
-    TEMPLATE_SCORES,
-    THRESHOLD_RATES,
-    THRESHOLD_SUMMARY,
-    U_STATISTICS,
-)
+from biasspark.tables import schemas
 from biasspark.workflows.balance_labels import balance_labels
 from biasspark.workflows.measurement import measure, survey_for_ranking
 from biasspark.workflows.pinned_skew import skew_alone, skew_classes
@@ -188,7 +178,7 @@ def u_statistics(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(U_STATISTICS)
+    return measure_corpus(df, Keywords(given)).table(schemas.U_STATISTICS)
 
 
 def model_summary(
@@ -223,7 +213,7 @@ def model_summary(
     if identities is not None:
         groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(MODEL_SUMMARY)
+    return measure_corpus(df, Keywords(given)).table(schemas.MODEL_SUMMARY)
 
 
 def pinned_auc(
@@ -280,7 +270,7 @@ def pinned_auc(
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
     pinned = {"trials": trials, "seed": seed, "include_subgroup_in_background": include_subgroup_in_background}
-    return measure_corpus(df, Keywords(given, "pinned_auc", **pinned)).table(PINNED_AUC)
+    return measure_corpus(df, Keywords(given, "pinned_auc", **pinned)).table(schemas.PINNED_AUC)
 
 
 def pinned_skew(
@@ -353,7 +343,7 @@ def pinned_skew(
             measurement = measure(surveyed)
             skewed = skew_classes(surveyed, measurement)
     warn(measurement.warnings)
-    return hold(df, PINNED_SKEW, skewed)
+    return hold(df, schemas.PINNED_SKEW, skewed)
 
 
 def threshold_rates(
@@ -397,7 +387,7 @@ def threshold_rates(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(THRESHOLD_RATES)
+    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_RATES)
 
 
 def threshold_summary(
@@ -434,7 +424,7 @@ def threshold_summary(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(THRESHOLD_SUMMARY)
+    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_SUMMARY)
 
 
 def score_histograms(
@@ -472,7 +462,7 @@ def score_histograms(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "histograms", bins=bins)).table(SCORE_HISTOGRAMS)
+    return measure_corpus(df, Keywords(given, "histograms", bins=bins)).table(schemas.SCORE_HISTOGRAMS)
 
 
 def label_balance(
@@ -525,7 +515,7 @@ def label_balance(
         with spark_rows(df) as corpus, balance_labels(corpus, measures) as counted:
             balance, warnings = counted.balance, counted.warnings
     warn(warnings)
-    return hold(df, LABEL_BALANCE, balance)
+    return hold(df, schemas.LABEL_BALANCE, balance)
 
 
 def template_scores(
@@ -568,7 +558,7 @@ def template_scores(
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
     measured = measure_corpus(df, Keywords(given | {"template": template}))
-    scores = collect_columns(measured.template_scores(), TEMPLATE_SCORES.arrow_schema, "template scores")
+    scores = collect_columns(measured.template_scores(), schemas.TEMPLATE_SCORES.arrow_schema, "template scores")
     if not len(scores):
         warn([f"template: no usable row has a value in '{template}', so the table is empty. Is it the right column?"])
-    return hold(df, TEMPLATE_SCORES, scores)
+    return hold(df, schemas.TEMPLATE_SCORES, scores)

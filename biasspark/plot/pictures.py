@@ -34,15 +34,7 @@ from biasspark.report.definitions import SUITE
 from biasspark.report.histogram_paths import PanelKey, read_histograms
 from biasspark.report.optional_tables import list_balance
 from biasspark.report.report_data import ReportData, Rows, order_worst_first
-from biasspark.tables.schemas import (
-    ATTRIBUTION_SEGMENTS,
-    AUC_CROSSES,
-    BIAS_METRICS,
-    LABEL_BALANCE,
-    PAIR_SEGMENTS,
-    PINNED_AUC,
-    SCORE_HISTOGRAMS,
-)
+from biasspark.tables import schemas
 from biasspark.text import format_count
 
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
@@ -174,7 +166,7 @@ def intervals(
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
     name = "plot.intervals()"
-    rows = without_pairs(read_rows(metrics, BIAS_METRICS, _METRICS, name), identities, name)
+    rows = without_pairs(read_rows(metrics, schemas.BIAS_METRICS, _METRICS, name), identities, name)
     asked = choose_names(rows, "identity", identities, name)
     chosen = choose_names(rows, "model", models, name)
     cuts = choose_names(rows, "slice", slices, name)
@@ -230,7 +222,7 @@ def pinned_auc(
     """
     name = "plot.pinned_auc()"
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
-    rows = without_pairs(read_rows(pinned, PINNED_AUC, needed, name), identities, name)
+    rows = without_pairs(read_rows(pinned, schemas.PINNED_AUC, needed, name), identities, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice])
     chosen = choose_names(rows, "model", models, name)
@@ -290,10 +282,10 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     >>> biasspark.plot.crosses(biasspark.auc_crosses(df, groupings={"by": "lang"}, **keywords))  # doctest: +SKIP
     """
     name = "plot.crosses()"
-    rows = read_rows(crosses, AUC_CROSSES, AUC_CROSSES.value_columns, name)
+    rows = read_rows(crosses, schemas.AUC_CROSSES, schemas.AUC_CROSSES.value_columns, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice])
-    maps = {(one.grouping, one.model): one for one in list_heat_maps(_of_all_rows(AUC_CROSSES.name, rows))}
+    maps = {(one.grouping, one.model): one for one in list_heat_maps(_of_all_rows(schemas.AUC_CROSSES.name, rows))}
     lines, n_hidden = [], 0
     for grouping in choose_names(rows, "grouping", groupings, name):
         for model in choose_names(rows, "model", models, name):
@@ -339,9 +331,10 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     >>> biasspark.plot.tree(biasspark.attribution_segments(df, numeric=["age"], tree={}, **keywords))  # doctest: +SKIP
     """
     name = "plot.tree()"
-    is_frame = not hasattr(type(segments), ATTRIBUTION_SEGMENTS.name)
-    pairs = "negative_rule" in list_columns(segments, name) if is_frame else pairs
-    table, list_trees = (PAIR_SEGMENTS, list_pair_trees) if pairs else (ATTRIBUTION_SEGMENTS, list_segment_trees)
+    table, list_trees = schemas.ATTRIBUTION_SEGMENTS, list_segment_trees
+    is_frame = not hasattr(type(segments), table.name)
+    if "negative_rule" in list_columns(segments, name) if is_frame else pairs:
+        table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     rows = read_rows(segments, table, table.value_columns, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice], model=choose_names(rows, "model", models, name))
@@ -373,11 +366,11 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     >>> biasspark.plot.label_balance(biasspark.label_balance(df, label="toxic", identities=["gay"]))  # doctest: +SKIP
     """
     name = "plot.label_balance()"
-    rows = read_rows(balance, LABEL_BALANCE, LABEL_BALANCE.value_columns, name)
+    rows = read_rows(balance, schemas.LABEL_BALANCE, schemas.LABEL_BALANCE.value_columns, name)
     asked = choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
     rows = keep(rows, identity=[OVERALL, *asked])
     config = json.dumps({"intervals": {"level": level}})
-    shares = list_balance(as_report({LABEL_BALANCE.name: rows.to_pylist()}, config))
+    shares = list_balance(as_report({schemas.LABEL_BALANCE.name: rows.to_pylist()}, config))
     assert shares is not None
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
@@ -398,16 +391,16 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
 
 def _suite_of(given: Frame, metrics: Frame | None, name: str) -> pa.Table | None:
     """Return the metrics that are given, or that a measured corpus has."""
-    has_metrics = hasattr(type(given), BIAS_METRICS.name)
+    has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
     source = given if metrics is None and has_metrics else metrics
-    return None if source is None else read_rows(source, BIAS_METRICS, _METRICS, name)
+    return None if source is None else read_rows(source, schemas.BIAS_METRICS, _METRICS, name)
 
 
 def _choose_scores(
     scores: Frame, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int, name: str
 ) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
     """Return the histograms that are drawn, their slices, identities and models, and how many identities there are."""
-    rows = without_pairs(read_rows(scores, SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
+    rows = without_pairs(read_rows(scores, schemas.SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
     slices, models = choose_names(rows, "slice", asked[0], name), choose_names(rows, "model", asked[2], name)
     identities = choose_names(rows, "identity", asked[1], name)
     n_all = len(identities)

@@ -64,20 +64,12 @@ _QUERY = (
 def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool = False) -> Outcome:
     """Make the corpus unless it is there, measure it, write its report, and return what the job prints.
 
+    The folder gets ``corpus/`` of so many rows, ``demo.toml``, ``warehouse/`` and, if its libraries are installed,
+    ``report.html``. The flags of the session are for the commands of the second night. If ``both``, local Spark
+    measures the night, too, into ``warehouse-spark/``, and all tables are compared.
+
     Raises `ConfigError` if there is a corpus in the folder that the demonstration has not made, and `BiasSparkError` if
     the tables of two engines differ.
-
-    Parameters
-    ----------
-    folder
-        Gets ``corpus/``, ``demo.toml``, ``warehouse/`` and, if its libraries are installed, ``report.html``.
-    rows
-        Rows of the corpus.
-    flags
-        The flags of the session, for the commands of the second night.
-    both
-        Whether local Spark measures the night, too, into ``warehouse-spark/``, and all tables are compared.
-
     """
     corpus, page = folder / "corpus", folder / "report.html"
     made_of = f"{rows} rows, seed {SEED}, generator {_generator()}"

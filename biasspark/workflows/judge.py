@@ -43,15 +43,10 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate says of a run.
+    """What the gate says of a run: ``bias_alerts`` or ``comparison_alerts``, None without a gate, and warnings.
 
-    Attributes
-    ----------
-    alerts : pyarrow.Table, optional
-        ``bias_alerts`` or ``comparison_alerts``; None without a gate.
-    warnings : tuple of str
-        What kept the gate from comparing with accepted runs, what vanished since the last of them, identities of rules
-        that are not there, and how many checks warn for want of evidence.
+    They are what kept the gate from comparing with accepted runs, what vanished since the last of them, identities of
+    rules that are not there, and how many checks warn for want of evidence.
     """
 
     alerts: pa.Table | None = None

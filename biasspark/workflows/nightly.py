@@ -114,14 +114,8 @@ def require(part: T | None, table: str, example: str) -> T:
 class NightlyJob(NamedTuple):
     """A job on a night of a corpus, or on many.
 
-    Attributes
-    ----------
-    measures
-        What the job needs of a configuration: the columns that it names are checked when the corpus is read.
-    plan
-        Declares what is computed, and the passes over the corpus.
-    run
-        Measures and publishes a night.
+    ``measures`` is what it needs of a configuration: the columns that it names are checked when the corpus is read.
+    ``plan`` declares what is computed, and the passes over the corpus. ``run`` measures and publishes a night.
     """
 
     job: str

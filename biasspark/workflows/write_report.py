@@ -24,32 +24,11 @@ from biasspark.report.report_data import ReportData, worst_outcome
 from biasspark.report.run_history import earlier_runs, find_baseline, latest_runs, list_acceptances, read_config
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
+from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import (
-    ATTRIBUTION_CORRELATIONS,
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    BIAS_ALERTS,
-    BIAS_METRICS,
-    COMPARISON_ALERTS,
-    LABEL_BALANCE,
-    LOSS_BY_SEGMENT,
-    MODEL_COMPARISONS,
-    MODEL_SUMMARY,
-    NAMED_PAIRS,
-    PAIR_SEGMENTS,
-    PINNED_AUC,
-    PINNED_SKEW,
-    SCORE_HISTOGRAMS,
-    TEMPLATE_SCORES,
-    THRESHOLD_RATES,
-    THRESHOLD_SUMMARY,
-    TRAINING_BALANCE,
-    Table,
-)
+from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import describe_cause
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first, show_value
@@ -61,14 +40,14 @@ MOST_LISTED = 5
 FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
 
-_NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, COMPARISON_ALERTS)
+_NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, schemas.COMPARISON_ALERTS)
 """Without the files of these, a page would have no numbers, or say that there is no gate."""
 _TABLES = (
     *_NEEDED,
-    *(THRESHOLD_SUMMARY, THRESHOLD_RATES, SCORE_HISTOGRAMS, LABEL_BALANCE, TEMPLATE_SCORES, PINNED_AUC),
-    *(TRAINING_BALANCE, PINNED_SKEW),
-    *(MODEL_COMPARISONS, ATTRIBUTION_SEGMENTS, ATTRIBUTION_SLICES, PAIR_SEGMENTS, AUC_CROSSES, LOSS_BY_SEGMENT),
-    *(ATTRIBUTION_CORRELATIONS, NAMED_PAIRS),
+    *(schemas.THRESHOLD_SUMMARY, schemas.THRESHOLD_RATES, schemas.SCORE_HISTOGRAMS, LABEL_BALANCE),
+    *(schemas.TEMPLATE_SCORES, schemas.PINNED_AUC, schemas.TRAINING_BALANCE, schemas.PINNED_SKEW),
+    *(schemas.MODEL_COMPARISONS, schemas.ATTRIBUTION_SEGMENTS, schemas.ATTRIBUTION_SLICES, schemas.PAIR_SEGMENTS),
+    *(schemas.AUC_CROSSES, LOSS_BY_SEGMENT, schemas.ATTRIBUTION_CORRELATIONS, schemas.NAMED_PAIRS),
 )
 _WRONG_PLACE = re.compile(
     r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
@@ -138,14 +117,10 @@ def read_report_data(
 ) -> ReportData:
     """Read what a report shows of one night: the latest published run of each job, and the nights before it.
 
-    Raises `InputError` if no run of the main job is published, and none of the attribution, naming the nights and
-    corpora that there are; or if files are missing without which there is no page: those of the suite, its summary, and
-    the alerts of a gate.
-
-    Notes
-    -----
     Reads the ledger, and each small table once. What is kept grows with models, slices and nights, and has at most some
-    100 identities.
+    100 identities. Raises `InputError` if no run of the main job is published, and none of the attribution, naming the
+    nights and corpora that there are; or if files are missing without which there is no page: those of the suite, its
+    summary, and the alerts of a gate.
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
