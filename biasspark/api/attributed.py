@@ -116,10 +116,12 @@ def attribute(
 ) -> AttributedCorpus:
     """Rank the rows once, and find which rows, segments, groups and pairs cost the models their AUC.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
+    The other keywords, errors and warnings are those of `bias_metrics`; rows are comments or any others.
 
     Parameters
     ----------
+    id : str
+        The column that identifies a row.
     numeric, categorical : list of str
         Columns that trees, slices and pairs may split on.
     tree : dict, optional

@@ -36,43 +36,13 @@ def example_attributions(
     ``normalized_attribution``, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over
     the positives, as over the negatives, is AUC / 2.
 
-    Parameters
-    ----------
-    df : Frame
-        One row per example: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
-        else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
-    id : str
-        The column that identifies a row.
-    models : str, list of str, or dict of str to str
-        Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
-    label : str
-        The label's column: boolean, or numeric with `label_threshold`.
-    label_threshold : float, optional
-        A row is positive at or above it.
-    label_positive : list, optional
-        The values of the label's column that are positive, in place of a threshold.
-    slices : dict of str to str, optional
-        Names and Spark SQL predicates of parts of the rows that are ranked on their own, too.
-    ranges : int, default 0
-        Into how many score ranges the ranking is cut; 0: chosen from the rows.
-    level : float, default 0.95
-        Of intervals.
+    Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
     Frame
         The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. Of Spark
         it is lazy, since it is as long as the corpus.
-
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if a model has no usable score.
-
-    Warns
-    -----
-    InputWarning
-        Of what a person should look at: many rejected rows, labels that are all alike, slices without a row.
 
     Examples
     --------
