@@ -14,15 +14,7 @@ from matplotlib.figure import Figure
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
-from biasspark.plot.chosen_rows import (
-    Names,
-    as_report,
-    choose_names,
-    choose_slice,
-    keep,
-    read_rows,
-    without_pairs,
-)
+from biasspark.plot.chosen_rows import Names, as_report, choose_names, choose_slice, keep, read_rows, without_pairs
 from biasspark.plot.heat_maps import Grid, draw_heat_maps
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style

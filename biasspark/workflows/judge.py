@@ -18,14 +18,7 @@ from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED, InputError
 from biasspark.gate.alerts import MetricKey
-from biasspark.gate.bias_alerts import (
-    Baselines,
-    GateInput,
-    bias_alerts,
-    choose_latest,
-    measure_rules,
-    pair_runs,
-)
+from biasspark.gate.bias_alerts import Baselines, GateInput, bias_alerts, choose_latest, measure_rules, pair_runs
 from biasspark.gate.comparison_alerts import comparison_alerts
 from biasspark.gate.run_rules import Measured
 from biasspark.session import describe

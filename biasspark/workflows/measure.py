@@ -22,13 +22,7 @@ from biasspark.text import format_count
 from biasspark.workflows.balance_labels import balance_labels
 from biasspark.workflows.judge import judge
 from biasspark.workflows.leave_out import leave_out_groups
-from biasspark.workflows.measurement import (
-    Measurement,
-    SurveyedCorpus,
-    measure,
-    ranked_blocks,
-    survey_for_ranking,
-)
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, measure, ranked_blocks, survey_for_ranking
 from biasspark.workflows.nightly import NightlyJob, backfill_parser, plan_or_run
 from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
