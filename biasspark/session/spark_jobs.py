@@ -1,4 +1,4 @@
-"""What the jobs of a session are called, how far they are, how several run at once, and what they read more than once."""
+"""What the jobs of a session are called, how far they are, how several run at once, and what is read repeatedly."""
 
 from __future__ import annotations
 
