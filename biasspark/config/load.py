@@ -42,20 +42,17 @@ def parse_config(table: Mapping[str, Any], base: Path) -> Config:
     return _read(table, base)
 
 
-def parse_measures(
-    table: Mapping[str, Any], base: Path | None = None, *, scored: bool = True, grouped: bool = True
-) -> Measures:
+def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bool = True) -> Measures:
     """Check what is measured, without a corpus to read or an output: for functions that are given a DataFrame.
 
     In the tables of a configuration ``models`` may be a list of columns, and ``identities`` a list of columns or an
-    `Identities`. What is None counts as absent. Relative term files are looked up first in the folder ``base``, by
-    default the working folder. Unless ``scored`` there are no models, so that only labels can be counted; unless
-    ``grouped`` no identities are required. Raises `ConfigError` with every fault.
+    `Identities`. What is None counts as absent. Unless ``scored`` there are no models, so that only labels can be
+    counted; unless ``grouped`` no identities are required. Raises `ConfigError` with every fault.
     """
     table = _less_no_identities(table)
     given = {name: plain(part) for name, part in table.items() if scored or name != "models"}
     left_out = _left_out(table) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
-    return Reader(base or Path.cwd(), left_out).read(Measures, given)
+    return Reader(Path.cwd(), left_out).read(Measures, given)
 
 
 def parse_identities(value: object, base: Path | None = None) -> Identities:
