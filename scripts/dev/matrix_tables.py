@@ -1,4 +1,6 @@
-"""Run every job that writes tables on two tiny nights, and write the tables as text: ``matrix_tables.py FOLDER``.
+"""Run every job that writes tables on two tiny nights, and write the tables as text.
+
+``python -m scripts.dev.matrix_tables FOLDER spark|embedded``
 
 FOLDER/tables/*.csv are the same bytes if the numbers are the same bits.
 
@@ -26,7 +28,8 @@ import pyarrow.parquet as pq
 
 from biasspark.cli import job_parser, run_job
 from biasspark.session import job_session
-from biasspark.tables.schemas import TABLES, TRAINING_BALANCE, Table
+from biasspark.session_request import Engine, SessionRequest, session_requested
+from biasspark.tables.schemas import SCORE_BLOCKS, TABLES, TRAINING_BALANCE, Table
 from biasspark.tables.views import duckdb_views
 from biasspark.workflows import attribute, compare, measure, mitigation_experiment, pinned_skew, window
 
@@ -224,7 +227,9 @@ def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
     """Return a table as CSV, without the columns of the attempt, with sorted rows and all digits of doubles."""
     columns = [name for name in table.names if name not in OF_THE_ATTEMPT]
     # The names are declared in biasspark.
-    rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}").fetchall()
+    # The description of a state has quantiles of a sample, which depend on how rows are spread over tasks.
+    where = " WHERE score_range >= 0" if table == SCORE_BLOCKS else ""
+    rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}{where}").fetchall()
     if not rows:
         raise ValueError(f"{table.name} has no rows")
     text = io.StringIO()
@@ -236,10 +241,10 @@ def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
     return text.getvalue()
 
 
-def main(folder: Path) -> int:
-    """Make the corpus, run the jobs in the session of the environment, and write the tables as text."""
+def main(folder: Path, engine: Engine) -> int:
+    """Make the corpus, run the jobs in one session, and write the tables as text."""
     write_corpus(folder / "corpus")
-    with job_session("biasspark matrix"):
+    with session_requested(SessionRequest(engine)), job_session("biasspark matrix"):
         for step in STEPS:
             if code := run_job(step.job.main, step.make_parser(), flags_of(step, folder)):
                 return code
@@ -251,4 +256,4 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    sys.exit(main(Path(sys.argv[1]).resolve(), "embedded" if sys.argv[2] == "embedded" else "spark"))
