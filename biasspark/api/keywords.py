@@ -45,8 +45,8 @@ MAIN_KEYS = {
 class Keywords(Language):
     """The keyword arguments of a call: the configuration that they stand for, and faults in their words.
 
-    Given are keywords that functions share, and a part: a table of the configuration, whose keys are keywords of their
-    own.
+    ``given`` are keywords that functions share; ``part`` is a table of the configuration whose ``keys`` are keywords of
+    their own.
     """
 
     def __init__(self, given: Mapping[str, Any], part: str = "", **keys: Any) -> None:

@@ -47,8 +47,8 @@ def draw_intervals(
 ) -> Figure:
     """Draw identities with the intervals of all models, a panel per metric; slices are below each other.
 
-    The parts are by heading the names of lines from top to bottom, and rows of ``bias_metrics`` with these as
-    identities. A figure that is alone, without a page that names models, names them.
+    ``parts`` maps each heading to the names of its lines, from top to bottom, and to the rows of ``bias_metrics`` of
+    these identities. A figure that is alone, without a page that names models, names them.
     """
     row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
     labels = [short_name(name) for names, _ in parts.values() for name in names]
