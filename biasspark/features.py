@@ -136,7 +136,8 @@ def _write(feature: Feature, bins: frozenset[int]) -> str:
         few, is_in = _fewer(feature, known)
         values = ", ".join(write_text(str(feature.values[bin_ - 1])) for bin_ in few)
         predicate = f"{feature.sql} {'IN' if is_in else 'NOT IN'} ({values})" if few else ""
-    predicate = predicate or f"{feature.sql} IS NOT NULL"
+    if not predicate:
+        return f"{feature.sql} IS NOT NULL"
     if not feature.nullable:
         return predicate
     suffix = f"OR {feature.sql} IS NULL" if NULL_BIN in bins else f"AND {feature.sql} IS NOT NULL"

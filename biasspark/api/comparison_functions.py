@@ -21,7 +21,7 @@ from biasspark.api.keywords import (
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
-from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.errors import ABSENT, ConfigError, Fault, InputError
 from biasspark.report import side_by_side as comparison
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS
 from biasspark.text import list_first, show_value
@@ -30,7 +30,7 @@ from biasspark.workflows.compare import compare
 MOST_NAMED = 10
 
 
-def side_by_side(metrics: Frame, first: str, second: str) -> Frame:
+def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) -> Frame:
     """Return two models side by side, one row per slice and identity: the five metrics of each, and their differences.
 
     Parameters
@@ -39,19 +39,22 @@ def side_by_side(metrics: Frame, first: str, second: str) -> Frame:
         What `bias_metrics` returns, or the table or view of published runs.
     first, second : str
         Two models in it.
+    min_rows : int, default 0
+        Identities with fewer rows in either model are left out.
 
     Returns
     -------
     Frame
         For each X of the suite ``X_first, X_second`` and ``X_difference``: of AUCs second - first, -1 to 1, below 0 for
-        the worse; of gaps |second| - |first|, -1/2 to 1/2, above 0 for the worse. Also the intervals, the rows in the
+        the worse; of gaps |second| - |first|, -1/2 to 1/2, above 0 for the worse. ``X_doubtful`` says whether either
+        value rests on too few rows: its interval is missing or wider than 0.1. Also the intervals, the rows in the
         identity, the positives among them, ``worst_auc``, the lowest of the three AUCs, and ``bias``, by name.
 
     Raises
     ------
     ConfigError, InputError
-        If both models are the same, or the frame holds no metrics, or none of one of the models, or a model has several
-        rows of one slice and identity.
+        If both models are the same, ``min_rows`` is no whole number of 0 or more, the frame holds no metrics or none of
+        one of the models, or a model has several rows of one slice and identity.
 
     Examples
     --------
@@ -65,6 +68,8 @@ def side_by_side(metrics: Frame, first: str, second: str) -> Frame:
     """
     comparison.check_models(first, second)
     with Keywords({}).name_faults():
+        if type(min_rows) is not int or min_rows < 0:
+            raise ConfigError(Fault(("min_rows",), min_rows, "It is no whole number of 0 or more.", "Give one."))
         rows = _collect_metrics(metrics)
         models = sorted(set(map(str, rows[MODEL].to_pylist())))
         listed = list_first([show_value(model) for model in models], MOST_NAMED) or "no row"
@@ -79,7 +84,7 @@ def side_by_side(metrics: Frame, first: str, second: str) -> Frame:
         "subgroup_auc_reason."
         for model in comparison.list_without_value(rows, (first, second))
     )
-    compared = comparison.side_by_side(rows, first, second)
+    compared = comparison.leave_out_small(comparison.side_by_side(rows, first, second), min_rows)
     return like(metrics)(compared, from_arrow_schema(compared.schema))
 
 

@@ -70,14 +70,14 @@ class MeasuredCorpus:
 
     def bias_metrics(self, *, narrow: bool = False) -> Frame:
         """Return the bias suite: one row a (model, slice, identity); ``narrow`` is that of `biasspark.bias_metrics`."""
-        if not narrow:
-            return self.table(schemas.BIAS_METRICS)
-        measures = self._measurement.measures
-        several = {MODEL: len(measures.models) > 1, SLICE: bool(measures.slices)}
-        names = [*(name for name, is_shown in several.items() if is_shown), IDENTITY, "subgroup_size"]
-        names += SUMMARIZED_AUCS + SUMMARIZED_GAPS
-        schema, rows = value_schema(schemas.BIAS_METRICS), self._measurement.tables[schemas.BIAS_METRICS]
-        return self._like(rows.select(names), StructType([schema[name] for name in names]))
+        schema, measures = value_schema(schemas.BIAS_METRICS), self._measurement.measures
+        names = [name for name in schema.names if not name.endswith("_method")]
+        if narrow:
+            several = {MODEL: len(measures.models) > 1, SLICE: bool(measures.slices)}
+            names = [*(name for name, is_shown in several.items() if is_shown), IDENTITY, "subgroup_size"]
+            names += SUMMARIZED_AUCS + SUMMARIZED_GAPS
+        rows = self._measurement.tables[schemas.BIAS_METRICS].select(names)
+        return self._like(rows, StructType([schema[name] for name in names]))
 
     def u_statistics(self) -> Frame:
         """Return the integers from which every metric follows: six pairs of cells per identity."""

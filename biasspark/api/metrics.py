@@ -107,8 +107,9 @@ def bias_metrics(
     Returns
     -------
     Frame
-        The columns of the table ``bias_metrics``, less run_date, corpus and run_id, as a frame of the kind of ``df``:
-        of paths, relations and streams an Arrow table. ``bias`` and ``bias_size`` name what the intervals show.
+        The columns of the table ``bias_metrics`` less the run's (run_date, corpus, run_id) and less ``X_method``, as a
+        frame of the kind of ``df``: of paths, relations and streams an Arrow table. How an interval is made follows
+        from the value and the counts. ``bias`` and ``bias_size`` name what the intervals show.
 
     Raises
     ------

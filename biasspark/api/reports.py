@@ -16,6 +16,7 @@ from biasspark.api.keywords import Engine, IdentitiesLike, Models, Unannotated
 from biasspark.api.measured import measure
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.errors import InputError
+from biasspark.report.cells import is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.report.filters import filter_tables, list_identities
 from biasspark.report.notebook import Document, NightReport
@@ -90,7 +91,8 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     ----------
     table : Frame
         What a function of biasspark returns, or one night of a published table or of its view. Of ``bias_metrics`` the
-        color-coded table of all identities and models is shown; of the others at most 1,000 rows.
+        color-coded table of all identities and models is shown; of the others at most 1,000 rows. Values of two models
+        side by side that rest on too few rows are marked ◦.
     slice : str
         Of ``bias_metrics`` the slice to show.
 
@@ -129,7 +131,16 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     headings = [(name, comments.get(name, "")) for name in columns]
     cells = [[row[name] for name in columns] for row in rows[:MAX_ROWS]]
     title = shown.name if shown else "Two models side by side"
-    return Document(title, write_table_page(title, headings, cells, note), height=600)
+    of_both = [f"{name}_{side}" for name in SUITE for side in ("first", "second")]
+    sides = [name for name in of_both if {name, f"{name}_low", f"{name}_high"} <= set(columns)]
+    weak = {
+        (number, name)
+        for number, row in enumerate(rows[:MAX_ROWS])
+        for name in sides
+        if row[name] is not None and is_weak(row[f"{name}_low"], row[f"{name}_high"])
+    }
+    note += " ◦ marks what rests on too few rows." if weak else ""
+    return Document(title, write_table_page(title, headings, cells, note, weak), height=600)
 
 
 def _identity_table(metrics: Frame, slice_name: str) -> Document:

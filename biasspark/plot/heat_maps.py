@@ -31,13 +31,14 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
     """Draw heat maps in lines, the names of rows at the left and those of columns above.
 
     Colors are those of the report. What rests on too few rows has only an edge of its color, and a ◦. The corner says
-    what rows and columns are.
+    what columns and rows are, on two lines.
     """
     grids = [grid for line in lines for grid in line]
     has_intervals = any(cell.interval for grid in grids for cell in grid.cells.values())
     across, up = (78, 38) if has_intervals else (46, 26)
     aboves = [_room_above(grid, across) for grid in grids]
-    left = 26 + max(text_width(short_name(name)) for grid in grids for name in grid.rows)
+    names = [*what.split("\n"), *(_join(*row, "  ") for grid in grids for row in grid.rows.items())]
+    left = 26 + max(map(text_width, names))
     room = Room(left=left, right=12, top=30 + max(aboves), bottom=10, across=left, down=44 + max(aboves))
     row_heights = [up * max(len(grid.rows) for grid in line) for line in lines]
     n_columns = max(len(grid.columns) for grid in grids)
@@ -72,7 +73,7 @@ def _draw_names(axes: Axes, grid: Grid, *, is_level: bool) -> None:
     rotation = 0 if is_level else 90
     axes.set_xticks([number + 0.5 for number in range(len(columns))], columns, color=INK, rotation=rotation)
     axes.xaxis.tick_top()
-    rows = [_join(name, note, "\n") for name, note in grid.rows.items()]
+    rows = [_join(name, note, "  ") for name, note in grid.rows.items()]
     axes.set_yticks([number + 0.5 for number in range(len(rows))], rows, color=INK)
     axes.tick_params(top=False, left=False)
     axes.spines[:].set_visible(False)

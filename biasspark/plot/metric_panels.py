@@ -110,7 +110,8 @@ def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
     lowest = min((0.9, *(end for name in SUMMARIZED_AUCS for end in _extents(rows, name))))
     widest = max((0.1, *(abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name))))
     for axes, name in zip(panels, SUITE, strict=True):
-        axes.set_xlim((-widest - 0.02, widest + 0.02) if name in SUMMARIZED_GAPS else (lowest - 0.02, 1.012))
+        # A fifth beyond the widest gap: the numbers at the ends of two panels do not touch.
+        axes.set_xlim((-1.2 * widest, 1.2 * widest) if name in SUMMARIZED_GAPS else (lowest - 0.02, 1.012))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:z.3g}".replace("-", MINUS))
 

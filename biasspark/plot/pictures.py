@@ -19,7 +19,7 @@ from biasspark.plot.heat_maps import Grid, draw_heat_maps
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
 from biasspark.plot.score_panels import arrange, draw_curves, draw_histograms
-from biasspark.plot.segment_trees import draw_trees
+from biasspark.plot.segment_trees import draw_trees, list_nodes
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
@@ -32,7 +32,7 @@ from biasspark.text import format_count
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
 _METRICS = (
     *("model", "slice", "identity", "crossed"),
-    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_method", "_reason")),
+    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
 )
 _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
@@ -291,7 +291,7 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     notes = [*_note_slice(slice), sides, _WEAK_CELLS]
     notes += [f"{n_hidden:,} smaller groups are not drawn."] if n_hidden else []
     with notebook_style():
-        return draw_heat_maps(lines, "positives ↓ negatives →", notes)
+        return draw_heat_maps(lines, "negatives →\npositives ↓", notes)
 
 
 def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pairs: bool = False) -> Figure:
@@ -330,9 +330,11 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     rows = read_rows(segments, table, table.value_columns, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice], model=choose_names(rows, "model", models, name))
-    values = "Values are of rows that did not grow the tree, with their intervals. ◦ rests on too few rows."
+    trees = list_trees(_of_all_rows(table.name, rows))
+    weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in list_nodes(tree.root)) else []
+    values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
-        return draw_trees(list_trees(_of_all_rows(table.name, rows)), [*_note_slice(slice), values])
+        return draw_trees(trees, [*_note_slice(slice), values, *weak])
 
 
 def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:
@@ -371,11 +373,11 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     cells = {
         (title, column): cell for title, line in lines.items() for column, cell in zip(shares.bins, line, strict=True)
     }
-    uncounted = dict.fromkeys(lines, ""), dict.fromkeys(shares.bins, "")
-    grid = Grid("Share of positives by length of the text", *uncounted, cells)
+    grid = Grid(shares.title, dict.fromkeys(lines, ""), dict.fromkeys(shares.bins, ""), cells)
     notes = [
         "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
         "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
+        *([shares.outside] if shares.outside else []),
     ]
     with notebook_style():
         return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])

@@ -27,7 +27,7 @@ _LETTERS, _MAX_LINES = 38, 5
 
 def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
     """Draw trees below each other: of each node its value with the interval, what its split adds, and its rows."""
-    depth = max(node.row["node_id"].bit_length() for tree in trees for node in _nodes(tree.root))
+    depth = max(node.row["node_id"].bit_length() for tree in trees for node in list_nodes(tree.root))
     row_heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
     room = Room(left=8, right=8, top=40, bottom=8, down=48)
     figure, grid = make_grid(row_heights, 1, depth * (_WIDTH + _GAP) - _GAP, room, notes=notes)
@@ -39,10 +39,11 @@ def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
     return figure
 
 
-def _nodes(node: TreeNode) -> Iterator[TreeNode]:
+def list_nodes(node: TreeNode) -> Iterator[TreeNode]:
+    """Yield a node and all below it."""
     yield node
     for child in node.children:
-        yield from _nodes(child)
+        yield from list_nodes(child)
 
 
 def _texts(node: TreeNode) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from biasspark.columns import SUMMARIZED_GAPS
+from biasspark.columns import EVERY_LENGTH, OVERALL, SUMMARIZED_GAPS
 from biasspark.report.definitions import METHODS, describe_reason
 from biasspark.text import format_count, show_p_value, show_visibly
 
@@ -154,6 +155,20 @@ def is_weak(low: float | None, high: float | None) -> bool:
 def imprecision(low: float | None, high: float | None) -> int:
     """Return 0 for a narrow interval, 1 for a wide one, 2 for none."""
     return 2 if low is None or high is None else int(high - low > WIDE)
+
+
+def describe_outside(balance: Sequence[Row]) -> str:
+    """Return how many rows of ``label_balance`` are in no bucket of lengths; empty if none is, or it is unknown."""
+    counts = {row["bucket"]: row for row in balance if row["identity"] == OVERALL}
+    whole, buckets = counts.pop(EVERY_LENGTH, {}).get("n_rows"), list(counts.values())
+    if not buckets or None in (whole, *(row["n_rows"] for row in buckets)):
+        return ""
+    n_outside = whole - sum(row["n_rows"] for row in buckets)
+    if not n_outside:
+        return ""
+    low, high = min(row["length_low"] for row in buckets), max(row["length_high"] for row in buckets)
+    are = "is" if n_outside == 1 else "are"
+    return f"{n_outside:,} of {whole:,} rows {are} in no bucket: below {low:,}, above {high:,}, or unknown."
 
 
 def lacks_by_length(row: Row, goal: float | None) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
-from biasspark.report.cells import Row, lacks_by_length
+from biasspark.report.cells import Row, describe_outside, lacks_by_length
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import group_rows
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY
@@ -60,7 +60,8 @@ def show_overall(summaries: pa.Table) -> str:
 
 def show_balance(balance: pa.Table) -> str:
     """Return a table of the identities that lack most negatives over all lengths, most first."""
-    rows = [row for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
+    counts = balance.to_pylist()
+    rows = [row for row in counts if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
     rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
     shown = [
         {**row, "by_length": "by length" if lacks_by_length(row, row["overall_positive_rate"]) else ""}
@@ -69,6 +70,7 @@ def show_balance(balance: pa.Table) -> str:
     columns = (*_BALANCE, "by_length") if any(row["by_length"] for row in shown) else _BALANCE
     lines = ["identities by the negatives that would balance them, most first:", format_table(shown, columns)]
     lines += ["by length: too few negatives at some lengths only"] if columns != _BALANCE else []
+    lines += [outside] if (outside := describe_outside(counts)) else []
     return "\n".join(lines)
 
 

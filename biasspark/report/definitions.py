@@ -8,7 +8,7 @@ from typing import Any
 
 from biasspark.columns import RATE_GAPS, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.metrics import suite
-from biasspark.tables.schemas import BIAS_RUNS, LOSS_BY_SEGMENT, TABLES
+from biasspark.tables.schemas import TABLES
 
 SUITE = (*SUMMARIZED_AUCS, *SUMMARIZED_GAPS)
 """The five metrics, in the order of the papers."""
@@ -108,6 +108,8 @@ _TITLES_BY_TABLE = {
     ("auc_crosses", "auc"): "AUC of a cross",
     ("loss_by_segment", "auc"): "AUC of a segment",
     ("named_pairs", "auc"): "AUC of a named pair",
+    ("pinned_skew", "pinned_auc_skewed"): "Pinned AUC after rows are dropped",
+    ("pinned_skew", "cell"): "Cell that loses rows",
     ("attribution_correlations", "attribution"): "Attribution that is correlated",
     ("attribution_correlations", "loss"): "Loss that is correlated",
     ("attribution_correlations", "pearson"): "Correlation of attribution and loss",
@@ -152,26 +154,23 @@ _DEFINED = {
     "training_balance": ("n_added",),
     "label_balance": ("positive_rate", "overall_positive_rate", "n_negatives_to_add"),
     "pinned_auc": ("pinned_auc", "sampled_mean", "background_weight"),
-    "pinned_skew": ("cell",),
+    "pinned_skew": ("pinned_auc", "pinned_auc_skewed", "cell"),
     "bias_runs": ("n_rows", "n_rejected", "config_hash"),
 }
 
 
 def list_definitions(
-    gate_metrics: Collection[str] = (), attribution_alone: bool = False
+    tables: Collection[str] = tuple(_DEFINED), gate_metrics: Collection[str] = ()
 ) -> dict[str, list[Definition]]:
-    """Return all definitions that a report shows, by table; of attribution alone only those of its tables.
+    """Return by table the definitions of what a report shows of these tables.
 
     One gap of a rate stands for all. Gaps among the metrics of the gate are defined as well.
     """
     gaps = [gap for gap in RATE_GAPS if gap in gate_metrics]
-    defined = _DEFINED | {"threshold_rates": tuple(dict.fromkeys((*_DEFINED["threshold_rates"], *gaps)))}
-    jobs = (LOSS_BY_SEGMENT.job, BIAS_RUNS.job) if attribution_alone else {TABLES[table].job for table in defined}
-    return {
-        table: [define(table, column) for column in columns]
-        for table, columns in defined.items()
-        if TABLES[table].job in jobs
-    }
+    rates = (*(_DEFINED["threshold_rates"] if "threshold_rates" in tables else ()), *gaps)
+    shown = {table: columns for table, columns in _DEFINED.items() if table in tables}
+    shown |= {"threshold_rates": tuple(dict.fromkeys(rates))} if rates else {}
+    return {table: [define(table, column) for column in columns] for table, columns in shown.items()}
 
 
 def describe_bias(row: Mapping[str, Any], side: str = "") -> str:

@@ -90,7 +90,8 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
             tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
         elif name == "pinned_skew":
             skewed = {*shown.identities, *of_all_rows["skewed_identity"].to_pylist()} - {None}
-            tables[name] = _of_identities(of_all_rows, sorted(skewed)).to_pylist()
+            rows = _of_identities(of_all_rows, sorted(skewed)) if shown.identities else of_all_rows
+            tables[name] = rows.to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:

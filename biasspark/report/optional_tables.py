@@ -17,6 +17,7 @@ from biasspark.report.cells import (
     DASH,
     Row,
     TableCell,
+    describe_outside,
     gap_color,
     interval_cell,
     is_weak,
@@ -25,6 +26,7 @@ from biasspark.report.cells import (
     share_color,
     show_count,
     show_interval,
+    show_name,
     show_number,
     show_percent,
     sum_cell,
@@ -32,6 +34,7 @@ from biasspark.report.cells import (
 from biasspark.report.definitions import describe_reason
 from biasspark.report.filters import RATE_SUMS
 from biasspark.report.report_data import ReportData, choose_thresholds
+from biasspark.report.run_history import read_config
 
 Ends = tuple[float, float] | tuple[None, None]
 
@@ -179,10 +182,15 @@ FEWEST_ROWS = 10
 
 
 class BalanceTable(NamedTuple):
-    """Shares of positives: the titles of the length bins, and the cells of each identity, all rows first."""
+    """Shares of positives: the titles of the length bins, and the cells of each identity, all rows first.
+
+    `title` says by what length, and `outside` how many rows are in no bin of it.
+    """
 
     bins: Sequence[str]
     rows: Mapping[str, Sequence[TableCell]]
+    title: str
+    outside: str
 
 
 def list_balance(report: ReportData) -> BalanceTable | None:
@@ -192,7 +200,7 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     before the others.
     """
     rows = report.rows("label_balance")
-    return _tabulate_balance(rows, report.level, "n_negatives_to_add") if rows else None
+    return _tabulate_balance(report, rows, "n_negatives_to_add") if rows else None
 
 
 MOST_LACKING = 10
@@ -216,17 +224,17 @@ def list_training(report: ReportData) -> dict[str, TrainingBalance]:
         rows = [row for row in report.rows("training_balance", model=model) if row["identity"] in lacking]
         whole: Row = next((row for row in rows if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH)), {})
         if whole.get("n_added"):
-            balance = _tabulate_balance(rows, report.level, "n_added")
+            balance = _tabulate_balance(report, rows, "n_added")
             listed[model] = TrainingBalance(whole["n_rows"], whole["n_added"], balance)
     return listed
 
 
-def _tabulate_balance(rows: Sequence[Row], level: float, added: str) -> BalanceTable:
+def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> BalanceTable:
     """Lay out rows of one model, with the column of the rows that are added, or to add."""
     lengths = {row["bucket"]: row["length_low"] for row in rows}
     bins = sorted(lengths, key=lambda name: (name == EVERY_LENGTH, lengths[name] or 0, name))
     intervals = {
-        (row["identity"], row["bucket"]): share_interval(row["n_positive"], row["n_rows"], level)
+        (row["identity"], row["bucket"]): share_interval(row["n_positive"], row["n_rows"], report.level)
         for row in rows
         if row["positive_rate"] is not None
     }
@@ -243,7 +251,18 @@ def _tabulate_balance(rows: Sequence[Row], level: float, added: str) -> BalanceT
 
     names = sorted({row["identity"] for row in rows}, key=order)
     titles = ["all lengths" if name == EVERY_LENGTH else name for name in bins]
-    return BalanceTable(titles, {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names})
+    table = {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names}
+    title = f"Share of positives{_describe_lengths(report) if len(bins) > 1 else ''}"
+    return BalanceTable(titles, table, title, describe_outside(rows))
+
+
+def _describe_lengths(report: ReportData) -> str:
+    """Return by what length rows are counted: a column of lengths, or that of a text."""
+    config = read_config(report.run)
+    keys = config.get("label_balance") or config.get("mitigation") or {}
+    if column := keys.get("text"):
+        return f" by the length of {show_name(column)} in characters"
+    return f" by {show_name(keys.get('length') or 'length')}"
 
 
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -27,38 +27,57 @@ from biasspark.report import (
     histogram_paths,
     metric_tables,
     optional_tables,
+    report_data,
     run_history,
 )
 from biasspark.report.cells import Row
 from biasspark.report.color_scale import color_rules
-from biasspark.report.report_data import ReportData, Rows
+from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
 from biasspark.report.text_formats import escape_markdown
+from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.text import format_count
 
 MAX_CARDS = 9
-LONGEST_UNBROKEN = 16
+LONGEST_UNBROKEN = 12
+
+
+class Section(NamedTuple):
+    """A section of the report: its anchor and title, and the tables of which it shows any.
+
+    `what`, `job` and `part` say what is not measured where it shows none, by which job, and which table of its
+    configuration turns it on. They are empty where nothing is missed.
+    """
+
+    anchor: str
+    title: str
+    tables: Sequence[str] = ()
+    what: str = ""
+    job: str = BIAS_METRICS.job
+    part: str = ""
+
+    def is_shown(self, report: ReportData) -> bool:
+        """Return whether the section has something to show, or a table of it is lost."""
+        if self.anchor == "trends":
+            return bool(report.history)
+        return not self.tables or any(report.tables.get(name) or name in report.lost for name in self.tables)
+
+
 SECTIONS = (
-    ("models", "Side by side"),
-    ("against", "Baseline"),
-    ("worst", "Worst"),
-    ("identities", "Every identity"),
-    ("intervals", "Intervals"),
-    ("scores", "Scores"),
-    ("trends", "Over nights"),
-    ("thresholds", "Thresholds"),
-    ("templates", "Templates"),
-    ("attribution", "Attribution"),
-    ("balance", "Label balance"),
-    ("pinned", "Pinned AUC"),
-    ("source", "How measured"),
-    ("definitions", "Definitions"),
+    Section("models", "Side by side", ("model_summary",)),
+    Section("against", "Baseline", ("model_comparisons",), "comparisons with a baseline", "compare_models", "compare"),
+    Section("worst", "Worst", ("bias_metrics",), "metrics of identities", part="identities"),
+    Section("identities", "Every identity", ("bias_metrics",)),
+    Section("intervals", "Intervals", ("bias_metrics",)),
+    Section("scores", "Scores", ("score_histograms",), "score distributions", part="histograms"),
+    Section("trends", "Over nights"),
+    Section("thresholds", "Thresholds", ("threshold_rates",), "rates at thresholds", part="thresholds"),
+    Section("templates", "Templates", ("template_means", "template_scores"), "scores by template", part="templates"),
+    Section("attribution", "Attribution", OF_ATTRIBUTION, "where the AUC is lost", "attribution", "attribution"),
+    Section("balance", "Label balance", ("label_balance",), "label balance", part="label_balance"),
+    Section("pinned", "Pinned AUC", ("pinned_auc", "pinned_skew"), "pinned AUC", part="pinned_auc"),
+    Section("source", "How measured"),
+    Section("definitions", "Definitions"),
 )
-OF_NIGHTS = {"against", "trends", "attribution"}
-"""Sections that a frame measured in Python has not."""
-OF_ATTRIBUTION = {"attribution", "source", "definitions"}
-"""Sections of a night that has attribution alone."""
-OF_LABELS = {"balance", "source", "definitions"}
-"""Sections of a night without models."""
 
 
 def write_model_card(report: ReportData) -> str:
@@ -81,15 +100,26 @@ def write_page(report: ReportData) -> str:
 
     It loads nothing, is readable without its script, and all text of the data is text. Equal data give equal bytes.
     """
-    names = {*dict(SECTIONS)}
-    if report.is_attribution:
-        names = OF_ATTRIBUTION
-    elif not report.models():
-        names = OF_LABELS
-    elif not report.is_night:
-        names -= OF_NIGHTS
-    sections = [(name, title) for name, title in SECTIONS if name in names]
-    return _render("report.html.j2", report, sections=sections, level=f"{100 * report.level:g} %")
+    sections = [section for section in SECTIONS if section.is_shown(report)]
+    return _render(
+        "report.html.j2",
+        report,
+        sections=sections,
+        anchors={section.anchor for section in sections},
+        unmeasured=list_unmeasured(report),
+        level=f"{100 * report.level:g} %",
+    )
+
+
+def list_unmeasured(report: ReportData) -> list[Section]:
+    """Return the sections of what the night, or the frame, has not measured but might have."""
+    if not report.has_suite:
+        return []
+    return [
+        section
+        for section in SECTIONS
+        if section.part and not section.is_shown(report) and (report.is_night or section.job == BIAS_METRICS.job)
+    ]
 
 
 def write_metric_page(rows: Rows, slice_name: str) -> str:
@@ -106,9 +136,22 @@ def _render(template: str, report: ReportData | None, **context: Any) -> str:
     return environment().get_template(template).render(context)
 
 
-def write_table_page(title: str, heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]], note: str) -> str:
-    """Return a page with one table: its columns, each a name and what it means, its rows, and a note below it."""
-    shown = [list(map(_show, row)) for row in rows]
+def write_table_page(
+    title: str,
+    heads: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[object]],
+    note: str,
+    weak: Collection[tuple[int, str]] = (),
+) -> str:
+    """Return a page with one table: its columns, each a name and what it means, its rows, and a note below it.
+
+    Values that are weak, by number of row and name of column, are marked: they rest on too few rows.
+    """
+    names = [name for name, _ in heads]
+    shown = [
+        [("◦ " if (number, name) in weak else "") + _show(value) for name, value in zip(names, row, strict=True)]
+        for number, row in enumerate(rows)
+    ]
     numeric = [all(_is_number(row[number]) for row in rows) for number in range(len(heads))]
     return _render("table.html.j2", None, title=title, heads=heads, rows=shown, numeric=numeric, note=note)
 
@@ -155,7 +198,7 @@ def environment() -> Environment:
     )
     modules = (
         *(attributions, baseline_comparison, cells, charts, columns, definitions, filters, gate_summary),
-        *(histogram_paths, metric_tables, optional_tables, run_history),
+        *(histogram_paths, metric_tables, optional_tables, report_data, run_history),
     )
     shared.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
     shared.globals |= {"version": __version__, "define": definitions.define}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.report.cells import Row, imprecision
 from biasspark.report.run_history import read_config
-from biasspark.tables.schemas import LOSS_BY_SEGMENT
+from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES
 
 Rows: TypeAlias = Sequence[Row]
 
@@ -23,6 +23,9 @@ WORST = {
     **{name: f"{name}_max_abs" for name in SUMMARIZED_GAPS},
 }
 """The column of ``model_summary`` with the worst value of each metric; with ``_identity``, the name of its identity."""
+
+OF_ATTRIBUTION = tuple(name for name, table in TABLES.items() if table.job == LOSS_BY_SEGMENT.job)
+"""The tables of attribution."""
 
 ALERTS = ("bias_alerts", "comparison_alerts")
 COUNTED_BY = {
@@ -105,9 +108,22 @@ class ReportData:
         return "run_id" in self.run
 
     @property
-    def is_attribution(self) -> bool:
-        """Whether the night has attribution alone, and no run of the suite."""
-        return self.run.get("job") == LOSS_BY_SEGMENT.job
+    def has_suite(self) -> bool:
+        """Whether models were measured: else there is no verdict, but attribution, an experiment or labels alone."""
+        return bool(self.tables.get("model_summary"))
+
+    @property
+    def subject(self) -> str:
+        """What the report is about, as its title."""
+        if self.has_suite:
+            return "Unintended bias"
+        names = {"loss_by_segment": "Lost AUC", "pinned_skew": "Pinned AUC", "label_balance": "Label balance"}
+        return next((title for name, title in names.items() if self.tables.get(name)), "Unintended bias")
+
+    def defined_tables(self) -> set[str]:
+        """Return the published tables that the report shows, or would if they were not lost."""
+        names = {*(name for name, rows in self.tables.items() if rows), *self.lost, "bias_runs"}
+        return names | ({"template_scores"} if "template_means" in names else set())
 
     def rows(self, table: str, **values: object) -> list[Row]:
         """Return the rows of a table that have these values; none if the night lacks the table."""
@@ -136,8 +152,9 @@ class ReportData:
 
     def models(self) -> list[str]:
         """Return the names of the models."""
-        names = (LOSS_BY_SEGMENT.name,) if self.is_attribution else ("model_summary", "bias_metrics")
-        return sorted({row["model"] for name in names for row in self.rows(name)})
+        suite, without_suite = ("model_summary", "bias_metrics"), (LOSS_BY_SEGMENT.name, PINNED_SKEW.name)
+        shown = suite if any(map(self.tables.get, suite)) else without_suite
+        return sorted({row["model"] for name in shown for row in self.rows(name)})
 
     def slices(self) -> list[str]:
         """Return the names of the slices that are shown, all rows first."""

@@ -5,6 +5,7 @@ The form of Tables 3 and 6 of "Nuanced Metrics".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from biasspark.columns import ALL_ROWS, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.errors import ConfigError, InputError
-from biasspark.report.cells import Row, format_decimal
+from biasspark.report.cells import WIDE, Row, format_decimal
 from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.tables.runs import Run
 from biasspark.text import format_count, list_choices, show_value
@@ -118,8 +119,9 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     X_first_reason``; if the metrics have them ``bias_first, bias_size_first``; last ``run_id``.
 
     A difference of AUCs is second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| - |first|,
-    -0.5 to 0.5, above 0 if the second is worse. It is NULL if either value is. Raises `InputError` if a model has
-    several rows of one key, as in the metrics of several nights without their ``run_date``.
+    -0.5 to 0.5, above 0 if the second is worse. It is NULL if either value is. ``X_doubtful`` says whether either value
+    rests on too few rows: its interval is missing or wider than `WIDE`. Raises `InputError` if a model has several rows
+    of one key, as in the metrics of several nights without their ``run_date``.
     """
     key = [name for name in KEY if name in metrics.column_names]
     _check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
@@ -139,6 +141,7 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
         if name == WORST_AUC:
             columns["worse"] = pc.less(columns[f"{name}_difference"], 0.0)
         elif name in SUITE:
+            columns[f"{name}_doubtful"] = pc.or_(*(_is_doubtful(both, name, side) for side in _SIDES))
             columns |= {f"{name}_{side}{part}": both[f"{name}{part}_{side}"] for side in _SIDES for part in _PARTS}
     named = [f"{name}_{side}" for name in NAMED if name in metrics.column_names for side in _SIDES]
     columns |= {name: both[name] for name in named}
@@ -178,6 +181,18 @@ def _difference(both: pa.Table, name: str) -> pa.ChunkedArray:
     return pc.subtract(pc.abs(second), pc.abs(first)) if name in SUMMARIZED_GAPS else pc.subtract(second, first)
 
 
+def _is_doubtful(both: pa.Table, name: str, side: str) -> pa.ChunkedArray:
+    """Return whether a value is there, and rests on too few rows."""
+    width = pc.subtract(both[f"{name}_high_{side}"], both[f"{name}_low_{side}"])
+    return pc.and_(pc.is_valid(both[f"{name}_{side}"]), pc.fill_null(pc.greater(width, WIDE), fill_value=True))
+
+
+def leave_out_small(compared: pa.Table, min_rows: int) -> pa.Table:
+    """Return what `side_by_side` returns without the identities that have fewer rows in either model."""
+    sizes = [pc.fill_null(compared[f"n_subgroup_{side}"], 0) for side in _SIDES]
+    return compared.filter(pc.greater_equal(pc.min_element_wise(*sizes), min_rows))
+
+
 def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideBySide:
     """Return what is asked for of the ``bias_metrics`` of one run.
 
@@ -188,12 +203,12 @@ def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideB
     if not request.crossed:
         chosen = chosen.filter(~pc.field("crossed"))
     compared = side_by_side(chosen, *request.models)
-    rows = _sort_worst_first(compared.to_pylist(), request.sort)
+    n_all = Counter(compared["slice"].to_pylist())
+    rows = _sort_worst_first(leave_out_small(compared, request.min_rows).to_pylist(), request.sort)
     parts = []
     for name in slices:
-        of_slice = [row for row in rows if row["slice"] == name]
-        large = [row for row in of_slice if min(row[f"n_subgroup_{side}"] or 0 for side in _SIDES) >= request.min_rows]
-        parts.append(SliceRows(name, large[: request.limit], len(of_slice), len(of_slice) - len(large)))
+        large = [row for row in rows if row["slice"] == name]
+        parts.append(SliceRows(name, large[: request.limit], n_all[name], n_all[name] - len(large)))
     return SideBySide(request=request, run=run, columns=tuple(compared.column_names), slices=tuple(parts))
 
 

@@ -27,7 +27,7 @@ def accept_run(
     """
     progress, person = Progress(), by or user_name()
     progress.stage("starting the engine")
-    with open_tables(ACCEPT_RUN, config) as (spark, store):
+    with progress.reminding(), open_tables(ACCEPT_RUN, config) as (spark, store):
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
         check_latest(spark, store, latest, run_id or latest.run_id)

@@ -33,7 +33,7 @@ def export_table(config: Config, table: Table, run_date: date, path: Path) -> Ou
     """
     progress = Progress()
     progress.stage("starting the engine")
-    with open_tables(JOB, config) as (spark, store):
+    with progress.reminding(), open_tables(JOB, config) as (spark, store):
         progress.stage(f"reading {table.name} of {run_date}")
         rows = read_table(spark, store, table, run_date, config.corpus.name)
         with open_out(path) as file:

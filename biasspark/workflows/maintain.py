@@ -30,7 +30,7 @@ def maintain(
     kept_days = rules.keep_days if keep_days is None else keep_days
     policy = start_policy(run_date, kept_days, grace_hours or rules.grace_hours, datetime.now(UTC))
     progress.stage("starting the engine")
-    with job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
+    with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
         store.check(spark, TABLES.values())
         progress.stage(f"looking at the tables in {store.root}")
         plan = plan_maintenance(spark, store, policy, compact=rules.compact)

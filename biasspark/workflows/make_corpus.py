@@ -38,7 +38,7 @@ def make_corpus(name: str, request: Request, path: str, max_files: int | None = 
         raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
     progress = Progress()
     progress.stage("starting the engine")
-    with job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
+    with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
         progress.stage(f"{name}: {request.rows:,} rows into {path}")
         corpus = generate(spark, request)
         _write_new(spark, corpus.coalesce(max_files) if max_files else corpus, path)

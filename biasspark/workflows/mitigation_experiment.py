@@ -130,7 +130,7 @@ def run_experiment(config: Config, run_date: date, dry_run: bool) -> Outcome:
     if mitigation.train:
         require_library()
     progress.stage("starting the engine")
-    with open_tables(JOB, config) as (spark, store):
+    with progress.reminding(), open_tables(JOB, config) as (spark, store):
         experiment = open_experiment(spark, config, mitigation, run_date)
         store.check(spark, TABLES.values())
         if dry_run:

@@ -43,7 +43,7 @@ def print_side_by_side(config: Config, run_date: date, request: Request, renderi
     is_document = text_format != "text" and path is None
     progress = Progress(io.StringIO() if is_document else None)
     progress.stage("starting the engine")
-    with open_tables(JOB, config) as (spark, store):
+    with progress.reminding(), open_tables(JOB, config) as (spark, store):
         progress.stage(f"reading {config.corpus.name} of {run_date}")
         compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
     document = FORMATS[text_format](compared, digits)

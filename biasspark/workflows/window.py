@@ -229,7 +229,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
     progress.stage("starting the engine")
-    with open_tables(JOB, config, SETTINGS) as (spark, store):
+    with progress.reminding(), open_tables(JOB, config, SETTINGS) as (spark, store):
         store.check(spark, (*tables_of(JOB), schemas.SCORE_BLOCKS, schemas.BIAS_RUNS))
         progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)

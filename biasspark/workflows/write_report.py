@@ -40,6 +40,8 @@ MOST_LISTED = 5
 FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
 
+_ALONE = (LOSS_BY_SEGMENT.job, schemas.PINNED_SKEW.job)
+"""Jobs of which a night has a report even if it has no run of the suite."""
 _NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, schemas.COMPARISON_ALERTS)
 """Without the files of these, a page would have no numbers, or say that there is no gate."""
 _TABLES = (
@@ -98,7 +100,7 @@ def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: i
     """Read a night, write its documents, and return what the job prints."""
     progress = Progress()
     progress.stage("starting the engine")
-    with open_tables(JOB, config) as (spark, store):
+    with progress.reminding(), open_tables(JOB, config) as (spark, store):
         if paths.folder:
             check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
         progress.stage(f"reading {config.corpus.name} of {run_date}")
@@ -118,19 +120,20 @@ def read_report_data(
     """Read what a report shows of one night: the latest published run of each job, and the nights before it.
 
     Reads the ledger, and each small table once. What is kept grows with models, slices and nights, and has at most some
-    100 identities. Raises `InputError` if no run of the main job is published, and none of the attribution, naming the
-    nights and corpora that there are; or if files are missing without which there is no page: those of the suite, its
-    summary, and the alerts of a gate.
+    100 identities. Raises `InputError` if no run of the main job is published, and none of the attribution or of the
+    class-skew experiment, naming the nights and corpora that there are; or if files are missing without which there is
+    no page: those of the suite, its summary, and the alerts of a gate.
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
     runs = latest_runs(ledger, run_date)
-    has_suite = BIAS_METRICS.job in runs or LOSS_BY_SEGMENT.job not in runs
-    run = find_published(spark, store, (BIAS_METRICS if has_suite else LOSS_BY_SEGMENT).job, run_date, corpus)
+    job = next((job for job in (BIAS_METRICS.job, *_ALONE) if job in runs), BIAS_METRICS.job)
+    run = find_published(spark, store, job, run_date, corpus)
     main = next(row for row in ledger if row["run_id"] == run.run_id)
-    if has_suite:  # nights without models are in no trend
+    if job == BIAS_METRICS.job:  # nights without models are in no trend
         ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
-    runs = {**(runs if has_suite else {}), run.job: main}
+    else:
+        runs = {one: row for one, row in runs.items() if one in _ALONE}
     night, lost = _read_night(spark, store, runs)
     tables = filter_tables(night, int((read_config(main).get("histograms") or {}).get("bins", 0)))
     alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
@@ -149,7 +152,8 @@ def read_report_data(
     past = {run_id: past_run(row, metrics, summaries, shown, run_id in lost_ids) for run_id, row in past_rows.items()}
     measured = list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
     if not measured:
-        measured = {row["identity"] for row in tables.get(LABEL_BALANCE.name, ())} - {OVERALL}
+        of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
+        measured = {row["identity"] for row in (*of_labels, *of_skew)} - {OVERALL}
     of_baseline = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
     return ReportData(
         corpus=corpus,

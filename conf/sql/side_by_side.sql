@@ -15,6 +15,7 @@
 --   worst_auc_*       the lowest of the subgroup, BPSN and BNSP AUC that have a value. worse: the second's is lower.
 --   X_difference      of an AUC second - first, below 0 for the worse. Of a gap (AEG) |second| - |first|, above 0 for
 --                     the worse: 0 is best. NULL where either value is, and X_first_reason or X_second_reason says why.
+--   X_doubtful        whether either value rests on too few rows: its interval is missing or wider than 0.1.
 --   X_first_low, _high    the interval of X of the first model.
 --   bias_*, bias_size_*   the bias that the intervals show, by name (docs/metrics.md).
 --
@@ -62,6 +63,8 @@ SELECT
     a.subgroup_auc AS subgroup_auc_first,
     b.subgroup_auc AS subgroup_auc_second,
     b.subgroup_auc - a.subgroup_auc AS subgroup_auc_difference,
+    (a.subgroup_auc IS NOT NULL AND coalesce(a.subgroup_auc_high - a.subgroup_auc_low > 1e-1, TRUE))
+        OR (b.subgroup_auc IS NOT NULL AND coalesce(b.subgroup_auc_high - b.subgroup_auc_low > 1e-1, TRUE)) AS subgroup_auc_doubtful,
     a.subgroup_auc_low AS subgroup_auc_first_low,
     a.subgroup_auc_high AS subgroup_auc_first_high,
     a.subgroup_auc_reason AS subgroup_auc_first_reason,
@@ -72,6 +75,8 @@ SELECT
     a.bpsn_auc AS bpsn_auc_first,
     b.bpsn_auc AS bpsn_auc_second,
     b.bpsn_auc - a.bpsn_auc AS bpsn_auc_difference,
+    (a.bpsn_auc IS NOT NULL AND coalesce(a.bpsn_auc_high - a.bpsn_auc_low > 1e-1, TRUE))
+        OR (b.bpsn_auc IS NOT NULL AND coalesce(b.bpsn_auc_high - b.bpsn_auc_low > 1e-1, TRUE)) AS bpsn_auc_doubtful,
     a.bpsn_auc_low AS bpsn_auc_first_low,
     a.bpsn_auc_high AS bpsn_auc_first_high,
     a.bpsn_auc_reason AS bpsn_auc_first_reason,
@@ -82,6 +87,8 @@ SELECT
     a.bnsp_auc AS bnsp_auc_first,
     b.bnsp_auc AS bnsp_auc_second,
     b.bnsp_auc - a.bnsp_auc AS bnsp_auc_difference,
+    (a.bnsp_auc IS NOT NULL AND coalesce(a.bnsp_auc_high - a.bnsp_auc_low > 1e-1, TRUE))
+        OR (b.bnsp_auc IS NOT NULL AND coalesce(b.bnsp_auc_high - b.bnsp_auc_low > 1e-1, TRUE)) AS bnsp_auc_doubtful,
     a.bnsp_auc_low AS bnsp_auc_first_low,
     a.bnsp_auc_high AS bnsp_auc_first_high,
     a.bnsp_auc_reason AS bnsp_auc_first_reason,
@@ -92,6 +99,8 @@ SELECT
     a.negative_aeg AS negative_aeg_first,
     b.negative_aeg AS negative_aeg_second,
     abs(b.negative_aeg) - abs(a.negative_aeg) AS negative_aeg_difference,
+    (a.negative_aeg IS NOT NULL AND coalesce(a.negative_aeg_high - a.negative_aeg_low > 1e-1, TRUE))
+        OR (b.negative_aeg IS NOT NULL AND coalesce(b.negative_aeg_high - b.negative_aeg_low > 1e-1, TRUE)) AS negative_aeg_doubtful,
     a.negative_aeg_low AS negative_aeg_first_low,
     a.negative_aeg_high AS negative_aeg_first_high,
     a.negative_aeg_reason AS negative_aeg_first_reason,
@@ -102,6 +111,8 @@ SELECT
     a.positive_aeg AS positive_aeg_first,
     b.positive_aeg AS positive_aeg_second,
     abs(b.positive_aeg) - abs(a.positive_aeg) AS positive_aeg_difference,
+    (a.positive_aeg IS NOT NULL AND coalesce(a.positive_aeg_high - a.positive_aeg_low > 1e-1, TRUE))
+        OR (b.positive_aeg IS NOT NULL AND coalesce(b.positive_aeg_high - b.positive_aeg_low > 1e-1, TRUE)) AS positive_aeg_doubtful,
     a.positive_aeg_low AS positive_aeg_first_low,
     a.positive_aeg_high AS positive_aeg_first_high,
     a.positive_aeg_reason AS positive_aeg_first_reason,

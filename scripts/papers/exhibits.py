@@ -19,12 +19,13 @@ SMALL = 0.001
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed value, as the source has it, beside ours."""
+    """A printed value, as the source has it, beside ours. Counts of the whole column have no decimals."""
 
     row: str
     column: str
     printed: str
     ours: float | None
+    is_count: bool = False
 
     @cached_property
     def value(self) -> float | None:
@@ -80,12 +81,13 @@ class Numbers:
     @cached_property
     def rows(self) -> list[tuple[str, list[Cell]]]:
         """The cells, row by row."""
+        counts = {name for name, kind in self.ours.dtypes.items() if pd.api.types.is_integer_dtype(kind)}
         ours = self.ours.reindex(index=self.printed.index, columns=self.printed.columns).astype(float)
         return [
             (
                 str(name),
                 [
-                    Cell(str(name), str(column), printed, None if pd.isna(value) else float(value))
+                    Cell(str(name), str(column), printed, None if pd.isna(value) else float(value), column in counts)
                     for column, printed, value in zip(ours.columns, texts, values, strict=True)
                 ],
             )

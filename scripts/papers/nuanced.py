@@ -101,6 +101,7 @@ def highlight_cells(metrics: list[str]) -> Figure:
             column[0].set_title(metric)
             for group, axes in zip(("background", "subgroup"), column, strict=True):
                 axes.set(yticks=[], xlim=(0, 1), ylabel=group if metric == metrics[0] else "")
+                axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
                 for label, color in LABEL_COLORS.items():
                     bins = scores[scores["cell"] == f"{group}_{label}"]
                     is_compared = f"{group}_{label}" in COMPARED[metric]

@@ -22,6 +22,7 @@ main > section > p, main > section > .scroll, main > section > figure { margin: 
 main > section > p { max-width: 100ch; }
 .heat thead th, .heat tbody th { max-width: none; overflow-wrap: normal; }
 .heat tbody th { min-width: 60px; }
+h2, main > ul { overflow-wrap: anywhere; }
 """
 
 
@@ -80,8 +81,14 @@ def break_name(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
+def show_code(text: str) -> Markup:
+    """Return a sentence in which what stands between backticks is code."""
+    parts = enumerate(text.split("`"))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in parts)
+
+
 def _is_count(cell: Cell) -> bool:
-    return cell.value is not None and not cell.decimals and abs(cell.value) >= 1_000
+    return cell.is_count or (cell.value is not None and not cell.decimals and abs(cell.value) >= 1_000)
 
 
 def write_lines(source: Source, shown: Shown) -> str:
@@ -127,7 +134,9 @@ def draw(picture: Picture, name: str) -> Markup:
 
 
 def _render(template: str, **context: Any) -> str:
-    texts = {function.__name__: function for function in (show_ours, show_printed, show_difference, break_name)}
+    texts = {
+        function.__name__: function for function in (show_ours, show_printed, show_difference, show_code, break_name)
+    }
     text = (TEMPLATES / template).read_text("utf-8")
     if template.endswith(".md.j2"):
         text = "{% autoescape false %}" + text + "{% endautoescape %}"

@@ -168,9 +168,26 @@ def measure_narrow(folder: Path) -> dict[str, Any]:
     return {
         "one": one.column_names,
         "several": several.column_names,
+        "wide": wide.column_names,
         "equal": several.equals(wide.select(several.column_names)),
         "overall": biasspark.model_summary(path, **ROWS, models="score")["auc"].to_pylist(),
         "overall of identities": measured.model_summary().filter(_OF_SCORE)["auc"].to_pylist(),
+    }
+
+
+def stand_side_by_side(folder: Path) -> dict[str, Any]:
+    metrics = biasspark.bias_metrics(folder / "rows.parquet", **SUITE)
+    sizes = metrics.filter(pc.field("model") == "score").select(["identity", "subgroup_size"]).to_pylist()
+    least = max(row["subgroup_size"] for row in sizes)
+    both = biasspark.side_by_side(metrics, "score", "other", min_rows=least)
+    values = wide = biasspark.side_by_side(metrics, "score", "other")
+    for end, value in (("low", 0.1), ("high", 0.9)):
+        name = f"bpsn_auc_second_{end}"
+        wide = wide.set_column(wide.column_names.index(name), name, pa.array([value] * len(wide)))
+    return {
+        "large": both["identity"].to_pylist(),
+        "expected": [row["identity"] for row in sizes if row["subgroup_size"] >= least],
+        "marked": [biasspark.metric_table(one).html.count(">◦ ") for one in (values, wide)],
     }
 
 
@@ -227,6 +244,7 @@ if __name__ == "__main__":
         "functions": compare_functions(),
         "twice used": measure_twice_used(),
         "narrow": measure_narrow(work),
+        "side by side": stand_side_by_side(work),
         "report": draw(work),
         "faults": raise_faults(work),
         "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],

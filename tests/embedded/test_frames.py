@@ -73,6 +73,14 @@ def test_a_narrow_frame_has_the_columns_of_the_notebook(printed: dict[str, Any])
     assert narrow["one"] == ["identity", "subgroup_size", *suite]
     assert narrow["several"] == ["model", "slice", *narrow["one"]]
     assert narrow["equal"]
+    assert {"slice", "bpsn_auc_low", "bpsn_auc_reason", "n_background_positive", "bias_size"} < set(narrow["wide"])
+    assert len(narrow["wide"]) < 40
+
+
+def test_two_models_side_by_side_leave_out_small_identities_and_mark_doubt(printed: dict[str, Any]) -> None:
+    compared = printed["side by side"]
+    assert compared["large"] == compared["expected"]
+    assert compared["marked"][1] > compared["marked"][0]
 
 
 def test_a_summary_needs_no_identities(printed: dict[str, Any]) -> None:
@@ -89,12 +97,9 @@ def test_the_page_has_what_was_asked_for_and_says_what_it_lacks(printed: dict[st
     report = printed["report"]
     assert report["saved"]
     assert report["same"] == [True, True]
-    assert re.findall(r'<p class="missing">.*?<code>(\w+)</code>', report["plain"]) == [
-        "thresholds",
-        "templates",
-        "label_balance",
-    ]
-    assert '<p class="missing">' not in report["whole"]
+    (line,) = re.findall("<dt>Not measured</dt>.*", report["plain"])
+    assert re.findall(r"the keyword <code>(\w+)</code>", line) == ["thresholds", "templates", "label_balance"]
+    assert "Not measured" not in report["whole"]
     sections = re.findall(r'<section id="(\w+)"', report["whole"])
     assert {"scores", "thresholds", "templates", "balance", "pinned"} <= set(sections)
     assert not {"against", "trends", "attribution"} & {*sections, *re.findall(r'href="#(\w+)"', report["whole"])}

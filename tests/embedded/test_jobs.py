@@ -402,6 +402,19 @@ def test_models_are_measured_without_identities(tmp_path: Path) -> None:
     assert (done.code, "[identities]: missing" in done.err) == (2, True)
 
 
+def test_a_night_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    config = write_config(tmp_path, pinned_skew={"identity": "male", "trials": 3})
+    night = ("--config", config, "--run-date", NIGHT)
+    done = run("report", *night, "--out", tmp_path / "report.html")
+    assert (done.returncode, "bias_metrics" in done.stderr) == (3, True)
+    experiment = summary(run("pinned-skew", *night))
+    drawn = summary(run("report", *night, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md"))
+    assert (drawn["run_id"], drawn["outcome"]) == (experiment["run_id"], None)
+    assert "Why not: rows of" in (tmp_path / "report.html").read_text("utf-8")
+    assert "were dropped at random" in (tmp_path / "card.md").read_text("utf-8")
+
+
 def test_labels_are_balanced_without_models(tmp_path: Path) -> None:
     rows = make_rows()
     rows["target"][0] = None

@@ -44,6 +44,8 @@ from biasspark.workflows.write_report import report_parser
 FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
 CANARY = "call me at 555-0100"
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 class SparkFailure(Exception):
     """Fails as PySpark's exceptions do: with a message that quotes data, and a condition that does not."""
@@ -441,6 +443,13 @@ class TestProgress:
             now[0] = 100.0
             time.sleep(0.1)
         assert stream.getvalue().endswith("[100.0 s] still b\n")
+
+    @pytest.mark.parametrize(
+        "path", sorted((ROOT / "biasspark" / "workflows").glob("*.py")), ids=lambda path: path.stem
+    )
+    def test_every_job_reminds_of_long_stages(self, path: Path) -> None:
+        text = path.read_text("utf-8")
+        assert ("progress.reminding()" in text) == (" Progress(" in text)
 
     def test_a_terminal_gets_a_bar(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TERM", "xterm")

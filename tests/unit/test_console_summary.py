@@ -219,6 +219,18 @@ def test_negatives_to_add_below_the_average_are_explained() -> None:
     assert "by length" not in "".join(shown(0.4))
 
 
+def test_rows_in_no_bucket_are_counted() -> None:
+    def shown(n_rows: int | None) -> str:
+        whole = {"identity": OVERALL, "bucket": "(all)", "n_rows": 10_000}
+        bucket = {"identity": OVERALL, "bucket": "20-59", "n_rows": n_rows, "length_low": 20, "length_high": 59}
+        return show_balance(pa.Table.from_pylist([bucket, whole], LABEL_BALANCE.arrow_schema)).splitlines()[-1]
+
+    assert shown(8_766).startswith("1,234 of 10,000 rows are in no bucket: ")
+    assert "below 20, above 59" in shown(8_766)
+    assert shown(9_999).startswith("1 of 10,000 rows is in no bucket")
+    assert not any("no bucket" in shown(n_rows) for n_rows in (10_000, None))
+
+
 def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:
     [left_out] = show_worst([metrics_of("a", n=14), metrics_of("b", NONE, NONE, NONE)])
     assert "2 of 2 identities" in left_out

@@ -167,6 +167,7 @@ def test_conditions_on_several_features_are_joined() -> None:
         " AND sex IN ('Female')"
     )
     assert write_predicate({}, FEATURES) == "TRUE"
+    assert write_predicate({0: frozenset({1, 2, 3})}, FEATURES) == "age IS NOT NULL"
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,9 @@ def test_a_frame_without_metrics_is_an_input_error() -> None:
     frame: Any = SimpleNamespace(sparkSession=None, columns=["model", "slice", "bpsn_auc"])
     with pytest.raises(InputError, match=r"^metrics: there is no column identity"):
         biasspark.side_by_side(frame, "new", "old")
+    for min_rows in (-1, True, "30"):
+        with pytest.raises(ConfigError, match="min_rows"):
+            biasspark.side_by_side(frame, "new", "old", min_rows=min_rows)
 
 
 def test_the_guide_names_every_keyword_that_is_a_key_of_another_name() -> None:

@@ -175,3 +175,16 @@ def test_names_break_after_underscores_alone() -> None:
     page = write_page(source, [make_exhibit(exhibit, Path()) for exhibit in source.exhibits])
     assert ">a_<wbr>b</th>" in page
     assert ">c_<wbr>d</th>" in page
+
+
+def test_counts_have_no_decimals_and_backticks_are_code() -> None:
+    source = Source("whole", "")
+
+    @source.exhibit("Table 1", "", data="`a < b`, data", why="As in `c`.")
+    def make(_: Path) -> Iterator[Made]:
+        printed = pd.DataFrame({"n": {"r": "4"}, "percent": {"r": "17"}})
+        yield Numbers(printed, pd.DataFrame({"n": {"r": 5}, "percent": {"r": 17.0}}))
+
+    page = write_page(source, [make_exhibit(exhibit, Path()) for exhibit in source.exhibits])
+    assert re.findall("<td.*?>(.*?)<small>(.*?)</small>", page) == [("5", "4 +1"), ("17.0", "17 +0.0")]
+    assert all(f"<code>{text}</code>" in page for text in ("a &lt; b", "c"))

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
@@ -24,6 +25,7 @@ from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report
 
 IDENTITIES = ("gay", "black", "muslim", *HOSTILE)
 REPORT = make_report(identities=IDENTITIES, n_nights=1)
+REPORT_GROUPS = sorted({row["positive_group"] for row in REPORT.tables["auc_crosses"]})
 
 
 def table(name: str, **changes: Any) -> pa.Table:
@@ -130,6 +132,23 @@ def test_intervals_have_a_line_for_each_identity_and_panels_for_each_slice(slice
     assert {*MODELS} <= set(texts(figure))
 
 
+@pytest.mark.parametrize("gap", [0.06, 0.185, 0.3, 0.48])
+def test_the_numbers_of_neighboring_panels_do_not_touch(gap: float) -> None:
+    metrics = {f"{name}{end}": gap for name in ("negative_aeg", "positive_aeg") for end in ("", "_low", "_high")}
+    figure = plot.intervals(table("bias_metrics", **metrics), slices="all")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (*_, last), (first, *_) = (
+        [
+            tick.label1.get_window_extent(canvas.get_renderer())
+            for tick in axes.xaxis.get_major_ticks()
+            if axes.get_xlim()[0] <= tick.get_loc() <= axes.get_xlim()[1]
+        ]
+        for axes in panels(figure)[-2:]
+    )
+    assert last.x1 + 6 < first.x0
+
+
 def test_pinned_auc_is_drawn_and_what_has_none_is_counted() -> None:
     figure = plot.pinned_auc(table("pinned_auc"), table("bias_metrics"))
     (axes,) = panels(figure)
@@ -156,6 +175,23 @@ def test_crosses_have_a_number_in_each_cell_and_the_colors_of_the_report() -> No
     assert max(widths) < 0.1  # all are weak
     assert right.get_title() == ""
     assert len(panels(plot.crosses(table("auc_crosses")))) == 4
+
+
+def test_what_stands_beside_a_heat_map_of_short_names_overlaps_nothing() -> None:
+    groups = {name: chr(ord("A") + number) for number, name in enumerate(REPORT_GROUPS)}
+    rows = [
+        row | {"positive_group": groups[row["positive_group"]], "negative_group": groups[row["negative_group"]]}
+        for row in table("auc_crosses").to_pylist()
+    ]
+    figure = plot.crosses(pa.Table.from_pylist(rows, TABLES["auc_crosses"].arrow_schema), models=MODELS[0], slice="all")
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    ends = [0.0, *(axes.get_window_extent(renderer).x1 for axes in panels(figure))]
+    for axes, end in zip(panels(figure), ends, strict=False):
+        (corner,) = (text for text in axes.texts if "negatives →" in text.get_text())
+        for text in (corner, *axes.get_yticklabels()):
+            assert end < text.get_window_extent(renderer).x0
+        first, second, *_ = (label.get_window_extent(renderer) for label in axes.get_yticklabels())
+        assert first.y0 > second.y1
 
 
 def test_trees_have_a_box_for_each_node() -> None:

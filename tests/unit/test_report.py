@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import json
 import re
 from base64 import b64encode
 from dataclasses import replace
@@ -24,7 +25,7 @@ from biasspark.report.metric_tables import list_metrics
 from biasspark.report.notebook import NightReport
 from biasspark.report.optional_tables import MOST_LACKING, list_balance, list_rates, list_skewed, list_training
 from biasspark.report.page import write_metric_page, write_model_card, write_page
-from biasspark.report.report_data import ReportData
+from biasspark.report.report_data import OF_ATTRIBUTION, ReportData
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import (
     IMAGE,
@@ -89,7 +90,7 @@ def test_page_of_fifty_identities_and_two_models_is_small() -> None:
     assert (len(report.identities()), len(report.alerts()), len(report.history)) == (50, 200, 30)
     page = write_page(report)
     assert len(re.findall('aria-label="Rates at threshold', page)) == 3
-    assert "not published" not in page
+    assert "Not measured" not in page
     assert len(page.encode()) < 1.17 * MEGABYTE
 
 
@@ -157,33 +158,40 @@ def test_links_within_the_page_lead_somewhere(page: str) -> None:
 
 
 OPTIONAL = {
-    "score_histograms": "Score distributions are not published",
-    "threshold_rates": "Rates at thresholds are not published",
-    "label_balance": "Shares of positives by length are not published",
-    "pinned_auc": "Pinned AUC is not published",
+    "score_histograms": "score distributions ([histograms])",
+    "threshold_rates": "rates at thresholds ([thresholds])",
+    "template_means": "scores by template ([templates])",
+    "label_balance": "label balance ([label_balance])",
+    "pinned_auc": "pinned AUC ([pinned_auc])",
+    "model_comparisons": "comparisons with a baseline ([compare] and jobs/compare_models.py)",
+    "loss_by_segment": "where the AUC is lost ([attribution] and jobs/attribution.py)",
 }
 
 
-def test_a_night_without_optional_tables_says_which_job_makes_them() -> None:
-    attribution = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
-    page = write_page(make_report(n_nights=1, without=(*OPTIONAL, *attribution)))
-    for sentence in (*OPTIONAL.values(), "<code>jobs/attribution.py</code> computes it", "there is no trend yet"):
-        assert sentence in page
+def test_a_night_without_optional_tables_says_in_one_line_what_is_not_measured() -> None:
+    report = make_report(n_nights=1, without=(*OPTIONAL, *OF_ATTRIBUTION, "pinned_skew", "threshold_summary"))
+    page = write_page(report)
+    shown = {"models", "worst", "identities", "intervals", "source", "definitions"}
+    assert {*re.findall(r'<section id="(.*?)"', page)} == shown - {"intervals"}
+    assert {*re.findall(r'<li><a href="#(.*?)"', page)} == shown
+    (line,) = re.findall(r"<dt>Not measured</dt><dd>(.*?)</dd>", page)
+    assert {*re.split(r"(?<=\)), ", re.sub("<.*?>", "", line))} == {*OPTIONAL.values()}
     assert "No gate is configured" in page
+    targets = {*re.findall(r'href="#(def-.*?)"', page)}
+    assert targets <= {*re.findall(r'<div id="(def-.*?)"', page)}
+    assert "template" not in {*re.findall(r"<h3><code>(\w+)_", page)}
 
 
 def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:
-    """Each optional table has a section that would otherwise say that it was not measured."""
-    attribution = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
-    names = (*OPTIONAL, "threshold_summary", "template_scores", "model_comparisons", *attribution)
-    derived = {"template_scores": "template_means"}
-    report = make_report(n_nights=3, without=[derived.get(name, name) for name in names])
-    lost = {name: f"/lake/{name}: its files are gone." for name in names}
+    """Each optional table has a section that would otherwise be left out, as not measured."""
+    names = {*OPTIONAL, "threshold_summary", *OF_ATTRIBUTION}
+    report = make_report(n_nights=3, without=[*names])
+    derived = {"template_means": "template_scores"}
+    lost = {table: f"/lake/{table}: its files are gone." for name in names for table in [derived.get(name, name)]}
     past = [night._replace(is_lost=number == 0) for number, night in enumerate(report.history)]
     report = replace(report, lost=lost, history=past, baseline=past[0])
     page = write_page(report)
-    assert "not published" not in page
-    assert "No attribution" not in page
+    assert "Not measured" not in page
     assert all(page.count(fault) == 1 for fault in lost.values())
     assert page.count('class="warning lost"') == len(lost) + 1
     assert build_gate_summary(report).changes == []
@@ -196,12 +204,12 @@ def test_a_night_may_attribute_other_models_and_have_no_identities(report: Repor
     tables = {"model_summary": summaries, "loss_by_segment": others}
     page = write_page(replace(report, tables=tables, history=(), baseline=None, n_identities=0))
     assert "<bdi>other</bdi>" in page
-    assert "Slice <bdi>all</bdi>: 0 identities" in page
+    assert {*re.findall(r'<section id="(.*?)"', page)} == {"models", "attribution", "source", "definitions"}
+    assert "metrics of identities (<code>[identities]</code>)" in page
 
 
 def test_a_night_may_have_attribution_alone(report: ReportData) -> None:
-    names = ("auc_crosses", "attribution_segments", "pair_segments", "attribution_slices", "loss_by_segment")
-    tables = {name: report.rows(name) for name in names}
+    tables = {name: report.rows(name) for name in OF_ATTRIBUTION}
     alone = replace(report, tables=tables, history=(), baseline=None, run={**report.run, "job": "attribution"})
     page, card = write_page(alone), write_model_card(alone)
     links = re.findall(r'<a [^>]*href="#(.*?)"', page)
@@ -211,6 +219,19 @@ def test_a_night_may_have_attribution_alone(report: ReportData) -> None:
     for text in (read_text(page), card):
         assert all(model in text for model in MODELS)
         assert not any(word in text for word in ("Worst identities", "gate rule", "Subgroup AUC"))
+
+
+def test_a_night_may_have_the_skew_experiment_alone(report: ReportData) -> None:
+    alone = replace(report, tables={"pinned_skew": report.rows("pinned_skew")}, history=(), baseline=None)
+    page, card = write_page(alone), write_model_card(alone)
+    assert re.findall(r'<section id="(.*?)"', page) == ["pinned", "source", "definitions"]
+    assert "Not measured" not in page
+    first = list_skewed(alone)[0]
+    for text in (read_text(page), html.unescape(card.replace("\\", ""))):
+        assert "Pinned AUC" in text.split("\n")[0]
+        assert all(model in text for model in MODELS)
+        assert all(f"{before} → {after}" in text for before, after in first.values.values())
+        assert "Do not base decisions on this." in text
 
 
 def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
@@ -296,7 +317,7 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     assert "<script" not in card
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
-    assert len([line for line in tables if "▲" not in line]) == 11
+    assert len([line for line in tables if "▲" not in line]) == 13
     assert write_model_card(report) == write_model_card(report)
 
 
@@ -318,7 +339,7 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
         "Where the AUC is lost",
         "Pinned AUC",
         "Definitions",
-        "Share of positives by length of the text",
+        "Share of positives by length",
     )
     for head in heads:
         assert f"\n#### {head}\n" in card
@@ -339,12 +360,12 @@ def test_a_mitigation_experiment_shows_what_was_added() -> None:
     report = make_report()
     ((model, training),) = list_training(report).items()
     assert model == MODELS[1]
-    assert training.n_rows == training.n_added == 90
+    assert training.n_rows == training.n_added == 93
     assert len(training.balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
-    assert {cells[-1].interval for cells in training.balance.rows.values()} == {"+90"}
+    assert {cells[-1].interval for cells in training.balance.rows.values()} == {"+93"}
     text = read_text(page_without_charts(report))
     assert "After comments were added" in text
-    assert "90 comments, of which 90 were added" in text
+    assert "93 comments, of which 93 were added" in text
     assert "After comments were added" not in read_text(page_without_charts(make_report(without=["training_balance"])))
 
 
@@ -384,3 +405,22 @@ def test_a_night_without_models_shows_label_balance_alone() -> None:
     )  # an interval always holds the share that it is of
     assert not any(words in text for words in ("Models side by side", "Where the scores lie", "Do not base decisions"))
     assert "Models" not in write_model_card(report)
+
+
+@pytest.mark.parametrize(
+    ("config", "title"),
+    [
+        ({"label_balance": {"text": "comment_text"}}, "Share of positives by the length of comment_text in characters"),
+        ({"mitigation": {"text": "comment"}}, "Share of positives by the length of comment in characters"),
+        ({"label_balance": {"length": "n_words"}}, "Share of positives by n_words"),
+    ],
+)
+def test_shares_are_by_the_column_of_the_length_and_rows_in_no_bucket_are_counted(
+    config: dict[str, dict[str, str]], title: str
+) -> None:
+    whole = make_report()
+    run = whole.run | {"config": json.dumps(config)}
+    report = replace(whole, tables={"label_balance": whole.tables["label_balance"]}, history=(), run=run)
+    for text in (read_text(write_page(report)), write_model_card(report).replace("\\", "")):
+        assert title in text
+        assert "3 of 93 rows are in no bucket" in text

@@ -25,6 +25,12 @@ def test_rows_and_differences() -> None:
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
 
 
+def test_values_that_rest_on_too_few_rows_are_doubtful() -> None:
+    rows = side_by_side(metrics_table(night_rows()), *MODELS).to_pylist()
+    doubtful = {(row["slice"], name) for row in rows for name in row if name.endswith("_doubtful") and row[name]}
+    assert doubtful == {("short", "bpsn_auc_doubtful"), ("short", "negative_aeg_doubtful")}
+
+
 def test_runs_are_kept_apart() -> None:
     rows = [suite_row(model, "all", "gay", ALIKE) for model in MODELS]
     metrics = metrics_table([*rows, *(row | {"bpsn_auc": 0.25} for row in rows)])
