@@ -54,8 +54,12 @@ _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.in
 def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
     """Return the rows of the files of a path. Lazy; what the engine cannot read is converted when called.
 
-    Raises `ConfigError` if the embedded engine does not read such a corpus, and `InputError` if there is no such path,
-    no data file, or a file that cannot be read.
+    Raises
+    ------
+    ConfigError
+        If the embedded engine does not read such a corpus.
+    InputError
+        If there is no such path, no data file, or a file that cannot be read.
     """
     if faults := list(_unsupported(corpus)):
         raise ConfigError(*faults)
