@@ -57,7 +57,7 @@ WIDTH, PIXELS = 1116, 72
 LETTER = 6.6
 """The width of a letter in pixels, generously: the reader's browser chooses the font."""
 
-NAME_WIDTH = 26
+NAME_WIDTH = 36
 _NOTE_LINE, _NOTE_LETTER = 16, 6.0
 """The height of a line of notes, and the width of its letters, in pixels."""
 

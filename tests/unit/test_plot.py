@@ -132,6 +132,11 @@ def test_intervals_have_a_line_for_each_identity_and_panels_for_each_slice(slice
     assert {*MODELS} <= set(texts(figure))
 
 
+def test_names_of_civil_comments_are_drawn_whole() -> None:
+    name = "intellectual_or_learning_disability"
+    assert name in texts(plot.intervals(table("bias_metrics", identity=name).slice(0, 1)))
+
+
 @pytest.mark.parametrize("gap", [0.06, 0.185, 0.3, 0.48])
 def test_the_numbers_of_neighboring_panels_do_not_touch(gap: float) -> None:
     metrics = {f"{name}{end}": gap for name in ("negative_aeg", "positive_aeg") for end in ("", "_low", "_high")}
