@@ -109,12 +109,8 @@ def job_parser(
 ) -> argparse.ArgumentParser:
     """Make the parser of a job on one night: ``--config, --set, --run-date, --dry-run, --debug``.
 
-    Parameters
-    ----------
-    run_date
-        What the date is to the job.
-    can_plan
-        Whether the job takes ``--dry-run``. One that only reads tables has nothing to plan.
+    The help says what the date is to the job. A job that cannot plan, since it only reads tables, takes no
+    ``--dry-run``.
     """
     parser = configured_parser(description, epilog, prog)
     parser.add_argument("--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help=run_date)
@@ -158,14 +154,9 @@ def parse_date(text: str) -> datetime.date:
 
 
 class Command(NamedTuple):
-    """A job as the command line has it.
+    """A command: ``parser`` makes its parser, given what the program is called, None for the file that runs.
 
-    Attributes
-    ----------
-    parser
-        Makes its parser, given what the program is called, None for the file that runs.
-    main
-        Gets the parsed flags, and gives an `Outcome`, which is printed, or an exit code.
+    ``main`` gets the parsed flags, and gives an `Outcome`, which is printed, or an exit code.
     """
 
     parser: Callable[[str | None], argparse.ArgumentParser]
@@ -198,17 +189,10 @@ def run_job(
     parser: argparse.ArgumentParser,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Parse the command line, run a job, print what came of it, and give the exit code.
+    """Parse the command line, run the ``main`` of a `Command`, print what came of it, and give the exit code.
 
-    Faults go to stderr, one per line. Of an unexpected failure only its kind and place are said: its message may quote
-    values of the data. ``--debug`` prints the traceback as well.
-
-    Parameters
-    ----------
-    main, parser
-        As of a `Command`.
-    argv
-        The flags; the process's own if None.
+    The flags are those of the process if None. Faults go to stderr, one per line. Of an unexpected failure only its
+    kind and place are said: its message may quote values of the data. ``--debug`` prints the traceback as well.
     """
     _print_whatever_the_encoding()
     try:
@@ -350,23 +334,11 @@ def write_stdout(text: str) -> None:
 
 
 def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], width: int | None = None) -> str:
-    """Lay out rows as an aligned table of text.
+    """Lay out dicts as a table with these keys as columns; a key that is missing counts as NULL.
 
-    Parameters
-    ----------
-    rows
-        Dicts; a key that is missing counts as NULL.
-    columns
-        Which keys to show, in order; they are the headings.
-    width
-        How wide lines may be; to fit, the longest texts are cut, numbers never.
-
-    Returns
-    -------
-    str
-        Numbers stand right-aligned, fractions with four decimals, or as 3.1e-09 where all of these are 0 and the number
-        is not, and in columns of p-values, ``p_...``, as < 0.0001; NULL and NaN are ``-``; characters that a terminal
-        would obey or hide are written out; long text is cut.
+    Numbers stand right-aligned, fractions with four decimals, or as 3.1e-09 where all of these are 0 and the number is
+    not, and in columns of p-values, ``p_...``, as < 0.0001; NULL and NaN are ``-``; characters that a terminal would
+    obey or hide are written out. Long text is cut; to fit into a width, the longest texts are, numbers never.
     """
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]

@@ -69,16 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None = None) -> int:
-    """Run one command, and return its exit code.
+    """Run one of `JOBS` with its flags, those of the process if None, and return its exit code.
 
-    Parameters
-    ----------
-    name
-        One of `JOBS`.
-    flags
-        Its flags; those of the process if None.
-    prog
-        What the help and the faults call it; if None it is a file for spark-submit.
+    The help and the faults call it ``prog``; if None it is a file for spark-submit.
     """
     if find_spec("pyspark") is None:
         sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")

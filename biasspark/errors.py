@@ -104,18 +104,10 @@ Text: TypeAlias = "str | Key | Setting | Value | Words | tuple[Text, ...]"
 
 @dataclass(frozen=True, repr=False)
 class Fault:
-    """One thing that is wrong.
+    """One thing that is wrong with the value of a key; `ABSENT` where no value is shown.
 
-    Attributes
-    ----------
-    path
-        The key at fault.
-    value
-        What it holds; `ABSENT` where nothing is shown.
-    rule
-        What must hold, or what is wrong: whole sentences, the first in lower case where there is no value.
-    fix
-        What to do about it: a whole sentence.
+    The rule says what must hold, or what is wrong: whole sentences, the first in lower case where there is no value.
+    The fix, a whole sentence, says what to do about it.
     """
 
     path: KeyPath

@@ -19,16 +19,9 @@ GET_AN_ENGINE = (
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """What is asked of a session.
+    """What is asked of a session: the only engine that may run the job, None for any, and a URL.
 
-    Attributes
-    ----------
-    engine
-        The only engine that may run the job; None for any.
-    remote
-        The URL of a Spark Connect server.
-    master
-        The master of a classic session.
+    It is that of a Spark Connect server, ``remote``, or the master of a classic session.
     """
 
     engine: Engine | None = None

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from biasspark.api.computed import give, hold, warn
-from biasspark.api.frame_kinds import spark_rows
+from biasspark.api.frame_kinds import give, hold, spark_rows, warn
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
-from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError
-from biasspark.tables.schemas import (
-    ATTRIBUTION_CORRELATIONS,
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    EXAMPLE_ATTRIBUTIONS,
-    LOSS_BY_SEGMENT,
-    NAMED_PAIRS,
-    PAIR_SEGMENTS,
-    Table,
-)
-from biasspark.workflows.attribution import SurveyedRows, describe_rows, ranked_blocks, survey_rows
+from biasspark.tables import schemas
+from biasspark.tables.schemas import Table
+from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import list_tables
 
 _TURNED_ON_BY = {
-    ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',
-    ATTRIBUTION_SLICES: 'numeric=["age"], slice_search={}',
-    PAIR_SEGMENTS: 'numeric=["age"], pairs={}',
-    NAMED_PAIRS: 'pairs_of={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}',
-    AUC_CROSSES: 'groupings={"language": "lang"}',
-    EXAMPLE_ATTRIBUTIONS: "write_examples=True",
+    schemas.ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',
+    schemas.ATTRIBUTION_SLICES: 'numeric=["age"], slice_search={}',
+    schemas.PAIR_SEGMENTS: 'numeric=["age"], pairs={}',
+    schemas.NAMED_PAIRS: 'pairs_of={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}',
+    schemas.AUC_CROSSES: 'groupings={"language": "lang"}',
+    schemas.EXAMPLE_ATTRIBUTIONS: "write_examples=True",
 }
 
 
@@ -62,44 +49,38 @@ class AttributedCorpus:
 
     def loss_by_segment(self) -> Frame:
         """Return AUC, losses and mean attribution of the named segments and of all rows."""
-        return self.table(LOSS_BY_SEGMENT)
+        return self.table(schemas.LOSS_BY_SEGMENT)
 
     def attribution_correlations(self) -> Frame:
         """Return how the attributions of rows correlate with their losses."""
-        return self.table(ATTRIBUTION_CORRELATIONS)
+        return self.table(schemas.ATTRIBUTION_CORRELATIONS)
 
     def attribution_segments(self) -> Frame:
         """Return the nodes of the trees that find where models gain and lose their AUC."""
-        return self.table(ATTRIBUTION_SEGMENTS)
+        return self.table(schemas.ATTRIBUTION_SEGMENTS)
 
     def attribution_slices(self) -> Frame:
         """Return the conjunctions of up to three conditions that lack most attribution."""
-        return self.table(ATTRIBUTION_SLICES)
+        return self.table(schemas.ATTRIBUTION_SLICES)
 
     def pair_segments(self) -> Frame:
         """Return the nodes of the trees over pairs: which positives a model fails to tell from which negatives."""
-        return self.table(PAIR_SEGMENTS)
+        return self.table(schemas.PAIR_SEGMENTS)
 
     def named_pairs(self) -> Frame:
         """Return the AUC of the negatives of each named pair against its positives."""
-        return self.table(NAMED_PAIRS)
+        return self.table(schemas.NAMED_PAIRS)
 
     def auc_crosses(self) -> Frame:
         """Return AUC and headroom of every two groups."""
-        return self.table(AUC_CROSSES)
+        return self.table(schemas.AUC_CROSSES)
 
     def example_attributions(self) -> Frame:
         """Return every row's share of the AUC; lazy if it is a DataFrame of Spark."""
-        return self.table(EXAMPLE_ATTRIBUTIONS)
+        return self.table(schemas.EXAMPLE_ATTRIBUTIONS)
 
     def table(self, table: Table) -> Frame:
-        """Return one of the tables above.
-
-        Raises
-        ------
-        ConfigError
-            If it was not asked for.
-        """
+        """Return one of the tables above. Raises `ConfigError` if it was not asked for."""
         if table not in self._tables:
             fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.attribute."
             raise ConfigError(f"{table.name}: it was not asked for when the rows were ranked. {fix}")
@@ -135,10 +116,12 @@ def attribute(
 ) -> AttributedCorpus:
     """Rank the rows once, and find which rows, segments, groups and pairs cost the models their AUC.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
+    The other keywords, errors and warnings are those of `bias_metrics`; rows are comments or any others.
 
     Parameters
     ----------
+    id : str
+        The column that identifies a row.
     numeric, categorical : list of str
         Columns that trees, slices and pairs may split on.
     tree : dict, optional
@@ -185,33 +168,20 @@ def attribute(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
     keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
-    keywords = Keywords(
-        {"id": id, "models": models, **rows},
-        "attribution",
-        **keys,
-        segments=segments,
-        link=link,
-        write_examples=write_examples,
-    )
-    return attribute_corpus(df, keywords)
+    keys |= {"segments": segments, "link": link, "write_examples": write_examples}
+    return attribute_corpus(df, Keywords({"id": id, "models": models, **rows}, "attribution", **keys))
 
 
 def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
     """Survey and rank a corpus, search it, and give the warnings about it."""
-    with keywords.name_faults(), spark_rows(df) as corpus, _ranked(corpus, keywords) as (surveyed, ranked):
-        tables, of_tables = list_tables(surveyed, ranked)
-        frames = {
-            table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
-            for table, rows in tables.items()
-        }
-        counts, of_rows = describe_rows(surveyed, ranked)
+    with keywords.name_faults(), spark_rows(df) as corpus:
+        surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
+        with surveying as surveyed, ranked_blocks(surveyed) as ranked:
+            tables, of_tables = list_tables(surveyed, ranked)
+            frames = {
+                table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
+                for table, rows in tables.items()
+            }
+            counts, of_rows = describe_rows(surveyed, ranked)
     warn((*of_rows, *of_tables))
     return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
-
-
-@contextmanager
-def _ranked(corpus: DataFrame, keywords: Keywords) -> Iterator[tuple[SurveyedRows, RankedBlocks]]:
-    """Survey and rank a corpus. Raises `InputError` at faults of its rows."""
-    measures = keywords.measures()
-    with survey_rows(corpus, measures, keywords.given["id"], "estimate") as surveyed, ranked_blocks(surveyed) as ranked:
-        yield surveyed, ranked

@@ -9,7 +9,7 @@ while a function runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from biasspark.api.attributed import attribute_corpus
 from biasspark.api.keywords import Keywords, Models, row_keywords
@@ -36,43 +36,13 @@ def example_attributions(
     ``normalized_attribution``, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over
     the positives, as over the negatives, is AUC / 2.
 
-    Parameters
-    ----------
-    df : Frame
-        One row per example: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
-        else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
-    id : str
-        The column that identifies a row.
-    models : str, list of str, or dict of str to str
-        Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
-    label : str
-        The label's column: boolean, or numeric with `label_threshold`.
-    label_threshold : float, optional
-        A row is positive at or above it.
-    label_positive : list, optional
-        The values of the label's column that are positive, in place of a threshold.
-    slices : dict of str to str, optional
-        Names and Spark SQL predicates of parts of the rows that are ranked on their own, too.
-    ranges : int, default 0
-        Into how many score ranges the ranking is cut; 0: chosen from the rows.
-    level : float, default 0.95
-        Of intervals.
+    Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
     Frame
         The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. Of Spark
         it is lazy, since it is as long as the corpus.
-
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if a model has no usable score.
-
-    Warns
-    -----
-    InputWarning
-        Of what a person should look at: many rejected rows, labels that are all alike, slices without a row.
 
     Examples
     --------
@@ -106,15 +76,9 @@ def attribution_correlations(
 ) -> Frame:
     """Return how the attributions of rows correlate with their cross-entropy and Gini impurity.
 
-    Pearson's correlation, -1 to 1, over the rows of one label.
+    Pearson's correlation, -1 to 1, over the rows of one label; NULL for scores outside 0 to 1 without a ``link``.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
-
-    Parameters
-    ----------
-    link : "logit", or dict of str to str, optional
-        ``"logit"`` makes probabilities of scores that are log-odds, ``{"model": "logit"}`` of those of some models.
-        Without, correlations of scores outside 0 to 1 are NULL.
+    Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
@@ -146,14 +110,7 @@ def loss_by_segment(
 ) -> Frame:
     """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
-
-    Parameters
-    ----------
-    segments : dict of str to str, optional
-        Names and Spark SQL predicates.
-    link : "logit", or dict of str to str, optional
-        As for `attribution_correlations`.
+    Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
@@ -189,20 +146,7 @@ def attribution_segments(
 ) -> Frame:
     """Return the trees that find where models gain and lose their AUC, one row per node, with honest estimates.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
-
-    Parameters
-    ----------
-    numeric, categorical : list of str
-        Columns to split on.
-    targets : list of {"auc", "cross_entropy", "gini"}
-        What trees predict.
-    compare : list of (model, baseline)
-        Models whose difference of attributions a tree predicts, too.
-    tree : dict, optional
-        ``max_depth, min_leaf, min_gain, max_bins, honest_fraction, seed``, as in the configuration.
-    link : "logit", or dict of str to str, optional
-        As for `attribution_correlations`.
+    Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
@@ -238,16 +182,8 @@ def attribution_slices(
 ) -> Frame:
     """Return the conjunctions of up to three conditions that lack most attribution, with honest estimates.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
-
-    Parameters
-    ----------
-    numeric, categorical : list of str
-        Columns to split on.
-    slice_search : dict, optional
-        ``max_predicates, most, min_rows, max_bins``, as in the configuration.
-    tree : dict, optional
-        Of it ``honest_fraction, seed`` split the rows, and ``max_bins`` cuts the numeric columns.
+    Keywords, errors and warnings are those of `attribute`. Of ``tree``, ``honest_fraction`` and ``seed`` split the
+    rows, and ``max_bins`` cuts the numeric columns.
 
     Returns
     -------
@@ -285,15 +221,8 @@ def pair_segments(
     A pair counts 1 where the positive scores higher, 0 where the negative does, and one half where they tie. The tree
     explains these by least squares, so a tie pulls the mean of its node towards one half.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
-
-    Parameters
-    ----------
-    numeric, categorical : list of str
-        Columns to split on.
-    pairs : dict, optional
-        ``positives, negatives, max_depth, min_leaf, min_side, seed``, as in the configuration. ``min_leaf``, the fewest
-        pairs of a leaf, is a tenth of them unless given: lower it where groups are rare.
+    Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is a
+    tenth of them unless given: lower it where groups are rare.
 
     Returns
     -------
@@ -325,12 +254,7 @@ def auc_crosses(
 ) -> Frame:
     """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
-
-    Parameters
-    ----------
-    groupings : dict of str to str
-        Names and columns, or Spark SQL expressions, whose values are the groups. Of more than 200, the rest is one.
+    Keywords, errors and warnings are those of `attribute`. Of more than 200 groups, the rest is one.
 
     Returns
     -------
@@ -344,9 +268,7 @@ def auc_crosses(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", groupings=groupings)
     if not groupings:
-        rule, fix = "It must name a grouping.", 'Give, for example, {"language": "lang"}.'
-        with keywords.name_faults():
-            raise ConfigError(Fault(("attribution", "groupings"), groupings, rule, fix))
+        _refuse(keywords, "groupings", groupings, "It must name a grouping.", '{"language": "lang"}')
     return attribute_corpus(df, keywords).auc_crosses()
 
 
@@ -365,13 +287,8 @@ def named_pairs(
 ) -> Frame:
     """Return the AUC of given negatives against given positives, over all pairs of them, with its interval.
 
-    The other keywords, errors and warnings are those of `example_attributions`.
-
-    Parameters
-    ----------
-    pairs_of : dict of str to dict
-        Names, each with the Spark SQL predicates of its ``negatives`` and of its ``positives``. A row counts by its own
-        label: a negative that meets the predicate of the positives is left out. ``"true"`` are all rows of a label.
+    Keywords, errors and warnings are those of `attribute`. A row counts by its own label: a negative that meets the
+    predicate of the positives is left out. ``"true"`` are all rows of a label.
 
     Returns
     -------
@@ -392,10 +309,11 @@ def named_pairs(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", pairs_of=pairs_of)
     if not pairs_of:
-        rule, fix = (
-            "It must name a pair.",
-            'Give, for example, {"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}.',
-        )
-        with keywords.name_faults():
-            raise ConfigError(Fault(("attribution", "pairs_of"), pairs_of, rule, fix))
+        example = '{"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}'
+        _refuse(keywords, "pairs_of", pairs_of, "It must name a pair.", example)
     return attribute_corpus(df, keywords).named_pairs()
+
+
+def _refuse(keywords: Keywords, key: str, value: object, rule: str, example: str) -> NoReturn:
+    with keywords.name_faults():
+        raise ConfigError(Fault(("attribution", key), value, rule, f"Give, for example, {example}."))

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from biasspark.api.computed import hold, warn
-from biasspark.api.frame_kinds import collect_columns, like, list_columns, spark_rows
+from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
@@ -19,7 +18,7 @@ from biasspark.api.keywords import (
     identity_keywords,
     row_keywords,
 )
-from biasspark.api.record_batches import Frame
+from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError
@@ -90,13 +89,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
 
 
 def _collect_metrics(metrics: Frame) -> pa.Table:
-    """Return the columns of metrics that a comparison takes.
-
-    Raises
-    ------
-    InputError
-        If the frame lacks some.
-    """
+    """Return the columns of metrics that a comparison takes. Raises `InputError` if the frame lacks some."""
     columns = list_columns(metrics, "metrics")
     if missing := [name for name in comparison.NEEDED if name not in columns]:
         what = f"there is no column {list_first(missing, MOST_NAMED)}."
@@ -132,7 +125,7 @@ def model_comparisons(
     Of AUCs the difference is model - baseline, -1 to 1, below 0 for the worse; of gaps |model| - |baseline|, -1/2 to
     1/2, above 0 for the worse. Each has an interval, a p-value and a verdict.
 
-    The other keywords are those of `bias_metrics`; the engine is "blocks" whatever is given.
+    The other keywords, errors and warnings are those of `bias_metrics`; the engine is "blocks" whatever is given.
 
     Parameters
     ----------
@@ -153,17 +146,11 @@ def model_comparisons(
     Frame
         The columns of the table ``model_comparisons`` less the run's.
 
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if a model has no usable score.
-
     Warns
     -----
     InputWarning
-        Of what a person should look at: models that share no row with the baseline, or rows of one label alone;
-        clusters in fewer groups than a verdict takes; rows without a cluster, identities and slices without rows, and
-        many rejected rows.
+        Also of models that share no row with the baseline, or rows of one label alone; of clusters in fewer groups than
+        a verdict takes, and of rows without a cluster.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Frames of any kind: where the rows of a call come in, and where its results go out as the same kind.
+"""Frames of any kind: where the rows of a call come in, and where its results go out as the same kind, with warnings.
 
 Rows that are not Spark's go to the engine as Parquet in a temporary folder, which is several times as fast as to send
 them, and gives each column the type that it has in a file.
@@ -6,8 +6,10 @@ them, and gives each column the type that it has in a file.
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from tempfile import TemporaryDirectory
@@ -18,13 +20,15 @@ import pyarrow.dataset
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from biasspark.api.record_batches import Frame, is_of, is_parquet, open_frame, read_batches, spark_schema_of
+from biasspark.api.record_batches import Frame, is_of, is_parquet, is_spark, read_batches, spark_schema_of
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.errors import ABSENT, Fault, InputError, InputWarning
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engine_choice import find_session
 from biasspark.tables.frames import to_arrow, to_frame
+from biasspark.tables.schemas import Table
+from biasspark.tables.spark_schemas import value_schema
 
 _MIN_GROUP, _MAX_GROUP = 100_000, 1_000_000  # rows of a row group
 
@@ -34,14 +38,8 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
     """Give the rows of a frame as a DataFrame of Spark, for a block.
 
     Those of another kind are given in the session that is there. Without one, the embedded engine is started if it is
-    installed, else local Spark.
-
-    Raises
-    ------
-    TypeError, InputError
-        As `read_batches` does.
-    ConfigError
-        If there is no session, and no engine is installed.
+    installed, else local Spark. Raises as `read_batches`, and `ConfigError` if there is no session, and no engine is
+    installed.
     """
     if is_spark(df):
         yield df
@@ -71,16 +69,6 @@ def _write_parquet(batches: pa.RecordBatchReader, folder: str) -> None:
     options = pa.dataset.ParquetFileFormat().make_write_options(store_schema=False)
     groups = {"min_rows_per_group": _MIN_GROUP, "max_rows_per_group": _MAX_GROUP}
     pa.dataset.write_dataset(batches, folder, format="parquet", file_options=options, **groups)
-
-
-def is_spark(df: Frame) -> bool:
-    """Return whether a frame is a DataFrame of Spark, classic or Connect."""
-    return hasattr(df, "sparkSession")
-
-
-def list_columns(df: Frame, name: str) -> list[str]:
-    """Return the names of the columns of a frame; ``name`` is what faults call it."""
-    return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
 
 
 def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
@@ -132,3 +120,26 @@ def _to_pandas(rows: pa.Table) -> Frame:
         fits = all(value is None or abs(value) < 2**63 for value in whole)
         frame[name] = pd.Series(whole, frame.index, "Int64" if fits else object)
     return frame
+
+
+def hold(df: Frame, table: Table, rows: pa.Table) -> Frame:
+    """Return the rows of a table as a frame that holds them, of the kind of another one."""
+    return like(df)(rows, value_schema(table))
+
+
+def give(df: Frame, table: Table, rows: DataFrame) -> Frame:
+    """Return the rows of a table as a frame of the kind of another one: lazy if that is Spark's, else computed."""
+    if is_spark(df):
+        return rows
+    schema, is_new = table.arrow_schema, hasattr(rows, "toArrow")
+    with describe(rows.sparkSession, f"compute {table.name}"):
+        return hold(df, table, rows.toArrow().cast(schema) if is_new else to_arrow(rows, schema))
+
+
+def warn(texts: Iterable[str]) -> None:
+    """Give warnings by Python's ``warnings``, at the line outside of this package from which it was called."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("biasspark."):
+        level, frame = level + 1, frame.f_back
+    for text in texts:
+        warnings.warn(text, InputWarning, stacklevel=level)

@@ -45,12 +45,8 @@ MAIN_KEYS = {
 class Keywords(Language):
     """The keyword arguments of a call: the configuration that they stand for, and faults in their words.
 
-    Parameters
-    ----------
-    given
-        Keywords that functions share.
-    part, keys
-        A table of the configuration whose keys are keywords of their own, and these.
+    ``given`` are keywords that functions share; ``part`` is a table of the configuration whose ``keys`` are keywords of
+    their own.
     """
 
     def __init__(self, given: Mapping[str, Any], part: str = "", **keys: Any) -> None:
@@ -71,10 +67,7 @@ class Keywords(Language):
     def measures(self, *, scored: bool = True) -> Measures:
         """Return the checked measures; without models unless ``scored``, without identities where none are given.
 
-        Raises
-        ------
-        ConfigError
-            With every fault.
+        Raises `ConfigError` with every fault.
         """
         faults = []
         if "id" in self.given and (rule := broken_text_rule(self.given["id"])):

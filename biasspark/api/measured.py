@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import StructType
 
-from biasspark.api.computed import give, warn
-from biasspark.api.frame_kinds import collect_columns, like, spark_rows
+from biasspark.api.frame_kinds import collect_columns, give, like, spark_rows, warn
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
@@ -24,18 +23,8 @@ from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZE
 from biasspark.corpus.template_scores import template_scores
 from biasspark.errors import ConfigError
 from biasspark.extras import explain_missing
-from biasspark.tables.schemas import (
-    BIAS_METRICS,
-    LABEL_BALANCE,
-    MODEL_SUMMARY,
-    PINNED_AUC,
-    SCORE_HISTOGRAMS,
-    TEMPLATE_SCORES,
-    THRESHOLD_RATES,
-    THRESHOLD_SUMMARY,
-    U_STATISTICS,
-    Table,
-)
+from biasspark.tables import schemas
+from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.workflows import measurement as workflow
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, survey_for_ranking
@@ -44,11 +33,11 @@ if TYPE_CHECKING:
     from biasspark.report.notebook import Document
 
 _TURNED_ON_BY = {
-    THRESHOLD_RATES: "thresholds=[0.5]",
-    THRESHOLD_SUMMARY: "thresholds=[0.5]",
-    SCORE_HISTOGRAMS: "histograms=100",
-    LABEL_BALANCE: "label_balance=True",
-    TEMPLATE_SCORES: 'templates="template"',
+    schemas.THRESHOLD_RATES: "thresholds=[0.5]",
+    schemas.THRESHOLD_SUMMARY: "thresholds=[0.5]",
+    schemas.SCORE_HISTOGRAMS: "histograms=100",
+    schemas.LABEL_BALANCE: "label_balance=True",
+    schemas.TEMPLATE_SCORES: 'templates="template"',
 }
 
 
@@ -76,49 +65,47 @@ class MeasuredCorpus:
         self._template_scores = None
         if surveyed.measures.templates:
             scores = template_scores(surveyed.corpus, surveyed.measures, surveyed.encoding)
-            self._template_scores = give(df, TEMPLATE_SCORES, scores.select(*TEMPLATE_SCORES.value_columns))
+            table = schemas.TEMPLATE_SCORES
+            self._template_scores = give(df, table, scores.select(*table.value_columns))
 
     def bias_metrics(self, *, narrow: bool = False) -> Frame:
-        """Return the bias suite: one row a (model, slice, identity).
-
-        ``narrow`` is that of `biasspark.bias_metrics`.
-        """
-        schema, measures = value_schema(BIAS_METRICS), self._measurement.measures
+        """Return the bias suite: one row a (model, slice, identity); ``narrow`` is that of `biasspark.bias_metrics`."""
+        schema, measures = value_schema(schemas.BIAS_METRICS), self._measurement.measures
         names = [name for name in schema.names if not name.endswith("_method")]
         if narrow:
             several = {MODEL: len(measures.models) > 1, SLICE: bool(measures.slices)}
             names = [*(name for name, is_shown in several.items() if is_shown), IDENTITY, "subgroup_size"]
             names += SUMMARIZED_AUCS + SUMMARIZED_GAPS
-        rows = self._measurement.tables[BIAS_METRICS].select(names)
+        rows = self._measurement.tables[schemas.BIAS_METRICS].select(names)
         return self._like(rows, StructType([schema[name] for name in names]))
 
     def u_statistics(self) -> Frame:
         """Return the integers from which every metric follows: six pairs of cells per identity."""
-        return self.table(U_STATISTICS)
+        return self.table(schemas.U_STATISTICS)
 
     def model_summary(self) -> Frame:
         """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities."""
-        return self.table(MODEL_SUMMARY)
+        return self.table(schemas.MODEL_SUMMARY)
 
     def pinned_auc(self) -> Frame:
         """Return the pinned AUC of every identity."""
-        return self.table(PINNED_AUC)
+        return self.table(schemas.PINNED_AUC)
 
     def threshold_rates(self) -> Frame:
         """Return decisions, rates and their gaps of every identity, at the thresholds that were asked for."""
-        return self.table(THRESHOLD_RATES)
+        return self.table(schemas.THRESHOLD_RATES)
 
     def threshold_summary(self) -> Frame:
         """Return the error rates of every slice, at the thresholds that were asked for, and how unequal they are."""
-        return self.table(THRESHOLD_SUMMARY)
+        return self.table(schemas.THRESHOLD_SUMMARY)
 
     def score_histograms(self) -> Frame:
         """Return the rows of every cell of every identity by equal bins of their scores."""
-        return self.table(SCORE_HISTOGRAMS)
+        return self.table(schemas.SCORE_HISTOGRAMS)
 
     def label_balance(self) -> Frame:
         """Return how often every identity is positive by text length, and how many negatives would balance it."""
-        return self.table(LABEL_BALANCE)
+        return self.table(schemas.LABEL_BALANCE)
 
     def template_scores(self) -> Frame:
         """Return the mean score of every template and identity.
@@ -126,17 +113,11 @@ class MeasuredCorpus:
         The rows are scanned once more: those of Spark when the table is computed, others when they are measured.
         """
         if self._template_scores is None:
-            raise _not_asked_for(TEMPLATE_SCORES)
+            raise _not_asked_for(schemas.TEMPLATE_SCORES)
         return self._template_scores
 
     def table(self, table: Table) -> Frame:
-        """Return one of the tables above as a frame that holds its rows.
-
-        Raises
-        ------
-        ConfigError
-            If it was not asked for when the corpus was measured.
-        """
+        """Return one of the tables above as a frame that holds its rows. `ConfigError` if it was not asked for."""
         if table not in self._measurement.tables:
             raise _not_asked_for(table)
         return self._like(self._measurement.tables[table], value_schema(table))
@@ -153,8 +134,8 @@ class MeasuredCorpus:
         measurement = self._measurement
         tables = {table.name: rows for table, rows in measurement.tables.items()}
         if self._template_scores is not None:
-            schema = TEMPLATE_SCORES.arrow_schema
-            tables[TEMPLATE_SCORES.name] = collect_columns(self._template_scores, schema, TEMPLATE_SCORES.name)
+            name, schema = schemas.TEMPLATE_SCORES.name, schemas.TEMPLATE_SCORES.arrow_schema
+            tables[name] = collect_columns(self._template_scores, schema, name)
         run = {
             "n_rows": self.n_rows,
             "n_rejected": measurement.counts.row_counts.n_rejected,
@@ -220,7 +201,7 @@ def measure(
 ) -> MeasuredCorpus:
     """Rank a corpus once, and keep the counts for as many tables as are wanted of it.
 
-    The other keywords are those of `bias_metrics`.
+    The other keywords, errors and warnings are those of `bias_metrics`.
 
     Parameters
     ----------
@@ -240,17 +221,7 @@ def measure(
     Returns
     -------
     MeasuredCorpus
-        A method for each table, ``n_rows``, ``rejects`` and ``warnings``.
-
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if a model has no usable score.
-
-    Warns
-    -----
-    InputWarning
-        For each of ``warnings``.
+        A method for each table, ``n_rows``, ``rejects`` and ``warnings``, for each of which an InputWarning is given.
 
     Examples
     --------
@@ -269,11 +240,7 @@ def measure(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    parts: dict[str, Any] = {
-        "evidence": evidence,
-        "privacy": privacy,
-        "thresholds": thresholds,
-        "histograms": histograms,
-    }
-    parts |= {"label_balance": label_balance, "templates": templates, "pinned_auc": pinned_auc or True}
+    parts: dict[str, Any] = {"evidence": evidence, "privacy": privacy, "thresholds": thresholds}
+    parts |= {"histograms": histograms, "label_balance": label_balance, "templates": templates}
+    parts |= {"pinned_auc": pinned_auc or True}
     return measure_corpus(df, Keywords({"models": models, **rows, **groups, **parts}))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from biasspark.api.computed import hold, warn
-from biasspark.api.frame_kinds import collect_columns, spark_rows
+from biasspark.api.frame_kinds import collect_columns, hold, spark_rows, warn
 from biasspark.api.keywords import (
     Engine,
     IdentitiesLike,
@@ -23,17 +22,7 @@ from biasspark.api.keywords import (
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
-from biasspark.tables.schemas import (
-    LABEL_BALANCE,
-    MODEL_SUMMARY,
-    PINNED_AUC,
-    PINNED_SKEW,
-    SCORE_HISTOGRAMS,
-    TEMPLATE_SCORES,
-    THRESHOLD_RATES,
-    THRESHOLD_SUMMARY,
-    U_STATISTICS,
-)
+from biasspark.tables import schemas
 from biasspark.workflows.balance_labels import balance_labels
 from biasspark.workflows.measurement import measure, survey_for_ranking
 from biasspark.workflows.pinned_skew import skew_alone, skew_classes
@@ -190,7 +179,7 @@ def u_statistics(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(U_STATISTICS)
+    return measure_corpus(df, Keywords(given)).table(schemas.U_STATISTICS)
 
 
 def model_summary(
@@ -225,7 +214,7 @@ def model_summary(
     if identities is not None:
         groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(MODEL_SUMMARY)
+    return measure_corpus(df, Keywords(given)).table(schemas.MODEL_SUMMARY)
 
 
 def pinned_auc(
@@ -282,7 +271,7 @@ def pinned_auc(
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
     pinned = {"trials": trials, "seed": seed, "include_subgroup_in_background": include_subgroup_in_background}
-    return measure_corpus(df, Keywords(given, "pinned_auc", **pinned)).table(PINNED_AUC)
+    return measure_corpus(df, Keywords(given, "pinned_auc", **pinned)).table(schemas.PINNED_AUC)
 
 
 def pinned_skew(
@@ -311,7 +300,8 @@ def pinned_skew(
 
     The model stays the same: subgroup, BPSN and BNSP AUC stand still, and the pinned AUC moves with the class balance.
 
-    The other keywords, errors, warnings and costs are those of `bias_metrics`.
+    The other keywords, errors, warnings and costs are those of `bias_metrics`; it is an error, too, if there is no such
+    identity, or a cell of it has no row.
 
     Parameters
     ----------
@@ -331,12 +321,6 @@ def pinned_skew(
     Frame
         The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice) and identity.
         Of the identities that lose no row of a cell of theirs there is the closed form alone.
-
-    Raises
-    ------
-    ConfigError, InputError
-        As `bias_metrics` does; also for an identity that does not exist, with those that do, and for one of which a
-        cell has no row.
 
     Notes
     -----
@@ -360,7 +344,7 @@ def pinned_skew(
             measurement = measure(surveyed)
             skewed = skew_classes(surveyed, measurement)
     warn(measurement.warnings)
-    return hold(df, PINNED_SKEW, skewed)
+    return hold(df, schemas.PINNED_SKEW, skewed)
 
 
 def threshold_rates(
@@ -404,7 +388,7 @@ def threshold_rates(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(THRESHOLD_RATES)
+    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_RATES)
 
 
 def threshold_summary(
@@ -428,17 +412,10 @@ def threshold_summary(
 ) -> Frame:
     """Return the error rates of every slice at every threshold, and how unequal those of its identities are.
 
-    The False Positive and False Negative Equality Difference (Dixon et al. 2018): the sum over identities of
-    ``|rate of the identity - rate of the slice|``, 0 or more, 0 is best.
+    The False Positive and False Negative Equality Difference (Dixon et al. 2018): the sum over identities of ``|rate of
+    the identity - rate of the slice|``, 0 or more, 0 is best.
 
-    The other keywords, errors, warnings and costs are those of `bias_metrics`.
-
-    Parameters
-    ----------
-    at : sequence of float, optional
-        Thresholds; a row is decided positive where its score is at or above one.
-    grid : mapping, optional
-        Thresholds from ``low`` to ``high`` in so many ``steps``, by default 0, 1 and 100.
+    Keywords, errors, warnings and costs are those of `threshold_rates`.
 
     Returns
     -------
@@ -448,7 +425,7 @@ def threshold_summary(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(THRESHOLD_SUMMARY)
+    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_SUMMARY)
 
 
 def score_histograms(
@@ -486,7 +463,7 @@ def score_histograms(
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "histograms", bins=bins)).table(SCORE_HISTOGRAMS)
+    return measure_corpus(df, Keywords(given, "histograms", bins=bins)).table(schemas.SCORE_HISTOGRAMS)
 
 
 def label_balance(
@@ -510,6 +487,8 @@ def label_balance(
 ) -> Frame:
     """Return how often every identity is positive by text length, and how many negatives would balance it.
 
+    The other keywords, errors and warnings are those of `bias_metrics`; it is an error, too, if no row has a label.
+
     Parameters
     ----------
     text, length : str, optional
@@ -518,25 +497,11 @@ def label_balance(
         Where lengths are cut; by default 20, 60, 180, 540, 1620, 4860.
     models : optional
         Not used, since scores do not count: the same keywords fit every function.
-    df, label, label_threshold, label_positive, identities, identity_threshold, unannotated, slices
-        As for `bias_metrics`.
-    engine, ranges, level, privacy
-        As for `bias_metrics`.
 
     Returns
     -------
     Frame
         The columns of the table ``label_balance`` less the run's.
-
-    Raises
-    ------
-    ConfigError, InputError
-        With all faults at once; also if no row has a label.
-
-    Warns
-    -----
-    InputWarning
-        Of what a person should look at: labels that are all alike, identities without rows, many rejected rows.
 
     Notes
     -----
@@ -551,7 +516,7 @@ def label_balance(
         with spark_rows(df) as corpus, balance_labels(corpus, measures) as counted:
             balance, warnings = counted.balance, counted.warnings
     warn(warnings)
-    return hold(df, LABEL_BALANCE, balance)
+    return hold(df, schemas.LABEL_BALANCE, balance)
 
 
 def template_scores(
@@ -594,7 +559,7 @@ def template_scores(
     groups = identity_keywords(identities, identity_threshold, unannotated, engine)
     given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
     measured = measure_corpus(df, Keywords(given | {"template": template}))
-    scores = collect_columns(measured.template_scores(), TEMPLATE_SCORES.arrow_schema, "template scores")
+    scores = collect_columns(measured.template_scores(), schemas.TEMPLATE_SCORES.arrow_schema, "template scores")
     if not len(scores):
         warn([f"template: no usable row has a value in '{template}', so the table is empty. Is it the right column?"])
-    return hold(df, TEMPLATE_SCORES, scores)
+    return hold(df, schemas.TEMPLATE_SCORES, scores)

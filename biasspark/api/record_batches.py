@@ -47,18 +47,8 @@ _AS_IN_PARQUET = {
 def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
     """Return the rows of a frame that is not Spark's, each column in the type as which Spark reads it from Parquet.
 
-    Parameters
-    ----------
-    df : Frame
-    name : str
-        What faults call it.
-
-    Raises
-    ------
-    TypeError
-        If it is of no such kind.
-    InputError
-        If columns have the same name, or values that have no type in Spark, or a file cannot be read.
+    Faults call it ``name``. Raises `TypeError` if it is of no such kind, and `InputError` if columns have the same
+    name, or values that have no type in Spark, or a file cannot be read.
     """
     batches = open_frame(df, name)
     kinds = list(map(_as_in_parquet, batches.schema.types))
@@ -98,6 +88,16 @@ def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
         f"{name}: it must be a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB, or the path "
         f"of Parquet or CSV, not {describe_type(df)}. {fix}"
     )
+
+
+def list_columns(df: Frame, name: str) -> list[str]:
+    """Return the names of the columns of a frame. Raises `TypeError` if it is none, which calls it ``name``."""
+    return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
+
+
+def is_spark(df: Frame) -> bool:
+    """Return whether a frame is a DataFrame of Spark, classic or Connect."""
+    return hasattr(df, "sparkSession")
 
 
 def is_parquet(df: Frame) -> bool:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from biasspark.api.frame_kinds import collect_columns, collect_first, list_columns
+from biasspark.api.frame_kinds import collect_columns, collect_first
 from biasspark.api.keywords import Engine, IdentitiesLike, Models, Unannotated
 from biasspark.api.measured import measure
-from biasspark.api.record_batches import Frame
+from biasspark.api.record_batches import Frame, list_columns
 from biasspark.errors import InputError
 from biasspark.report.cells import is_weak
 from biasspark.report.definitions import SUITE

@@ -15,7 +15,7 @@ from biasspark.columns import MODEL, ORDERED_DOUBLED, OVERALL, SLICE
 from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.delong import delong_variance
 from biasspark.metrics.intervals import auc_interval
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Table
 
 _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
@@ -95,7 +95,7 @@ def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequenc
         "auc_low": interval.low,
         "auc_high": interval.high,
         "auc_variance": variance,
-        "auc_method": masked(interval.method, np.isnan(auc)),
+        "auc_method": Masked(interval.method, np.isnan(auc)),
         "headroom_pairs": wrong.astype(np.float64) / 2,
         "headroom_share": divide(wrong.astype(np.float64), np.array(all_wrong, np.float64)),
     }

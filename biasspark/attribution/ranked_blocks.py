@@ -60,6 +60,8 @@ def rank_blocks(
 ) -> Iterator[RankedBlocks]:
     """Rank rows, and keep their blocks for a `with` block.
 
+    Raises `InputError` if one label has too many rows to be summed up, or one range too many rows.
+
     Parameters
     ----------
     examples : DataFrame
@@ -70,11 +72,6 @@ def rank_blocks(
         At least the rows of any model.
     searches : mapping of str to Search
         By name, searches of one query each, about single models.
-
-    Raises
-    ------
-    InputError
-        If one label has too many rows to be summed up, or one range too many rows.
 
     Notes
     -----

@@ -6,8 +6,7 @@ are given, by the same rules. Whatever is wrong is reported at once, in one ``Co
 
 from __future__ import annotations
 
-from biasspark.config.attribution_settings import Attribution, Pairs, SliceSearch, TreeSettings
-from biasspark.config.comparison_settings import GROUPS, JACKKNIFE, Compare
+from biasspark.config.attribution_settings import Attribution, Pairs, TreeSettings
 from biasspark.config.config_diff import ConfigDiff, diff_config, list_differences, merge_rules
 from biasspark.config.configuration import (
     FILTER,
@@ -15,29 +14,29 @@ from biasspark.config.configuration import (
     Corpus,
     Intervals,
     Label,
-    Maintenance,
     Measures,
     Output,
     RankingSettings,
     Rejects,
 )
 from biasspark.config.gate_rules import Gate, Rule
-from biasspark.config.identities import Crossed, Identities, too_many_pairs, unknown_identity
+from biasspark.config.identities import Crossed, Identities, Terms, too_many_pairs, unknown_identity
 from biasspark.config.load import load_config, parse_config, parse_identities, parse_measures
 from biasspark.config.mitigation_settings import Mitigation
 from biasspark.config.optional_metrics import (
+    GROUPS,
+    JACKKNIFE,
+    Compare,
     Histograms,
     LabelBalance,
     MinimumCellRows,
     PinnedAuc,
     PinnedSkew,
     Privacy,
-    Templates,
     Thresholds,
     divide,
 )
 from biasspark.config.paths import unusable_path
-from biasspark.config.term_lists import Terms
 
 __all__ = [
     "FILTER",
@@ -55,7 +54,6 @@ __all__ = [
     "Intervals",
     "Label",
     "LabelBalance",
-    "Maintenance",
     "Measures",
     "MinimumCellRows",
     "Mitigation",
@@ -67,8 +65,6 @@ __all__ = [
     "RankingSettings",
     "Rejects",
     "Rule",
-    "SliceSearch",
-    "Templates",
     "Terms",
     "Thresholds",
     "TreeSettings",

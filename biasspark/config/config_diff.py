@@ -35,10 +35,7 @@ def merge_rules(resolved: Mapping[str, Any]) -> dict[str, Any]:
 def list_differences(left: Mapping[str, Any], right: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     """Return how two sets of rules differ, a phrase a key: ``label.threshold is 0.5 in one, 0.8 in the other``.
 
-    Parameters
-    ----------
-    names : tuple of str
-        How the two sides are called, with their preposition.
+    The names are how the two sides are called, with their preposition.
     """
     return [_describe(key, values, names) for key, values in _compare(left, right, ())]
 

@@ -13,7 +13,6 @@ from typing import Any, Self
 from biasspark.columns import ALL_ROWS
 from biasspark.config import kinds
 from biasspark.config.attribution_settings import Attribution
-from biasspark.config.comparison_settings import JACKKNIFE, Compare
 from biasspark.config.declaration import (
     OR_REMOVE,
     REQUIRED,
@@ -28,6 +27,8 @@ from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
 from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation
 from biasspark.config.optional_metrics import (
+    JACKKNIFE,
+    Compare,
     Histograms,
     LabelBalance,
     MinimumCellRows,

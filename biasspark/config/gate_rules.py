@@ -8,10 +8,9 @@ from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
 from biasspark.config import kinds
-from biasspark.config.comparison_settings import Compare
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, repeated, setting, write
 from biasspark.config.identities import Identities
-from biasspark.config.optional_metrics import SUITE_METRICS
+from biasspark.config.optional_metrics import SUITE_METRICS, Compare
 from biasspark.errors import Text
 from biasspark.text import list_choices, quote
 
@@ -155,14 +154,10 @@ class Rule(Section):
     def check_names(
         self, written: Spot, models: Sequence[str], slices: Sequence[str], identities: Identities | None
     ) -> None:
-        """Note the faults of models, slices and identities that do not exist.
+        """Note the faults of models, slices and identities that do not exist, by those that do.
 
-        Parameters
-        ----------
-        models, slices
-            Those that exist. Any model is accepted where there is none, which is another fault.
-        identities
-            None where they have faults of their own.
+        Any model is accepted where there is none, which is another fault. The identities are None where they have
+        faults of their own.
         """
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:

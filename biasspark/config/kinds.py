@@ -134,14 +134,9 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
 
 
 def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) -> Kind:
-    """Return the kind of a table whose keys are names that the user gives.
+    """Return the kind of a table whose keys are names that the user gives, so many at the most.
 
-    Parameters
-    ----------
-    names, values
-        How messages call the two sides: ``a model's name``, ``the score column``.
-    most
-        The most names that are allowed.
+    Messages call its two sides by ``names`` and ``values``: ``a model's name``, ``the score column``.
     """
     fix: Text = (
         Words(f"Write {values} in quotes, or remove the line.", f"Write {values} as text.") if values else CORRECT

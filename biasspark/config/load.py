@@ -27,12 +27,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a configuration file, and what the command line changes in it by ``table.key=value``.
 
     Relative paths in it are looked up next to it, then in the working folder; an output that exists in neither is made
-    in the working folder.
-
-    Raises
-    ------
-    ConfigError
-        With every fault. If the file cannot be read or is not TOML, with that alone.
+    in the working folder. Raises `ConfigError` with every fault, or, of a file that cannot be read or is not TOML, with
+    that alone.
     """
     table, faults = apply_overrides(read_toml(Path(path)), overrides)
     return _read(table, Path(path).parent, faults)
@@ -41,49 +37,28 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 def parse_config(table: Mapping[str, Any], base: Path) -> Config:
     """Check a whole configuration that was read already; relative paths in it are looked up in the folder ``base``.
 
-    Raises
-    ------
-    ConfigError
-        With every fault.
+    Raises `ConfigError` with every fault.
     """
     return _read(table, base)
 
 
-def parse_measures(
-    table: Mapping[str, Any], base: Path | None = None, *, scored: bool = True, grouped: bool = True
-) -> Measures:
+def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bool = True) -> Measures:
     """Check what is measured, without a corpus to read or an output: for functions that are given a DataFrame.
 
-    Parameters
-    ----------
-    table : mapping
-        Tables of a configuration. ``models`` may be a list of columns, ``identities`` a list of columns or an
-        `Identities`. What is None counts as absent.
-    base : Path, optional
-        The folder in which relative term files are looked up first; the working folder unless given.
-    scored : bool
-        Whether there are models; without, only labels can be counted.
-    grouped : bool
-        Whether identities are required.
-
-    Raises
-    ------
-    ConfigError
-        With every fault.
+    In the tables of a configuration ``models`` may be a list of columns, and ``identities`` a list of columns or an
+    `Identities`. What is None counts as absent. Unless ``scored`` there are no models, so that only labels can be
+    counted; unless ``grouped`` no identities are required. Raises `ConfigError` with every fault.
     """
     table = _less_no_identities(table)
     given = {name: plain(part) for name, part in table.items() if scored or name != "models"}
     left_out = _left_out(table) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
-    return Reader(base or Path.cwd(), left_out).read(Measures, given)
+    return Reader(Path.cwd(), left_out).read(Measures, given)
 
 
 def parse_identities(value: object, base: Path | None = None) -> Identities:
     """Check identities: a list of columns, the table ``[identities]`` as a dict, or an `Identities`.
 
-    Raises
-    ------
-    ConfigError
-        With every fault.
+    Raises `ConfigError` with every fault.
     """
     return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
 

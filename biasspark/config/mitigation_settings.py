@@ -8,12 +8,12 @@ from typing import Any
 
 from biasspark.config import kinds
 from biasspark.config.declaration import Kind, Section, Spot, declarations, setting
+from biasspark.config.identities import Terms
 from biasspark.config.reader import Reader
-from biasspark.config.term_lists import Terms
 from biasspark.errors import ABSENT, Fault
 from biasspark.synthetic.imbalanced import BUCKETS, IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+from biasspark.synthetic.wording import IDENTITY_TERMS
 
 MODELS = BASELINE, CONTROL, MITIGATED = "baseline", "control", "mitigated"
 FOLDER = "mitigation"

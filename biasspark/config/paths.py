@@ -18,18 +18,11 @@ _SHARED = {"file", "hdfs", "webhdfs", "swebhdfs", "viewfs"}
 
 
 def locate(path: str, base: Path) -> str:
-    """Return an absolute path or a URI for a path of the configuration.
+    """Return an absolute path or a URI for a path of the configuration, which is in the folder ``base``.
 
     A path with a URI scheme (``s3a://``, ``hdfs://``, ``file:/``) and an absolute path stay as they are. A relative one
     is looked up in the folder of the configuration; if nothing is there, it is taken from the working folder. A pattern
     is there when it matches something.
-
-    Parameters
-    ----------
-    path : str
-        The path as it is written.
-    base : Path
-        The folder of the configuration.
     """
     if URI_SCHEME.match(path) or os.path.isabs(path):
         return path

@@ -20,12 +20,7 @@ AnySection = TypeVar("AnySection", bound=Section)
 class Reader:
     """Reads tables of a configuration, and notes their faults.
 
-    Parameters
-    ----------
-    base
-        The folder in which relative paths are looked up first.
-    left_out
-        Required tables that need not be there.
+    Relative paths are looked up first in the folder ``base``. Required tables that are ``left_out`` need not be there.
     """
 
     def __init__(self, base: Path, left_out: Collection[str] = ()) -> None:
@@ -36,10 +31,7 @@ class Reader:
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
         """Read a whole configuration.
 
-        Raises
-        ------
-        ConfigError
-            With every fault, in the order of the tables.
+        Raises `ConfigError` with every fault, in the order of the tables.
         """
         order = {name: index for index, name in enumerate(declarations(section))}
         top = Spot((), given, "", self)

@@ -120,17 +120,14 @@ def check_schema(
 ) -> None:
     """Check that a corpus has every column that a configuration names, of a type that fits, and fits its SQL.
 
+    Raises `InputError` with every fault.
+
     Parameters
     ----------
     columns
         The columns in messages.
     fix
         How to fix a column that is missing, if none has nearly its name.
-
-    Raises
-    ------
-    InputError
-        With every fault.
 
     Notes
     -----

@@ -31,10 +31,7 @@ from biasspark.session import expression, is_embedded
 def build_encoding(measures: Measures, survey: Survey) -> Encoding:
     """Return the names of everything that EXAMPLES holds, and where it is.
 
-    Raises
-    ------
-    InputError
-        If two identities have one name, or there are more crossed pairs than are allowed.
+    Raises `InputError` if two identities have one name, or there are more crossed pairs than are allowed.
     """
     identities, balance = measures.identities, measures.label_balance
     encoding = Encoding(

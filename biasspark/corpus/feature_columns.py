@@ -64,13 +64,8 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
 
     A grouping has a group for each of its 200 most frequent values, of equally frequent ones the first in order. A
     value that is itself written ``(null)`` or ``(other)`` belongs to the group of that name, NaN to that of NULL, and
-    -0.0 is 0.0.
-
-    Raises
-    ------
-    InputError
-        If a categorical feature or a grouping has more than 1,000 values, or a numeric feature is text without a
-        number.
+    -0.0 is 0.0. Raises `InputError` if a categorical feature or a grouping has more than 1,000 values, or a numeric
+    feature is text without a number.
 
     Notes
     -----

@@ -33,10 +33,7 @@ def separator_of(corpus: Corpus) -> str:
 def read_header(file: Path, corpus: Corpus) -> list[str]:
     """Return the names of the columns of a file.
 
-    Raises
-    ------
-    InputError
-        If the header line gives a column no name, or two the same, or the file is in UTF-16.
+    Raises `InputError` if the header line gives a column no name, or two the same, or the file is in UTF-16.
     """
     with file.open("rb") as content:
         if content.read(4) == b"PAR1":
@@ -66,10 +63,7 @@ def csv_schema(names: Sequence[str]) -> pa.Schema:
 def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file as `csv_schema`; lines with too many or too few fields hold the id and the day alone.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read as Spark reads it.
+    Raises `InputError` if the file cannot be read as Spark reads it.
     """
     separator, schema = separator_of(corpus), csv_schema(names)
     content = _with_plain_ends(file, file.read_bytes(), separator)
@@ -113,10 +107,8 @@ def _row_of_malformed(text: str, corpus: Corpus, names: Sequence[str]) -> dict[s
 def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
     """Return the lines of a file, each ended as Spark has it: within quotes as well, where the first is ended so.
 
-    Raises
-    ------
-    InputError
-        If lines end in several ways, or there is a quote within a text that is not doubled: parsers do not agree on it.
+    Raises `InputError` if lines end in several ways, or there is a quote within a text that is not doubled: parsers do
+    not agree on it.
     """
     content = content.removeprefix(b"\xef\xbb\xbf")
     if content[: content.find(b"\n") + 1].endswith(b"\r\n"):

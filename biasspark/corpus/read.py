@@ -43,18 +43,14 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     Unless ``options`` says otherwise a CSV file has a header line, and is as RFC 4180 has it: quotes within quotes are
     doubled, and lines may end there. Its columns are read as text and cast where they are used, so that a bad value
     costs its row and no other; those that an expression names are numbers if all their values are (`type_columns`, one
-    more scan). Lines with too many or too few fields are marked (`mark_malformed`).
+    more scan). Lines with too many or too few fields are marked (`mark_malformed`). Raises `InputError` if the source
+    cannot be found or opened or holds an empty file; or with every column that is missing or mistyped and every
+    predicate that does not fit.
 
     Parameters
     ----------
     measures : Measures, optional
         What is to be measured; given, the schema is checked for it (`check_schema`) with all else.
-
-    Raises
-    ------
-    InputError
-        If the source cannot be found or opened or holds an empty file; or with every column that is missing or
-        mistyped and every predicate that does not fit.
     """
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with translate_spark_errors(f"corpus: {source}"):

@@ -33,10 +33,7 @@ def has_lambda(text: str) -> bool:
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is left to chance or looks at other rows; None if it fits.
 
-    Raises
-    ------
-    AnalysisException
-        If the engine has no plan for the expression, as for a text that is taken for a boolean.
+    Raises `AnalysisException` if the engine has no plan for the expression, as for a text that is taken for a boolean.
 
     Notes
     -----

@@ -93,12 +93,7 @@ class Survey:
         """Return where the score ranges of each model meet, at fewer scores where these repeat.
 
         Boundaries only balance the work. `ranges` is the number of ranges; 0 for one per 500,000 rows, which keeps all
-        sums of a range within 64 bits.
-
-        Raises
-        ------
-        InputError
-            If a range would not fit a worker.
+        sums of a range within 64 bits. Raises `InputError` if a range would not fit a worker.
         """
         ranges = ranges or self.chosen_ranges
         if self.n_rows > ranges * MOST_ROWS_A_RANGE:
@@ -150,15 +145,12 @@ class Survey:
 def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> Survey:
     """Count the rows, list the values of categorical identities and sample the scores.
 
+    Raises `InputError` if there is no row, or a column has too many values to be identities or templates.
+
     Parameters
     ----------
     id_column : str, optional
         Given where repeated ids are to be estimated.
-
-    Raises
-    ------
-    InputError
-        If there is no row, or a column has too many values to be identities or templates.
 
     Notes
     -----
@@ -237,11 +229,8 @@ def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -
 def check_identity(survey: Survey, identities: Identities, identity: str) -> None:
     """Refuse an identity that does not exist, now that the values of the corpus are known.
 
-    Raises
-    ------
-    InputError
-        If the configuration names no such identity and no column has the value that would be it. The message lists the
-        identities.
+    Raises `InputError` if the configuration names no such identity and no column has the value that would be it. The
+    message lists the identities.
     """
     values = [
         value if name == identities.array else f"{name}={value}"
@@ -380,10 +369,7 @@ def _boundaries(quantiles: Floats, ranges: int) -> Floats:
 def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tuple[str, ...]:
     """Sort values as their column does: numbers by size, texts by code point.
 
-    Raises
-    ------
-    InputError
-        If there are too many.
+    Raises `InputError` if there are too many.
     """
     known = [value for value in values if value is not None]
     if len(known) > MOST_VALUES:

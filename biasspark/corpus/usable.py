@@ -36,6 +36,12 @@ def check_usable(
 ) -> None:
     """Stop a run that lacks a label or a model, or that rejects more than it may.
 
+    Raises `InputError` if no row has a label that can be used, or all labels are alike. Else with a fault for each
+    model without a usable score, or with one label alone on the rows that it scores, unless missing models are allowed
+    and another model is there; and with a fault for the corpus and for each other model of which more than
+    ``max_share`` is rejected. The share of a model is of its scores on the rows that are not rejected for all models.
+    The corpus has no fault where the scores of the models with a fault are the reason.
+
     Parameters
     ----------
     counts : RowCounts
@@ -48,15 +54,6 @@ def check_usable(
         What identifies a row.
     rejects : Rejects, optional
         What the configuration allows. In a notebook there is none, and every model is needed.
-
-    Raises
-    ------
-    InputError
-        If no row has a label that can be used, or all labels are alike. Else with a fault for each model without a
-        usable score, or with one label alone on the rows that it scores, unless missing models are allowed and another
-        model is there; and with a fault for the corpus and for each other model of which more than ``max_share`` is
-        rejected. The share of a model is of its scores on the rows that are not rejected for all models. The corpus has
-        no fault where the scores of the models with a fault are the reason.
     """
     n_labelled = counts.n_labelled
     if not n_labelled:
@@ -90,6 +87,8 @@ def check_identities(
 ) -> None:
     """Stop a run whose identities are all unknown on every usable row: no metric of an identity would have a value.
 
+    Raises `InputError` if every identity is unknown on every usable row.
+
     Parameters
     ----------
     identities : Identities
@@ -100,11 +99,6 @@ def check_identities(
         Those that are unknown on every usable row.
     unreadable : mapping of str to int
         By column, the annotations that are neither numbers nor booleans.
-
-    Raises
-    ------
-    InputError
-        If every identity is unknown on every usable row.
     """
     if not identities.has_sources or not set(names) <= set(unknown):
         return
@@ -127,17 +121,14 @@ def check_identities(
 def check_lengths(labels: Ints, balance: LabelBalance) -> None:
     """Stop a run that counts labels by length where no row has a length that counts.
 
+    Raises `InputError` if the length of every labelled row is unknown or in no bin.
+
     Parameters
     ----------
     labels : int64 array, shape (identities, length bins + 1, 2)
         See `biasspark.ranking.counts.Counts`.
     balance : LabelBalance
         As configured; nothing is checked where lengths do not count.
-
-    Raises
-    ------
-    InputError
-        If the length of every labelled row is unknown or in no bin.
     """
     key = "text" if balance.text is not None else "length"
     name = balance.text if balance.text is not None else balance.length

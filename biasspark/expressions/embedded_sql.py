@@ -101,17 +101,14 @@ class _Token:
 def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
     """Return a Spark SQL expression as the embedded engine computes what Spark does.
 
+    Raises `NotOnTheEmbeddedEngine` if it has no such form.
+
     Parameters
     ----------
     text
         The expression.
     columns
         The kind of each column of the corpus.
-
-    Raises
-    ------
-    NotOnTheEmbeddedEngine
-        If it has no such form.
     """
     kinds = {name.lower(): kind for name, kind in columns.items()}
     tokens = list(_read(text))

@@ -19,15 +19,12 @@ _REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})(?P<kind>[+?]?)")
 def to_rust(pattern: str, only_matches: bool = True) -> str:
     r"""Return a pattern of Java as one of Rust that matches the same.
 
+    Raises `ValueError` if it has no such form: the rule, as in "has no regular expressions with look-around".
+
     Parameters
     ----------
     only_matches
         Whether it is asked only if a text matches, and not what it matches, which may end before ``$``.
-
-    Raises
-    ------
-    ValueError
-        If it has no such form: the rule, as in "has no regular expressions with look-around".
     """
     return _Pattern(pattern, only_matches).write()
 

@@ -11,7 +11,7 @@ from biasspark.arrays import Ints, divide
 from biasspark.columns import EVERY_LENGTH, WITHHELD
 from biasspark.config import Privacy
 from biasspark.metrics.suppression import is_small
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import LABEL_BALANCE
 
 
@@ -49,12 +49,12 @@ def label_balance(
         bucket=[*(f"{low}-{high}" for low, high in length_bins), EVERY_LENGTH] * n_identities,
         length_low=[*low] * n_identities,
         length_high=[*high] * n_identities,
-        n_rows=masked(n_rows.ravel(), hidden),
-        n_positive=masked(n_positive.ravel(), hidden),
-        positive_rate=masked(rate.ravel(), hidden),
-        overall_positive_rate=masked(np.tile(rate[0], n_identities), hidden),
-        n_negatives_to_add=masked(planned.ravel(), hidden),
-        reason=masked(np.full(len(hidden), WITHHELD, object), ~hidden),
+        n_rows=Masked(n_rows.ravel(), hidden),
+        n_positive=Masked(n_positive.ravel(), hidden),
+        positive_rate=Masked(rate.ravel(), hidden),
+        overall_positive_rate=Masked(np.tile(rate[0], n_identities), hidden),
+        n_negatives_to_add=Masked(planned.ravel(), hidden),
+        reason=Masked(np.full(len(hidden), WITHHELD, object), ~hidden),
     )
 
 

@@ -18,7 +18,7 @@ from biasspark.columns import BELOW_MINIMUM_ROWS, WITHHELD
 from biasspark.metrics.suite import SUITE
 from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
 from biasspark.ranking.counts import Counts
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import PINNED_AUC
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -117,6 +117,6 @@ def pinned_aucs(
     return to_table(
         PINNED_AUC,
         trials=trials,
-        reason=masked(reason[rows], ~undefined[rows]),
+        reason=Masked(reason[rows], ~undefined[rows]),
         **{name: values[rows] for name, values in columns.items()},
     )

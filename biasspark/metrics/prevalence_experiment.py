@@ -19,7 +19,7 @@ from biasspark.config import PinnedSkew
 from biasspark.metrics.pinned import PINNED_PAIRS, PINNED_TERMS, pinned_auc, pinned_terms
 from biasspark.metrics.u_statistics import HIGH, LOW, UStatistics
 from biasspark.ranking.counts import Counts
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import PINNED_SKEW
 
 Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
@@ -80,8 +80,8 @@ def pinned_skew(
         cell=skew.cell,
         fraction=skew.fraction,
         trials=skew.trials,
-        n_rows=masked(np.array([n_rows[keys[group]] for group in rows]), is_hidden),
-        **columns | {"n_dropped": masked(np.array(columns["n_dropped"]), is_hidden)},
+        n_rows=Masked(np.array([n_rows[keys[group]] for group in rows]), is_hidden),
+        **columns | {"n_dropped": Masked(np.array(columns["n_dropped"]), is_hidden)},
     )
 
 

@@ -23,7 +23,7 @@ from biasspark.columns import (
 from biasspark.metrics.bias_names import name_bias
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.u_statistics import UStatistics
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import BIAS_METRICS
 
 
@@ -79,10 +79,10 @@ def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
     rows = np.flatnonzero(~statistics.groups.is_overall)
     cells, hidden = statistics.counts.cells[:, rows], statistics.suppressed[rows]
     columns: dict[str, Any] = {name: values[rows] for name, values in statistics.groups._asdict().items()}
-    columns["subgroup_size"] = masked(cells[0] + cells[1], hidden)
-    columns |= {f"n_{cell}": masked(size, hidden) for cell, size in zip(FOUR_CELLS, cells, strict=True)}
-    columns["subgroup_positive_rate"] = masked(divide(cells[1], cells[0] + cells[1]), hidden)
-    columns["background_positive_rate"] = masked(divide(cells[3], cells[2] + cells[3]), hidden)
+    columns["subgroup_size"] = Masked(cells[0] + cells[1], hidden)
+    columns |= {f"n_{cell}": Masked(size, hidden) for cell, size in zip(FOUR_CELLS, cells, strict=True)}
+    columns["subgroup_positive_rate"] = Masked(divide(cells[1], cells[0] + cells[1]), hidden)
+    columns["background_positive_rate"] = Masked(divide(cells[3], cells[2] + cells[3]), hidden)
     for metric in SUITE:
         columns |= metric_columns(metric, statistics, rows, level)
     columns["bias"], columns["bias_size"] = name_bias(columns)

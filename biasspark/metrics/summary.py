@@ -13,7 +13,7 @@ from biasspark.metrics.pinned import known_auc, pinned_auc, pinned_terms
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
 from biasspark.metrics.thresholds import equality_difference
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities_of_slices
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import MODEL_SUMMARY
 
 POWER = -5
@@ -53,8 +53,8 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
         MODEL_SUMMARY,
         model=groups.model[starts],
         slice=groups.slice[starts],
-        n_negative=masked(statistics.n_low[OVERALL_PAIR, starts], hidden),
-        n_positive=masked(statistics.n_high[OVERALL_PAIR, starts], hidden),
+        n_negative=Masked(statistics.n_low[OVERALL_PAIR, starts], hidden),
+        n_positive=Masked(statistics.n_high[OVERALL_PAIR, starts], hidden),
         auc_variance=statistics.variance[OVERALL_PAIR, starts],
         **metric_columns(OVERALL_AUC, statistics, starts, level),
         **{name: [row[name] for row in rows] for name in rows[0]},

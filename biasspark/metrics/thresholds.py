@@ -18,7 +18,7 @@ from biasspark.distributions import normal_quantile
 from biasspark.metrics.proportions import Share, newcombe_difference
 from biasspark.metrics.u_statistics import identities_of_slices
 from biasspark.ranking.counts import Counts
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import THRESHOLD_RATES, THRESHOLD_SUMMARY
 
 DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")
@@ -65,18 +65,18 @@ def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, l
     )
     columns: dict[str, Any] = {name: values[rows] for name, values in counts.groups._asdict().items()}
     for prefix, side in (("", subgroup), (BACKGROUND, background)):
-        columns |= {f"{prefix}{name}": masked(side[name], hidden) for name in DECISIONS}
+        columns |= {f"{prefix}{name}": Masked(side[name], hidden) for name in DECISIONS}
     for name in RATES:
         p, q = rate(subgroup, name), rate(background, name)
         low, high = newcombe_difference(p, q, z)
         shown = {name: p.value, f"{BACKGROUND}{name}": q.value, f"{name}_gap": p.value - q.value}
         shown |= {f"{name}_gap_low": low, f"{name}_gap_high": high}
-        columns |= {column: masked(values, hidden) for column, values in shown.items()}
+        columns |= {column: Masked(values, hidden) for column, values in shown.items()}
     return to_table(
         THRESHOLD_RATES,
         **columns,
         threshold=np.array(thresholds.values, np.float64)[at],
-        reason=masked(np.full(len(rows), WITHHELD, object), ~hidden),
+        reason=Masked(np.full(len(rows), WITHHELD, object), ~hidden),
     )
 
 

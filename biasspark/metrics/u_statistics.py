@@ -17,7 +17,7 @@ from biasspark.arrays import Flags, Floats, Ints, Strings, divide
 from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.metrics.delong import delong_variance
 from biasspark.ranking.counts import Counts, Groups
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import U_STATISTICS
 
 LOW = np.array([FOUR_CELLS.index(low) for low, _ in CELL_PAIRS])
@@ -89,11 +89,11 @@ class UStatistics:
             **{name: values[group] for name, values in groups._asdict().items()},
             low_cell=names[:, 0],
             high_cell=names[:, 1],
-            n_low=masked(self.n_low[pair, group], hidden),
-            n_high=masked(self.n_high[pair, group], hidden),
-            u_doubled=masked(two_u, hidden),
-            low_square_sum=masked(sum_sq_low, hidden),
-            high_square_sum=masked(sum_sq_high, hidden),
+            n_low=Masked(self.n_low[pair, group], hidden),
+            n_high=Masked(self.n_high[pair, group], hidden),
+            u_doubled=Masked(two_u, hidden),
+            low_square_sum=Masked(sum_sq_low, hidden),
+            high_square_sum=Masked(sum_sq_high, hidden),
             auc=self.auc[pair, group],
             auc_variance=self.variance[pair, group],
             reason=self.reason[pair, group],

@@ -8,7 +8,7 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.api.record_batches import Frame, open_frame
+from biasspark.api.record_batches import Frame, is_spark, list_columns, open_frame
 from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.errors import InputError
 from biasspark.report.report_data import ReportData, Rows
@@ -51,13 +51,8 @@ def read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> p
     return rows
 
 
-def list_columns(frame: Frame, name: str) -> list[str]:
-    """Return the names of the columns of a frame. Raises `TypeError` if it is none."""
-    return list(frame.columns if hasattr(frame, "sparkSession") else open_frame(frame, name).schema.names)
-
-
 def _collect(frame: Frame, schema: pa.Schema, name: str) -> pa.Table:
-    if hasattr(frame, "sparkSession"):
+    if is_spark(frame):
         from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
 
         return collect_columns(frame, schema, name)

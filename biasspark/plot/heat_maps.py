@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biasspark.plot.panels import INK, LINE, SOFT, Room, make_grid, short_name, text_width, write_beside
+from biasspark.plot.panels import INK, LINE, SOFT, Room, make_grid, short_name, text_width, write_above
 from biasspark.report.cells import TableCell, drop_zeros
 from biasspark.report.color_scale import LIGHT, interpolate, text_color
 
@@ -30,12 +30,8 @@ class Grid(NamedTuple):
 def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Sequence[str] = ()) -> Figure:
     """Draw heat maps in lines, the names of rows at the left and those of columns above.
 
-    Colors are those of the report. What rests on too few rows has only an edge of its color, and a ◦.
-
-    Parameters
-    ----------
-    what
-        What columns and rows are, in the corner, on two lines.
+    Colors are those of the report. What rests on too few rows has only an edge of its color, and a ◦. The corner says
+    what columns and rows are, on two lines.
     """
     grids = [grid for line in lines for grid in line]
     has_intervals = any(cell.interval for grid in grids for cell in grid.cells.values())
@@ -44,9 +40,9 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
     names = [*what.split("\n"), *(_join(*row, "  ") for grid in grids for row in grid.rows.items())]
     left = 26 + max(map(text_width, names))
     room = Room(left=left, right=12, top=30 + max(aboves), bottom=10, across=left, down=44 + max(aboves))
-    heights = [up * max(len(grid.rows) for grid in line) for line in lines]
+    row_heights = [up * max(len(grid.rows) for grid in line) for line in lines]
     n_columns = max(len(grid.columns) for grid in grids)
-    figure, panels = make_grid(heights, max(map(len, lines)), across * n_columns, room, notes=notes)
+    figure, panels = make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes=notes)
     for line, of_line in zip(panels, lines, strict=True):
         for axes, grid in zip(line, of_line, strict=True):
             axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
@@ -54,8 +50,8 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
             for (row, column), cell in grid.cells.items():
                 corner = [*grid.columns].index(column), [*grid.rows].index(row)
                 _draw_cell(axes, cell, corner, edge=4 / across)
-            write_beside(axes, grid.title, _room_above(grid, across) + 8, fontsize=12)
-            write_beside(axes, what, 6, fontsize=9, color=SOFT, ha="right")
+            write_above(axes, grid.title, _room_above(grid, across) + 8, fontsize=12)
+            write_above(axes, what, 6, fontsize=9, color=SOFT, ha="right")
     return figure
 
 

@@ -22,7 +22,7 @@ from biasspark.plot.panels import (
     model_style,
     short_name,
     text_width,
-    write_beside,
+    write_above,
 )
 from biasspark.report.cells import MINUS, Row, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES
@@ -47,21 +47,17 @@ def draw_intervals(
 ) -> Figure:
     """Draw identities with the intervals of all models, a panel per metric; slices are below each other.
 
-    Parameters
-    ----------
-    parts
-        By heading the names of lines from top to bottom, and rows of ``bias_metrics`` with these as identities.
-    is_alone
-        Whether it stands without a page that names models.
+    ``parts`` maps each heading to the names of its lines, from top to bottom, and to the rows of ``bias_metrics`` of
+    these identities. A figure that is alone, without a page that names models, names them.
     """
-    heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
+    row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
     labels = [short_name(name) for names, _ in parts.values() for name in names]
     left = 14 + max(map(text_width, labels), default=0)
     is_titled, key = any(parts), 24 * is_alone
     gap, right = 19.0, 6.0
     width = (WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
     room = Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
-    figure, grid = make_grid(heights, len(SUITE), width, room, notes=notes, sharey="row")
+    figure, grid = make_grid(row_heights, len(SUITE), width, room, notes=notes, sharey="row")
     drawn = [row for _, rows in parts.values() for row in rows]
     for panels, (heading, (names, rows)) in zip(grid, parts.items(), strict=True):
         lines = {name: number for number, name in enumerate(names)}
@@ -71,7 +67,7 @@ def draw_intervals(
         _align_scales(panels, drawn)
         panels[0].set_yticks(range(len(names)), [short_name(name) for name in names], color=INK)
         panels[0].set_ylim(len(names) - 0.4, -0.6)
-        write_beside(panels[0], short_name(heading), 44, fontsize=13)
+        write_above(panels[0], short_name(heading), 44, fontsize=13)
     if is_alone:
         add_model_key(figure, models)
     return figure
@@ -100,12 +96,13 @@ def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], mod
 
 
 def _draw_points(axes: Axes, name: str, points: Sequence[tuple[float, Row]], *, marker: str, **style: Any) -> None:
-    bars = [(height, row) for height, row in points if row[f"{name}_low"] is not None]
+    bars = [(y, row) for y, row in points if row[f"{name}_low"] is not None]
     # One line with gaps: an element for each interval would be most of the picture.
     across = [end for _, row in bars for end in (row[f"{name}_low"], row[f"{name}_high"], math.nan)]
-    axes.plot(across, [height for height, _ in bars for _ in range(3)], linewidth=1.6, solid_capstyle="butt", **style)
-    values, heights = [row[name] for _, row in points], [height for height, _ in points]
-    axes.plot(values, heights, marker, markersize=4, markeredgewidth=0, **style)
+    axes.plot(across, [y for y, _ in bars for _ in range(3)], linewidth=1.6, solid_capstyle="butt", **style)
+    axes.plot(
+        [row[name] for _, row in points], [y for y, _ in points], marker, markersize=4, markeredgewidth=0, **style
+    )
 
 
 def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
@@ -139,14 +136,9 @@ def draw_pinned(
     is_alone: bool = False,
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Draw the pinned AUC of identities, a column each as in the slides; dashed is the AUC of known rows.
+    """Draw rows of ``pinned_auc`` that have a value, a column for each identity; dashed is the AUC of known rows.
 
-    Parameters
-    ----------
-    rows
-        Of ``pinned_auc``, those that have a value.
-    weak
-        The (identity, model) that rest on too few rows, which are pale.
+    The (identity, model) that are weak, since they rest on too few rows, are pale.
     """
     columns = {name: number for number, name in enumerate(names)}
     labels = [short_name(name) for name in names]

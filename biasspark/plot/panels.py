@@ -93,43 +93,29 @@ def notebook_style() -> Iterator[None]:
 
 
 def make_grid(
-    heights: Sequence[float],
-    n_columns: int,
-    width: float,
-    room: Room,
-    *,
-    notes: Sequence[str] = (),
-    **options: Any,
+    row_heights: Sequence[float], n_columns: int, width: float, room: Room, *, notes: Sequence[str] = (), **options: Any
 ) -> tuple[Picture, list[list[Axes]]]:
-    """Return a figure with a grid of panels, and notes below them.
+    """Return a figure with a grid of panels, with sizes in pixels, and notes below them, each on a line of its own.
 
-    Parameters
-    ----------
-    heights, width
-        The height of each line of panels, and the width of each panel, in pixels.
-    room
-        What is around the panels.
-    notes
-        Sentences, each on a line of its own.
-    options
-        Of `matplotlib.figure.Figure.subplots`.
+    The options are those of `matplotlib.figure.Figure.subplots`.
     """
     across = room.left + n_columns * width + (n_columns - 1) * room.across + room.right
     lines = [line for note in notes for line in textwrap.wrap(note, int(across / _NOTE_LETTER))]
     bottom = room.bottom + (len(lines) * _NOTE_LINE + 10 if lines else 0)
-    up = room.top + sum(heights) + (len(heights) - 1) * room.down + bottom
+    up = room.top + sum(row_heights) + (len(row_heights) - 1) * room.down + bottom
     figure = Picture(figsize=(across / PIXELS, up / PIXELS))
     figure.subplots_adjust(
         left=room.left / across, right=1 - room.right / across, top=1 - room.top / up, bottom=bottom / up
     )
-    spaces = {"wspace": room.across / width, "hspace": room.down * len(heights) / sum(heights)}
-    grid = figure.subplots(len(heights), n_columns, squeeze=False, height_ratios=heights, gridspec_kw=spaces, **options)
+    spaces = {"wspace": room.across / width, "hspace": room.down * len(row_heights) / sum(row_heights)}
+    options |= {"height_ratios": row_heights, "gridspec_kw": spaces}
+    grid = figure.subplots(len(row_heights), n_columns, squeeze=False, **options)
     for number, line in enumerate(reversed(lines)):
         figure.text(8 / across, (8 + number * _NOTE_LINE) / up, line, fontsize=10, color=SOFT)
     return figure, grid.tolist()
 
 
-def write_beside(axes: Axes, text: str, pixels: float, *, top: bool = True, **style: Any) -> None:
+def write_above(axes: Axes, text: str, pixels: float, *, top: bool = True, **style: Any) -> None:
     """Write a text at the left end of a panel, so many pixels above its top, or above its bottom."""
     corner = (0, 1 if top else 0)
     axes.annotate(text, corner, (0, pixels), xycoords="axes fraction", textcoords="offset points", **style)

@@ -1,4 +1,7 @@
-"""The public functions: each takes a table of biasspark, or what was measured, and returns a figure."""
+"""The public functions: each takes a table of biasspark, or what was measured, and returns a figure of matplotlib.
+
+Each raises `TypeError` or `InputError` if it is given no frame, another table, or one without what is asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +11,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from biasspark.api.record_batches import Frame
+from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
-from biasspark.plot.chosen_rows import (
-    Names,
-    as_report,
-    choose_names,
-    choose_slice,
-    keep,
-    list_columns,
-    read_rows,
-    without_pairs,
-)
+from biasspark.plot.chosen_rows import Names, as_report, choose_names, choose_slice, keep, read_rows, without_pairs
 from biasspark.plot.heat_maps import Grid, draw_heat_maps
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
 from biasspark.plot.score_panels import arrange, draw_curves, draw_histograms
 from biasspark.plot.segment_trees import draw_trees, list_nodes
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
-from biasspark.report.cells import Row, is_weak, show_count, show_name
+from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
 from biasspark.report.histogram_paths import PanelKey, read_histograms
 from biasspark.report.optional_tables import list_balance
 from biasspark.report.report_data import ReportData, Rows, order_worst_first
-from biasspark.tables.schemas import (
-    ATTRIBUTION_SEGMENTS,
-    AUC_CROSSES,
-    BIAS_METRICS,
-    LABEL_BALANCE,
-    PAIR_SEGMENTS,
-    PINNED_AUC,
-    SCORE_HISTOGRAMS,
-)
+from biasspark.tables import schemas
 from biasspark.text import format_count
 
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
@@ -56,12 +42,7 @@ _WEAK_CELLS = "◦ rests on too few rows: no interval, or one wider than 0.1."
 
 
 def histograms(
-    scores: Frame,
-    *,
-    identities: Names = None,
-    models: Names = None,
-    slices: Names = None,
-    most: int = 8,
+    scores: Frame, *, identities: Names = None, models: Names = None, slices: Names = None, most: int = 8
 ) -> Figure:
     """Draw where the scores lie: the background above each identity, negatives and positives of both.
 
@@ -83,11 +64,6 @@ def histograms(
     matplotlib.figure.Figure
         Slices are below each other, models side by side. Each area is scaled to its own peak, so areas compare where
         rows are, not how many; the counts are below each panel.
-
-    Raises
-    ------
-    TypeError, InputError
-        If it is no frame, not that table, or without what is asked for; see `biasspark.metric_table`.
 
     Examples
     --------
@@ -138,11 +114,6 @@ def rate_curves(
     matplotlib.figure.Figure
         Slices are below each other, models side by side. Curves have as many points as there are bins.
 
-    Raises
-    ------
-    TypeError, InputError
-        As `histograms` does.
-
     Examples
     --------
     >>> biasspark.plot.rate_curves(measured, identities=["gay", "black"])  # doctest: +SKIP
@@ -160,12 +131,7 @@ def rate_curves(
 
 
 def intervals(
-    metrics: Frame,
-    *,
-    identities: Names = None,
-    models: Names = None,
-    slices: Names = None,
-    most: int = 30,
+    metrics: Frame, *, identities: Names = None, models: Names = None, slices: Names = None, most: int = 30
 ) -> Figure:
     """Draw the five metrics of each identity with their intervals, a panel per metric, the models in each.
 
@@ -187,17 +153,12 @@ def intervals(
     matplotlib.figure.Figure
         Slices are below each other, on the same scales.
 
-    Raises
-    ------
-    TypeError, InputError
-        As `histograms` does.
-
     Examples
     --------
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
     name = "plot.intervals()"
-    rows = without_pairs(read_rows(metrics, BIAS_METRICS, _METRICS, name), identities, name)
+    rows = without_pairs(read_rows(metrics, schemas.BIAS_METRICS, _METRICS, name), identities, name)
     asked = choose_names(rows, "identity", identities, name)
     chosen = choose_names(rows, "model", models, name)
     cuts = choose_names(rows, "slice", slices, name)
@@ -206,16 +167,11 @@ def intervals(
         lines = [row | {"identity": row["slice"]} for of_slice in of_slices.values() for row in of_slice]
         parts = {asked[0]: (cuts, lines)}
     else:
-        ranked = {
-            cut: asked if identities is not None else order_worst_first(of)[:most] for cut, of in of_slices.items()
-        }
-        parts = {
-            f"slice {cut}" if cuts != [ALL_ROWS] else "": (
-                ranked[cut],
-                [row for row in of if row["identity"] in ranked[cut]],
-            )
-            for cut, of in of_slices.items()
-        }
+        parts = {}
+        for cut, of_slice in of_slices.items():
+            ranked = asked if identities is not None else order_worst_first(of_slice)[:most]
+            heading = f"slice {cut}" if cuts != [ALL_ROWS] else ""
+            parts[heading] = ranked, [row for row in of_slice if row["identity"] in ranked]
     drawn = [row for _, of in parts.values() for row in of]
     has_weak = any(is_weak(row[f"{one}_low"], row[f"{one}_high"]) for row in drawn for one in SUITE)
     n_shown = len({row["identity"] for row in drawn})
@@ -241,7 +197,7 @@ def pinned_auc(
     Parameters
     ----------
     pinned : Frame or MeasuredCorpus
-        What `biasspark.pinned_auc` returns.
+        What `biasspark.pinned_auc` returns. `InputError` if none of it has a value.
     metrics : Frame, optional
         What `biasspark.bias_metrics` returns for the same rows: identities of which an AUC rests on too few rows are
         pale, and those with the lowest AUC come first. Not needed for a measured corpus, which has it.
@@ -252,22 +208,13 @@ def pinned_auc(
     most : int
         The most identities that are drawn without being asked for.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    TypeError, InputError
-        As `histograms` does; also if no identity has a pinned AUC.
-
     Examples
     --------
     >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
     """
     name = "plot.pinned_auc()"
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
-    rows = without_pairs(read_rows(pinned, PINNED_AUC, needed, name), identities, name)
+    rows = without_pairs(read_rows(pinned, schemas.PINNED_AUC, needed, name), identities, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice])
     chosen = choose_names(rows, "model", models, name)
@@ -276,13 +223,17 @@ def pinned_auc(
     weak = set()
     if suite is not None:
         of_suite = keep(suite, slice=[slice]).to_pylist()
-        weak = {(row["identity"], row["model"]) for row in of_suite if _has_weak_auc(row)}
+        weak = {
+            (row["identity"], row["model"])
+            for row in of_suite
+            if any(is_weak(row[f"{one}_low"], row[f"{one}_high"]) for one in SUMMARIZED_AUCS)
+        }
         worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
         order = order if identities is not None else sorted(order, key=lambda one: worst.get(one, len(worst)))
     drawn = [row for row in keep(rows, model=chosen, identity=order).to_pylist() if row["pinned_auc"] is not None]
     defined = {row["identity"] for row in drawn}
     names = [identity for identity in order if identity in defined]
-    shown = names if identities is not None else names[:most]
+    shown, n_undefined = names if identities is not None else names[:most], len(order) - len(names)
     if not shown:
         raise InputError(f"{name}: no identity has a pinned AUC: each lacks positives or negatives. Give others.")
     notes = [
@@ -290,20 +241,14 @@ def pinned_auc(
         "Dashed: the AUC of the rows on which the identity is known.",
         _PINNED,
         *([_PALE] if weak else []),
-        *_note_undefined(len(order) - len(names)),
+        *([f"{format_count(n_undefined, 'identity has', 'identities have')} no pinned AUC."] if n_undefined else []),
         *_note_limit(len(shown), len(names)),
     ]
     with notebook_style():
         return draw_pinned(drawn, shown, chosen, weak=weak, is_alone=True, notes=notes)
 
 
-def crosses(
-    crosses: Frame,
-    *,
-    groupings: Names = None,
-    models: Names = None,
-    slice: str | None = None,
-) -> Figure:
+def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, slice: str | None = None) -> Figure:
     """Draw two heat maps for each grouping and model: the AUC of groups against groups, and their headroom.
 
     How to read it: positives of the group at the left against negatives of the group above. At the left is how often
@@ -324,20 +269,15 @@ def crosses(
     matplotlib.figure.Figure
         A line per grouping and model, of its 20 largest groups. Headroom is colored by its square root.
 
-    Raises
-    ------
-    TypeError, InputError
-        As `histograms` does.
-
     Examples
     --------
     >>> biasspark.plot.crosses(biasspark.auc_crosses(df, groupings={"by": "lang"}, **keywords))  # doctest: +SKIP
     """
     name = "plot.crosses()"
-    rows = read_rows(crosses, AUC_CROSSES, AUC_CROSSES.value_columns, name)
+    rows = read_rows(crosses, schemas.AUC_CROSSES, schemas.AUC_CROSSES.value_columns, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice])
-    maps = {(one.grouping, one.model): one for one in list_heat_maps(_of_all_rows(AUC_CROSSES.name, rows))}
+    maps = {(one.grouping, one.model): one for one in list_heat_maps(_of_all_rows(schemas.AUC_CROSSES.name, rows))}
     lines, n_hidden = [], 0
     for grouping in choose_names(rows, "grouping", groupings, name):
         for model in choose_names(rows, "model", models, name):
@@ -347,23 +287,14 @@ def crosses(
             titles = (f"{show_name(model)} by {show_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
             lines.append([Grid(titles[0], down, across, one.auc), Grid(titles[1], down, across, one.headroom)])
             n_hidden = max(n_hidden, one.n_hidden)
-    notes = [
-        *_note_slice(slice),
-        "Positives at the left against negatives above. Shares are colored by their square root.",
-        _WEAK_CELLS,
-    ]
+    sides = "Positives at the left against negatives above. Shares are colored by their square root."
+    notes = [*_note_slice(slice), sides, _WEAK_CELLS]
     notes += [f"{n_hidden:,} smaller groups are not drawn."] if n_hidden else []
     with notebook_style():
         return draw_heat_maps(lines, "negatives →\npositives ↓", notes)
 
 
-def tree(
-    segments: Frame,
-    *,
-    models: Names = None,
-    slice: str | None = None,
-    pairs: bool = False,
-) -> Figure:
+def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pairs: bool = False) -> Figure:
     """Draw the trees of segments: where models gain and lose their AUC.
 
     How to read it: the root, at the left, has all rows; what a node splits into is at its right, with the condition
@@ -387,31 +318,23 @@ def tree(
     matplotlib.figure.Figure
         Trees below each other. Of a rule that is longer than five lines the first are drawn.
 
-    Raises
-    ------
-    TypeError, InputError
-        As `histograms` does.
-
     Examples
     --------
     >>> biasspark.plot.tree(biasspark.attribution_segments(df, numeric=["age"], tree={}, **keywords))  # doctest: +SKIP
     """
     name = "plot.tree()"
-    is_frame = not hasattr(type(segments), ATTRIBUTION_SEGMENTS.name)
-    pairs = "negative_rule" in list_columns(segments, name) if is_frame else pairs
-    table, list_trees = (PAIR_SEGMENTS, list_pair_trees) if pairs else (ATTRIBUTION_SEGMENTS, list_segment_trees)
+    table, list_trees = schemas.ATTRIBUTION_SEGMENTS, list_segment_trees
+    is_frame = not hasattr(type(segments), table.name)
+    if "negative_rule" in list_columns(segments, name) if is_frame else pairs:
+        table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     rows = read_rows(segments, table, table.value_columns, name)
     slice = choose_slice(rows, slice, name)
     rows = keep(rows, slice=[slice], model=choose_names(rows, "model", models, name))
     trees = list_trees(_of_all_rows(table.name, rows))
     weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in list_nodes(tree.root)) else []
-    notes = [
-        *_note_slice(slice),
-        "Values are of rows that did not grow the tree, with their intervals.",
-        *weak,
-    ]
+    values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
-        return draw_trees(trees, notes)
+        return draw_trees(trees, [*_note_slice(slice), values, *weak])
 
 
 def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:
@@ -432,44 +355,25 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     level : float
         Of the intervals by which a share is taken to be that of all rows, as well.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    TypeError, InputError
-        As `histograms` does.
-
     Examples
     --------
     >>> biasspark.plot.label_balance(biasspark.label_balance(df, label="toxic", identities=["gay"]))  # doctest: +SKIP
     """
     name = "plot.label_balance()"
-    rows = read_rows(balance, LABEL_BALANCE, LABEL_BALANCE.value_columns, name)
+    rows = read_rows(balance, schemas.LABEL_BALANCE, schemas.LABEL_BALANCE.value_columns, name)
     asked = choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
     rows = keep(rows, identity=[OVERALL, *asked])
     config = json.dumps({"intervals": {"level": level}})
-    shares = list_balance(as_report({LABEL_BALANCE.name: rows.to_pylist()}, config))
+    shares = list_balance(as_report({schemas.LABEL_BALANCE.name: rows.to_pylist()}, config))
     assert shares is not None
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
-    lines = {
-        identity: ("all rows" if identity == OVERALL else identity)
-        for identity in [OVERALL, *shown]
-        if identity in shares.rows
-    }
+    titles = {OVERALL: "all rows"} | {identity: identity for identity in shown}
+    lines = {title: shares.rows[identity] for identity, title in titles.items() if identity in shares.rows}
     cells = {
-        (title, column): cell
-        for identity, title in lines.items()
-        for column, cell in zip(shares.bins, shares.rows[identity], strict=True)
+        (title, column): cell for title, line in lines.items() for column, cell in zip(shares.bins, line, strict=True)
     }
-    grid = Grid(
-        shares.title,
-        dict.fromkeys(lines.values(), ""),
-        dict.fromkeys(shares.bins, ""),
-        cells,
-    )
+    grid = Grid(shares.title, dict.fromkeys(lines, ""), dict.fromkeys(shares.bins, ""), cells)
     notes = [
         "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
         "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
@@ -481,16 +385,16 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
 
 def _suite_of(given: Frame, metrics: Frame | None, name: str) -> pa.Table | None:
     """Return the metrics that are given, or that a measured corpus has."""
-    has_metrics = hasattr(type(given), BIAS_METRICS.name)
+    has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
     source = given if metrics is None and has_metrics else metrics
-    return None if source is None else read_rows(source, BIAS_METRICS, _METRICS, name)
+    return None if source is None else read_rows(source, schemas.BIAS_METRICS, _METRICS, name)
 
 
 def _choose_scores(
     scores: Frame, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int, name: str
 ) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
     """Return the histograms that are drawn, their slices, identities and models, and how many identities there are."""
-    rows = without_pairs(read_rows(scores, SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
+    rows = without_pairs(read_rows(scores, schemas.SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
     slices, models = choose_names(rows, "slice", asked[0], name), choose_names(rows, "model", asked[2], name)
     identities = choose_names(rows, "identity", asked[1], name)
     n_all = len(identities)
@@ -498,17 +402,11 @@ def _choose_scores(
         if suite is not None:
             ranks = order_worst_first(keep(suite, slice=slices, model=models).to_pylist())
         else:
-            sizes = rows.filter(pc.starts_with(rows["cell"], "subgroup")).group_by("identity")
-            by_size = sizes.aggregate([("n_rows", "sum")]).sort_by(
-                [("n_rows_sum", "descending"), ("identity", "ascending")]
-            )
-            ranks = by_size["identity"].to_pylist()
+            of_subgroups = rows.filter(pc.starts_with(rows["cell"], "subgroup")).group_by("identity")
+            order = [("n_rows_sum", "descending"), ("identity", "ascending")]
+            ranks = of_subgroups.aggregate([("n_rows", "sum")]).sort_by(order)["identity"].to_pylist()
         identities = [identity for identity in ranks if identity in set(identities)][:most] or identities[:most]
     return keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
-
-
-def _has_weak_auc(row: Row) -> bool:
-    return any(is_weak(row[f"{one}_low"], row[f"{one}_high"]) for one in SUMMARIZED_AUCS)
 
 
 def _of_all_rows(table: str, rows: pa.Table) -> ReportData:
@@ -523,7 +421,3 @@ def _note_slice(name: str) -> list[str]:
 def _note_limit(n_shown: int, n_all: int) -> list[str]:
     more = "identities= and most= choose others."
     return [f"{n_shown:,} of {n_all:,} identities are drawn; {more}"] if n_shown < n_all else []
-
-
-def _note_undefined(n: int) -> list[str]:
-    return [f"{format_count(n, 'identity has', 'identities have')} no pinned AUC."] if n else []

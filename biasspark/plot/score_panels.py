@@ -20,7 +20,7 @@ from biasspark.plot.panels import (
     make_grid,
     model_style,
     short_name,
-    write_beside,
+    write_above,
 )
 from biasspark.report.cells import DASH, Row, TableCell, drop_zeros, metric_cell, show_count, show_number
 from biasspark.report.histogram_paths import Cells, PanelKey, RateCurve, Scale, sum_bins, trace_rates
@@ -92,7 +92,7 @@ def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
     axes.set_xticks([scale.low, (scale.low + scale.high) / 2, scale.high], scale.ticks)
     n = {label: sum(cells.get(f"subgroup_{label}", ())) for label in LABEL_COLORS}
     text = f"{show_count(n[POSITIVE])} positives, {show_count(n[NEGATIVE])} negatives"
-    write_beside(axes, text, -20, top=False, fontsize=9, color=SOFT, va="top")
+    write_above(axes, text, -20, top=False, fontsize=9, color=SOFT, va="top")
 
 
 def draw_curves(
@@ -111,8 +111,8 @@ def draw_curves(
     """
     width, heading = 113.0, _heading_room(models)
     room = Room(left=50, right=8, top=14 + heading, bottom=26, across=22.5, down=36)
-    heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
-    figure, grid = make_grid(heights[:-1], n_columns, width, room, notes=notes)
+    row_heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
+    figure, grid = make_grid(row_heights[:-1], n_columns, width, room, notes=notes)
     for axes in (axes for spacer in grid[2::3] for axes in spacer):
         axes.set_axis_off()
     for number, keys in enumerate(lines):
@@ -164,10 +164,10 @@ def _write_headings(line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequ
     for axes, key, before in zip(line, keys, [None, *keys], strict=False):
         if len(models) > 1:
             color, _ = model_style(models.index(key.model))
-            write_beside(axes, short_name(key.model, int(width / LETTER)), 8, color=color)
+            write_above(axes, short_name(key.model, int(width / LETTER)), 8, color=color)
         if before is None or before[:2] != key[:2]:
             n_alike = sum(one[:2] == key[:2] for one in keys)
             letters = min(2 * NAME_WIDTH, int(width * n_alike / LETTER))
             after = "" if key.slice == ALL_ROWS else f", {short_name(key.slice, letters // 2)}"
             text = short_name(key.identity, letters - len(after)) + after
-            write_beside(axes, text, _heading_room(models) - 14, fontsize=12)
+            write_above(axes, text, _heading_room(models) - 14, fontsize=12)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from biasspark.plot.heat_maps import CELL_COLORS
-from biasspark.plot.panels import INK, SOFT, Room, make_grid, write_beside
+from biasspark.plot.panels import INK, SOFT, Room, make_grid, write_above
 from biasspark.report.attributions import Tree, TreeNode
 from biasspark.report.cells import drop_zeros, show_p, show_percent
 from biasspark.report.color_scale import text_color
@@ -20,7 +20,7 @@ from biasspark.text import cut_to_width
 _WIDTH, _GAP = 236.0, 44.0
 """The width of a node, and the gap to its children, in pixels."""
 _LINE, _VALUE, _PAD = 15.0, 24.0, 8.0
-"""The heights of a line of text and of the line with the value, and the space below and between nodes, in pixels."""
+"""The height of a line of text, that of the line with the value, and the space below and between nodes, in pixels."""
 _LETTERS, _MAX_LINES = 38, 5
 """How many letters a line of a rule has, and how many lines are drawn of it."""
 
@@ -28,14 +28,14 @@ _LETTERS, _MAX_LINES = 38, 5
 def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
     """Draw trees below each other: of each node its value with the interval, what its split adds, and its rows."""
     depth = max(node.row["node_id"].bit_length() for tree in trees for node in list_nodes(tree.root))
-    heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
+    row_heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
     room = Room(left=8, right=8, top=40, bottom=8, down=48)
-    figure, grid = make_grid(heights, 1, depth * (_WIDTH + _GAP) - _GAP, room, notes=notes)
-    for [axes], tree, height in zip(grid, trees, heights, strict=True):
+    figure, grid = make_grid(row_heights, 1, depth * (_WIDTH + _GAP) - _GAP, room, notes=notes)
+    for [axes], tree, height in zip(grid, trees, row_heights, strict=True):
         axes.set_axis_off()
         axes.set(xlim=(0, depth * (_WIDTH + _GAP) - _GAP), ylim=(height, 0))
         _draw_node(axes, tree.root, 0, 0.0)
-        write_beside(axes, f"{tree.title} ({tree.best})", 14, fontsize=12)
+        write_above(axes, f"{tree.title} ({tree.best})", 14, fontsize=12)
     return figure
 
 
@@ -64,7 +64,7 @@ def _height(node: TreeNode) -> float:
 
 
 def _draw_node(axes: Axes, node: TreeNode, level: int, top: float) -> tuple[float, float]:
-    """Draw a node and all below it from a height on, and return the middle of its box and where it ends."""
+    """Draw a node and all below it, from the top down; return the middle of its box and where it ends."""
     x, bottom, middles = level * (_WIDTH + _GAP), top, []
     for child in node.children:
         middle, bottom = _draw_node(axes, child, level + 1, bottom)

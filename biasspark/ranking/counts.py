@@ -109,6 +109,8 @@ def make_counts(
 ) -> Counts:
     """Return COUNTS from what an engine counted.
 
+    Raises `ConfigError` if the U statistics would not fit the driver.
+
     Parameters
     ----------
     encoding : Encoding
@@ -121,11 +123,6 @@ def make_counts(
         For each model, the edges at which rows were counted.
     labels : int64 array, optional
         See `Counts.labels`.
-
-    Raises
-    ------
-    ConfigError
-        If the U statistics would not fit the driver.
     """
     row_counts = np.asarray(row_counts, np.int64)
     numbers = np.asarray(encoding.list_identities(row_counts))
@@ -164,16 +161,13 @@ def make_counts(
 def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
     """Refuse a corpus that has other rows than were ranked, by the rows of the cells of some groups.
 
+    Raises `InputError` if they differ.
+
     Parameters
     ----------
     cells : int64 array
         As `Counts.cells`; of groups that are not chosen they mean nothing.
     chosen : bool array, shape (groups,)
-
-    Raises
-    ------
-    InputError
-        If they differ.
     """
     for group in np.flatnonzero(chosen & (cells != counts.cells).any(axis=0))[:1]:
         model, slice_name, identity, _ = (column[group] for column in counts.groups)
@@ -183,10 +177,7 @@ def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
 def check_size(n_models: int, n_slices: int, n_identities: int) -> None:
     """Refuse a configuration whose U statistics would not fit the driver.
 
-    Raises
-    ------
-    ConfigError
-        If there would be more than `MOST_STATISTICS` rows of them.
+    Raises `ConfigError` if there would be more than `MOST_STATISTICS` rows of them.
     """
     n_rows = n_models * n_slices * n_identities * len(CELL_PAIRS)
     if n_rows > MOST_STATISTICS:

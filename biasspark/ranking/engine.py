@@ -43,6 +43,8 @@ def rank(
 ) -> Counts:
     """Rank every score of every model and slice, and return everything that is counted.
 
+    Raises `InputError` if a range has too many rows of one label.
+
     Parameters
     ----------
     examples : DataFrame
@@ -53,11 +55,6 @@ def rank(
         For each model, ascending, the scores at which rows are counted; none where they are not.
     engine : {"blocks", "windows"}
         Sorted score blocks in numpy, or rank windows in pure Spark SQL for clusters without Python workers.
-
-    Raises
-    ------
-    InputError
-        If a range has too many rows of one label.
 
     Notes
     -----

@@ -36,6 +36,8 @@ def find_memberships(
 ) -> Memberships:
     """Return the memberships of some rows, crossed pairs included.
 
+    Raises `InputError` if a value occurs that the survey of the corpus did not see.
+
     Parameters
     ----------
     words : mapping of int to int64 array
@@ -44,11 +46,6 @@ def find_memberships(
         The nullable sources that are known on each row, as bits.
     values : mapping of int to pyarrow.Array
         The strings of the sources that have them, by index of the source; NULL where the source is unknown.
-
-    Raises
-    ------
-    InputError
-        If a value occurs that the survey of the corpus did not see.
     """
     parts = [_read_flags(words, known, encoding)]
     for index, column in values.items():

@@ -35,7 +35,8 @@ def rank_rows(
     """Return the placement of every row that counts, for every model and slice.
 
     A positive is rightly ordered with the negatives whose score is below its own, a negative with the positives whose
-    score is above; a tie counts half.
+    score is above; a tie counts half. Raises `InputError` when it is computed, if a range has more rows than a worker
+    holds.
 
     Parameters
     ----------
@@ -52,11 +53,6 @@ def rank_rows(
         ``model, slice, label, score, n_opposite, ordered_doubled`` and `payload`. ``n_opposite`` is how many rows of
         the slice have the other label; ``ordered_doubled`` is twice those the row is rightly ordered with, plus ties, 0
         to 2 n_opposite.
-
-    Raises
-    ------
-    InputError
-        When it is computed, if a range has more rows than a worker holds.
 
     Notes
     -----

@@ -86,7 +86,9 @@ def sample_pinned_aucs(
 
     A trial pools two sets of k rows, drawn without replacement, and takes the AUC of the pool, ties half: k rows of the
     subgroup Dg, and k of all rows D of the slice on which membership is known, Dg among them; or of the rows outside
-    Dg, the background B, as `pinned` says. k is the size of the smaller set, which is taken whole.
+    Dg, the background B, as `pinned` says. k is the size of the smaller set, which is taken whole. Raises `InputError`
+    if so many trials of so many identities would not fit a worker, or if the corpus is not as it was when it was
+    ranked.
 
     Parameters
     ----------
@@ -103,12 +105,6 @@ def sample_pinned_aucs(
     -------
     float64 array, shape (2, groups)
         Over the trials that have both labels, n - 1. NaN where there are none; the deviation NaN where there is one.
-
-    Raises
-    ------
-    InputError
-        If so many trials of so many identities would not fit a worker, or if the corpus is not as it was when it was
-        ranked.
 
     Notes
     -----
@@ -148,6 +144,8 @@ def sum_kept_rows(
 ) -> dict[tuple[str, str], KeptRows]:
     """Drop rows of one cell of an identity at random, and place those that are kept, in every trial.
 
+    Raises `InputError` if the corpus is not as it was when it was ranked.
+
     Parameters
     ----------
     examples, encoding, boundaries, counts
@@ -159,11 +157,6 @@ def sum_kept_rows(
     -------
     dict of (model, slice) to KeptRows
         Slices without rows are missing.
-
-    Raises
-    ------
-    InputError
-        If the corpus is not as it was when it was ranked.
 
     Notes
     -----

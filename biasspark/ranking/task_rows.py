@@ -205,11 +205,8 @@ def sort_rows(
 def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
     """Return the blocks of one kind among the parts of a range.
 
-    Raises
-    ------
-    InputError
-        If there are more rows of a label than the kernels can count. The label is the last bit of a key, or of the
-        quotient where keys are multiplied by a number of groups.
+    Raises `InputError` if there are more rows of a label than the kernels can count. The label is the last bit of a
+    key, or of the quotient where keys are multiplied by a number of groups.
     """
     blocks = [Block.decode(data) for data in parts.get(kind, ())]
     n_positive = sum(int(block.rows_of_keys[block.keys // n_groups & 1 == 1].sum()) for block in blocks)

@@ -16,16 +16,8 @@ from biasspark.report.attributions import SEGMENT_COLORS, describe_zero, pick_en
 from biasspark.report.cells import Row
 from biasspark.report.console_summary import SCREEN_WIDTH, nulls_last
 from biasspark.report.report_data import group_rows
-from biasspark.tables.schemas import (
-    ATTRIBUTION_CORRELATIONS,
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    LOSS_BY_SEGMENT,
-    NAMED_PAIRS,
-    PAIR_SEGMENTS,
-    Table,
-)
+from biasspark.tables import schemas
+from biasspark.tables.schemas import Table
 from biasspark.text import show_visibly
 
 _INDENT = " " * 4
@@ -71,7 +63,7 @@ class Excerpt:
 
 _LEAVES = Excerpt(
     "leaves by mean attribution, lowest first; 0.5 is best, 0.25 is chance",
-    ATTRIBUTION_SEGMENTS,
+    schemas.ATTRIBUTION_SEGMENTS,
     ("model", "slice", "node_id", "n_honest", *_ESTIMATE),
     where=lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
     n=10,
@@ -79,7 +71,7 @@ _LEAVES = Excerpt(
 )
 _DIFFERENCES = Excerpt(
     "leaves of model minus baseline, largest difference first; found: differs from the rest",
-    ATTRIBUTION_SEGMENTS,
+    schemas.ATTRIBUTION_SEGMENTS,
     ("model", "baseline_model", "slice", "node_id", "n_honest", *_ESTIMATE, "interval"),
     by=lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
     where=lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
@@ -88,27 +80,27 @@ _DIFFERENCES = Excerpt(
 )
 _SLICES = Excerpt(
     "slices by size times loss, worst of each model first",
-    ATTRIBUTION_SLICES,
+    schemas.ATTRIBUTION_SLICES,
     ("model", "slice", "rank", "n_honest", *_ESTIMATE),
     by="rank",
     rules=("rule",),
 )
 _PAIRS = Excerpt(
     "leaves of pairs by AUC, the lowest and the highest of each model",
-    PAIR_SEGMENTS,
+    schemas.PAIR_SEGMENTS,
     ("model", "slice", "node_id", "n_negatives_honest", "n_positives_honest", *_ESTIMATE),
     where=itemgetter("is_leaf"),
 )
 _CROSSES = Excerpt(
     "pairs of groups by share of all wrongly ordered pairs, largest first",
-    AUC_CROSSES,
+    schemas.AUC_CROSSES,
     ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
     by=lambda row: -row["headroom_share"],
     where=itemgetter("headroom_share"),
 )
 _NAMED_PAIRS = Excerpt(
     "AUC of these negatives against these positives, lowest first",
-    NAMED_PAIRS,
+    schemas.NAMED_PAIRS,
     ("model", "slice", "pair", "n_negative", "n_positive", "auc", "auc_low", "auc_high", "headroom_share"),
     by="auc",
     n=20,
@@ -167,7 +159,7 @@ def _show_pairs(tables: Mapping[Table, pa.Table]) -> str:
 
 def _show_segments(tables: Mapping[Table, pa.Table]) -> str:
     """Return the measures of the named segments, models side by side, each with its difference from all rows."""
-    rows = [row for row in _rows(tables, LOSS_BY_SEGMENT) if row["slice"] == ALL_ROWS]
+    rows = [row for row in _rows(tables, schemas.LOSS_BY_SEGMENT) if row["slice"] == ALL_ROWS]
     overall = {row["model"]: row for row in rows if row["segment"] == OVERALL}
     lines = [
         {
@@ -192,7 +184,7 @@ def _show_difference(row: Row, overall: Row, measure: str) -> str:
 
 def _show_correlations(tables: Mapping[Table, pa.Table]) -> str:
     """Return how the attributions of all rows correlate with losses, models side by side."""
-    rows = [row for row in _rows(tables, ATTRIBUTION_CORRELATIONS) if row["slice"] == ALL_ROWS]
+    rows = [row for row in _rows(tables, schemas.ATTRIBUTION_CORRELATIONS) if row["slice"] == ALL_ROWS]
     rows = [row for row in rows if row["pearson"] is not None]
     lines = [
         {"attribution": attribution, "loss": loss} | {f"model {row['model']}": row["pearson"] for row in of_all}

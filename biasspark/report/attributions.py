@@ -47,16 +47,9 @@ Rules: TypeAlias = Mapping[str, str]
 class HeatMap(NamedTuple):
     """The groups of a partition against each other: positives down, negatives across.
 
-    Attributes
-    ----------
-    n_positive, n_negative
-        The positives and the negatives of each group.
-    n_hidden
-        How many smaller groups are not shown.
-    auc, headroom
-        Cells by (positive group, negative group). Headroom is colored by its square root, up to ``max_headroom``.
-    is_spacious
-        Whether cells have room for intervals. Else they are in the hover.
+    Cells are by (positive group, negative group); headroom is colored by its square root, up to ``max_headroom``. If
+    they are spacious, they have room for intervals, which else are in the hover. ``n_hidden`` smaller groups are not
+    shown.
     """
 
     model: str

@@ -55,17 +55,9 @@ class Difference(NamedTuple):
 class BaselineComparison:
     """A model against a baseline.
 
-    Attributes
-    ----------
-    counts
-        How many comparisons on all rows have each verdict, shown or not.
-    worse, better
-        The significant differences: of the shown identities, and what else got worse. The largest come first, after
-        them those with a wide interval.
-    overall
-        The AUC of all rows.
-    rows
-        The differences of each shown identity, by metric.
+    ``counts`` is how many comparisons on all rows have each verdict, shown or not. ``worse`` and ``better`` are the
+    significant differences, of the shown identities and of what else got worse: the largest first, after them those
+    with a wide interval. ``overall`` is of the AUC of all rows, ``rows`` of each shown identity by metric.
     """
 
     model: str

@@ -42,10 +42,10 @@ def _rules(scales: dict[str, tuple[str, ...]]) -> str:
     )
 
 
-def interpolate(anchors: Sequence[str], n: int = N_COLORS) -> list[str]:
-    """Return n colors, evenly spaced on the line through the anchors."""
+def interpolate(anchors: Sequence[str]) -> list[str]:
+    """Return the colors of a scale, evenly spaced on the line through the anchors."""
     rgb = [to_rgb(anchor) for anchor in anchors]
-    scale = [number / (n - 1) * (len(rgb) - 1) for number in range(n)]
+    scale = [number / (N_COLORS - 1) * (len(rgb) - 1) for number in range(N_COLORS)]
     channels = (np.interp(scale, range(len(rgb)), values) for values in zip(*rgb, strict=True))
     return [to_hex(color) for color in zip(*channels, strict=True)]
 

@@ -16,7 +16,7 @@ from biasspark.report.report_data import group_rows
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH = 120
+SCREEN_WIDTH, MOST_SHOWN = 120, 10
 MIN_ROWS = 30
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias")
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
@@ -26,7 +26,7 @@ _CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before",
 _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positive_rate", "n_negatives_to_add")
 
 
-def show_worst_identities(metrics: pa.Table, n: int = 10) -> str:
+def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     """Return a table of the identities whose AUC is most certainly low, without crossed pairs.
 
     The rule is that of ``conf/sql/worst_identities.sql``: of the subgroup, BPSN and BNSP AUC of an identity, the one
@@ -49,22 +49,23 @@ def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
     return show_worst_identities(metrics) if len(metrics) else show_overall(summaries)
 
 
-def show_overall(summaries: pa.Table, n: int = 10) -> str:
+def show_overall(summaries: pa.Table) -> str:
     """Return a table of the AUC of every model on all rows and then in its slices, which needs no identities."""
     rows = [{**row, "n_rows": _add(row["n_negative"], row["n_positive"])} for row in summaries.to_pylist()]
     rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
-    more = [f"and {len(rows) - n:,} more in latest_{MODEL_SUMMARY.name}"] if len(rows) > n else []
-    return "\n".join(["overall AUC:", format_table(rows[:n], _OVERALL, SCREEN_WIDTH), *more])
+    n_more = len(rows) - MOST_SHOWN
+    more = [f"and {n_more:,} more in latest_{MODEL_SUMMARY.name}"] if n_more > 0 else []
+    return "\n".join(["overall AUC:", format_table(rows[:MOST_SHOWN], _OVERALL, SCREEN_WIDTH), *more])
 
 
-def show_balance(balance: pa.Table, n: int = 10) -> str:
+def show_balance(balance: pa.Table) -> str:
     """Return a table of the identities that lack most negatives over all lengths, most first."""
     counts = balance.to_pylist()
     rows = [row for row in counts if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
     rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
     shown = [
         {**row, "by_length": "by length" if lacks_by_length(row, row["overall_positive_rate"]) else ""}
-        for row in rows[:n]
+        for row in rows[:MOST_SHOWN]
     ]
     columns = (*_BALANCE, "by_length") if any(row["by_length"] for row in shown) else _BALANCE
     lines = ["identities by the negatives that would balance them, most first:", format_table(shown, columns)]
@@ -73,7 +74,7 @@ def show_balance(balance: pa.Table, n: int = 10) -> str:
     return "\n".join(lines)
 
 
-def show_changes(comparisons: pa.Table, n: int = 10) -> str:
+def show_changes(comparisons: pa.Table, n: int = MOST_SHOWN) -> str:
     """Return in which metrics each model is significantly worse or better, and how many comparisons have each verdict.
 
     The surest changes of single identities come before those of crossed pairs, and all rows before slices. Background

@@ -66,25 +66,15 @@ class Shown(NamedTuple):
 
 
 def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
-    """Return the rows of a night that are shown.
+    """Return the rows of a night that are shown, by table, given its whole tables and the bins of its histograms.
 
-    Parameters
-    ----------
-    night : mapping of str to pyarrow.Table
-        Whole tables of the night by name. Those that the night lacks are missing: of attribution alone all others, and
-        without models all but label balance.
-    n_bins : int
-        The bins of its histograms, 0 without.
-
-    Returns
-    -------
-    dict
-        Rows by table, of at most 100 identities: those with the lowest AUC, and those with a model's worst value of a
-        metric; of at most 8 slices beside all rows, those with the lowest AUC, and of fewer identities where there are
-        many. Tables without rows are left out. Some entries are derived: ``hidden_slices``, the other ones;
-        ``crossed_pairs``, the worst pairs of each model, rows of ``bias_metrics``; ``template_means`` (see
-        `mean_over_templates`); ``auc_sums`` and ``rate_sums`` (see `count_parts`). Alerts also have their ``excess``
-        (see `alert_excess`). Histograms of slices are of the few identities whose pictures are drawn by slice.
+    A night of attribution alone has no other tables, and one without models label balance alone. Shown are at most 100
+    identities: those with the lowest AUC, and those with a model's worst value of a metric; and at most 8 slices with
+    all rows, those with the lowest AUC, and fewer identities where there are many. Tables without rows are left out.
+    Some entries are derived: ``hidden_slices``, the other ones; ``crossed_pairs``, the worst pairs of each model, rows
+    of ``bias_metrics``; ``template_means`` (see `mean_over_templates`); ``auc_sums`` and ``rate_sums`` (see
+    `count_parts`). Alerts also have their ``excess`` (see `alert_excess`). Histograms of slices are of the few
+    identities whose pictures are drawn by slice.
     """
     tables: dict[str, Rows] = {}
     shown = Shown([ALL_ROWS], [], [])
@@ -232,14 +222,8 @@ def mean_over_templates(scores: Rows) -> Rows:
     """Return for each model and identity the mean over templates of its score, and of its departure.
 
     The departure is the mean score of the identity minus that of all sentences of the template. Templates have equal
-    weights.
-
-    Returns
-    -------
-    list of dict
-        ``model, identity, n_templates, n_rows, mean_score, score_deviation, mean_departure, departure_deviation,
-        lowest_score, highest_score``. Deviations are over templates (n - 1), None with one. The last two are the
-        extreme mean scores of a template.
+    weights. Deviations are over templates (n - 1), None with one. The lowest and highest score are mean scores of a
+    template.
     """
     known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
     overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
@@ -292,8 +276,8 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
 
 def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
     """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
-    worst = order_worst_first(singles)[:n]
-    return {*worst, *_worst_of_summaries(summaries), *_worst_with_enough_rows(singles), OVERALL}
+    of_summaries = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
+    return {*order_worst_first(singles)[:n], *of_summaries, *_worst_with_enough_rows(singles), OVERALL}
 
 
 def _on_all_rows(table: pa.Table) -> pa.Table:
@@ -311,11 +295,6 @@ def _where_in(table: pa.Table, column: str, values: Sequence[Any]) -> pa.Table:
 def _single(rows: Rows) -> Rows:
     """Return the rows of identities, without those of crossed pairs and of the whole slice."""
     return [row for row in rows if not row["crossed"] and row["identity"] != OVERALL]
-
-
-def _worst_of_summaries(summaries: Rows) -> set[str]:
-    """Return the identities with the worst value of a metric."""
-    return {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
 
 
 def _worst_with_enough_rows(singles: Rows) -> set[str]:

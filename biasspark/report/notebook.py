@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from biasspark.report.model_card import write_model_card
-from biasspark.report.page import write_page
+from biasspark.report.page import write_model_card, write_page
 from biasspark.report.report_data import ReportData
 from biasspark.report.text_formats import write_out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -119,14 +120,9 @@ def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
 class TemplateScores(NamedTuple):
     """The mean scores over templates.
 
-    Attributes
-    ----------
-    rows
-        A row of ``template_means`` for each identity, that of the first model; the largest departure first.
-    spreads
-        By model the rows of the identities that it scores lowest and highest within a template.
-    cells
-        By (identity, model) the mean score and the departure.
+    ``rows`` has a row of ``template_means`` for each identity, that of the first model, the largest departure first;
+    ``spreads`` by model those of the identities that it scores lowest and highest within a template; ``cells`` by
+    (identity, model) the mean score and the departure.
     """
 
     rows: Sequence[Row]
@@ -142,7 +138,7 @@ def list_templates(report: ReportData) -> TemplateScores | None:
     spreads: dict[str, tuple[Row, Row]] = {}
     cells: dict[tuple[str, str], Sequence[TableCell]] = {}
     for model in report.models():
-        rows = sorted(report.rows("template_means", model=model), key=_by_departure)
+        rows = sorted(report.rows("template_means", model=model), key=itemgetter("mean_departure", "identity"))
         is_probability = all(row["lowest_score"] >= 0 and row["highest_score"] <= 1 for row in rows)
         if rows:
             spreads[model] = (rows[0], rows[-1])
@@ -152,10 +148,6 @@ def list_templates(report: ReportData) -> TemplateScores | None:
     names = sorted(first, key=lambda name: (-largest[name], name))
     missing = {(name, model): [TableCell(text=DASH)] * 2 for name in names for model in spreads}
     return TemplateScores([first[name] for name in names], spreads, missing | cells)
-
-
-def _by_departure(row: Row) -> tuple[float, str]:
-    return row["mean_departure"], row["identity"]
 
 
 def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[TableCell]:
@@ -172,14 +164,8 @@ def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[Ta
 def mean_interval(mean: float, deviation: float | None, n: int, level: float, lowest: float | None = None) -> Ends:
     """Return Student's interval mean ± t·deviation/sqrt(n), None for fewer than two values.
 
-    Parameters
-    ----------
-    mean, deviation : float
-        Of n values, the deviation with n - 1.
-    level : float
-        Nominal coverage, in (0, 1).
-    lowest : float, optional
-        If means lie between this and 1, the interval is cut off there, which costs no coverage.
+    The deviation of the n values is that with n - 1. If means lie between the lowest and 1, the interval is cut off
+    there, which costs no coverage.
     """
     if deviation is None or n < 2:
         return None, None

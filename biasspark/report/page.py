@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else."""
+"""The report as one HTML file that needs nothing else, and as a Markdown fragment for a model card."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from biasspark.report import (
 from biasspark.report.cells import Row
 from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
+from biasspark.report.text_formats import escape_markdown
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.text import format_count
 
@@ -79,14 +80,25 @@ SECTIONS = (
 )
 
 
+def write_model_card(report: ReportData) -> str:
+    """Return what a model card says about unintended bias, in the order of the page, as Markdown that GitHub renders.
+
+    Headings are of the third level and below, to stand within a card. Names are text: nothing in them is Markdown or
+    HTML. Equal data give equal text.
+    """
+
+    def escape(value: object) -> Markup:
+        """Escape whatever a template prints, but for what its macros have printed."""
+        return value if isinstance(value, Markup) else Markup(escape_markdown(str(value)))
+
+    template = environment().overlay(finalize=escape).get_template("model_card.md.j2")
+    return template.render(report=report, models=report.models())
+
+
 def write_page(report: ReportData) -> str:
     """Return the report of a night as one HTML file.
 
-    Returns
-    -------
-    str
-        A page that loads nothing, is readable without its script, and in which all text of the data is text. Equal data
-        give equal bytes.
+    It loads nothing, is readable without its script, and all text of the data is text. Equal data give equal bytes.
     """
     sections = [section for section in SECTIONS if section.is_shown(report)]
     return _render(
@@ -118,19 +130,10 @@ def write_metric_page(rows: Rows, slice_name: str) -> str:
 
 def _render(template: str, report: ReportData | None, **context: Any) -> str:
     style, script = read_template("report.css") + color_rules(), read_template("sort.js")
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            report=report,
-            models=report.models() if report else [],
-            style=Markup(style),  # the package's own, as is the script
-            style_hash=hash_source(style),
-            script=Markup(script),
-            script_hash=hash_source(script),
-            **context,
-        )
-    )
+    context |= {"report": report, "models": report.models() if report else []}
+    context |= {"style": Markup(style), "script": Markup(script)}  # the package's own
+    context |= {"style_hash": hash_source(style), "script_hash": hash_source(script)}
+    return environment().get_template(template).render(context)
 
 
 def write_table_page(
@@ -140,18 +143,9 @@ def write_table_page(
     note: str,
     weak: Collection[tuple[int, str]] = (),
 ) -> str:
-    """Return a page with one table.
+    """Return a page with one table: its columns, each a name and what it means, its rows, and a note below it.
 
-    Parameters
-    ----------
-    heads : sequence of (str, str)
-        The name of each column, and what it means.
-    rows
-        Values in the order of the columns.
-    note : str
-        What is said below it.
-    weak
-        The values that rest on too few rows and are marked so, by number of row and name of column.
+    Values that are weak, by number of row and name of column, are marked: they rest on too few rows.
     """
     names = [name for name, _ in heads]
     shown = [
@@ -207,13 +201,8 @@ def environment() -> Environment:
         *(histogram_paths, metric_tables, optional_tables, report_data, run_history),
     )
     shared.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
-    shared.globals |= {
-        "version": __version__,
-        "define": definitions.define,
-        "axis_start": axis_start,
-        "list_cards": list_cards,
-        "list_slice_cards": list_slice_cards,
-    }
+    shared.globals |= {"version": __version__, "define": definitions.define}
+    shared.globals |= {function.__name__: function for function in (axis_start, list_cards, list_slice_cards)}
     shared.filters |= {
         "name": cells.show_name,
         "breakable": break_long_name,

@@ -102,10 +102,7 @@ class SideBySide:
 def check_models(first: str, second: str) -> None:
     """Refuse to compare a model with itself.
 
-    Raises
-    ------
-    ConfigError
-        If both names are the same.
+    Raises `ConfigError` if both names are the same.
     """
     if first == second:
         raise ConfigError(f"models: {show_value(first)} twice. Two models stand side by side. Name two different ones.")
@@ -114,30 +111,17 @@ def check_models(first: str, second: str) -> None:
 def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     """Put the metrics of two models on one row for each slice and identity, with their differences.
 
-    Parameters
-    ----------
-    metrics : pyarrow.Table
-        The columns `NEEDED` of ``bias_metrics``, and any of `KEY`.
-    first, second : str
-        The names of two models.
+    The metrics have the columns `NEEDED` of ``bias_metrics``, and any of `KEY`. There is a row for each key that either
+    model has, sorted: the key, ``first_model, second_model``; for either side (here the first) ``n_subgroup_first``,
+    the rows in the identity, ``positive_rate_first``, the share of positives among them, and ``worst_auc_first``, the
+    lowest of subgroup, BPSN and BNSP AUC; ``worst_auc_difference``, and ``worse``, whether that is below 0; for each X
+    of the three AUCs and the two gaps ``X_difference`` and for either side ``X_first, X_first_low, X_first_high,
+    X_first_reason``; if the metrics have them ``bias_first, bias_size_first``; last ``run_id``.
 
-    Returns
-    -------
-    pyarrow.Table
-        One row for each key that either model has, sorted: the key, ``first_model, second_model``; ``n_subgroup_first,
-        n_subgroup_second``, the rows in the identity; ``positive_rate_first, positive_rate_second``, the share of
-        positives among them; ``worst_auc_first, worst_auc_second``, the lowest of subgroup, BPSN and BNSP AUC,
-        ``worst_auc_difference``, and ``worse``, whether that is below 0; for each X of the three AUCs and the two gaps
-        ``X_first, X_second, X_difference``, ``X_doubtful``, whether either value rests on too few rows: its interval is
-        missing or wider than `WIDE`; and of either value ``X_first_low, X_first_high, X_first_reason``; if the metrics
-        have them ``bias_first, bias_second, bias_size_first, bias_size_second``; last ``run_id``.
-        A difference of AUCs is second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| -
-        |first|, -0.5 to 0.5, above 0 if the second is worse. It is NULL if either value is.
-
-    Raises
-    ------
-    InputError
-        If a model has several rows of one key, as in the metrics of several nights without their ``run_date``.
+    A difference of AUCs is second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| - |first|,
+    -0.5 to 0.5, above 0 if the second is worse. It is NULL if either value is. ``X_doubtful`` says whether either value
+    rests on too few rows: its interval is missing or wider than `WIDE`. Raises `InputError` if a model has several rows
+    of one key, as in the metrics of several nights without their ``run_date``.
     """
     key = [name for name in KEY if name in metrics.column_names]
     _check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
@@ -212,10 +196,7 @@ def leave_out_small(compared: pa.Table, min_rows: int) -> pa.Table:
 def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideBySide:
     """Return what is asked for of the ``bias_metrics`` of one run.
 
-    Raises
-    ------
-    InputError
-        If the run lacks a model or a slice, with those that it has.
+    Raises `InputError` if the run lacks a model or a slice, with those that it has.
     """
     slices = _choose_slices(metrics, request)
     chosen = metrics.filter(pc.is_in(metrics["slice"], pa.array(slices)))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.report.cells import WIDE, Row, format_decimal, is_weak
+from biasspark.report.cells import WIDE, Row, drop_zeros, format_decimal, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES, describe_bias
 from biasspark.report.side_by_side import WORST_AUC, SideBySide, is_worse
 from biasspark.report.text_formats import escape_markdown, markdown_table, write_csv
@@ -20,7 +19,7 @@ LONGEST_NAME = 200
 MAX_GAP = 3
 N_HEADS = 3
 WORSE = "!"
-DOUBT, MARKED_DOUBT = "?", "◦"
+WEAK, WEAK_IN_MARKDOWN = "?", "◦"
 UNPAIRED = "A and B count different numbers of rows: some rows lack a score"
 
 Block = list[str]
@@ -31,13 +30,10 @@ Block = list[str]
 
 
 def format_text(comparison: SideBySide, digits: int = 3) -> str:
-    """Return a comparison as text.
+    """Return a comparison as text: one table per slice, a row per identity, and below them the meaning of the marks.
 
-    Returns
-    -------
-    str
-        One table per slice, a row per identity. If the metrics of a row exceed 120 columns in any slice, the gaps are
-        below the AUCs. Long names continue on lines of their own. The meaning of the marks stands below the tables.
+    If the metrics of a row exceed 120 columns in any slice, the gaps are below the AUCs. Long names continue on lines
+    of their own.
     """
     first, second = map(show_visibly, comparison.request.models)
     notes: dict[str, str] = {}
@@ -49,11 +45,11 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
         named = (("bias",),) if any(map(_biases, part.rows)) else ()
         lines += [*(layout.lines((*groups, *named)) if part.rows else ()), ""]
     shown = [row for part in comparison.slices for row in part.rows]
-    is_doubtful = any(_is_weak(row, name, side) for row in shown for name in SUITE for side in ("first", "second"))
+    has_weak = any(_is_weak(row, name, side) for row in shown for name in SUITE for side in ("first", "second"))
     lines += [
         "diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.",
         f"{WORSE} B is worse: after a difference, in that metric; before a name, in the lowest of the three AUCs.",
-        *([f"{DOUBT} its interval is missing or wider than {WIDE:g}: too few rows."] if is_doubtful else ()),
+        *([f"{WEAK} its interval is missing or wider than {WIDE:g}: too few rows."] if has_weak else ()),
         *(f"{mark} {text}" for text, mark in notes.items()),
     ]
     return "".join(f"{line}\n" for line in lines)
@@ -118,9 +114,9 @@ def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, 
     """Return one metric of each row: of A, of B, and the difference with its mark, if any row has one."""
     columns = [["A"], ["B"], ["diff"]]
     for row in rows:
-        weak = [DOUBT if _is_weak(row, name, side) else "" for side in ("first", "second")]
-        for column, (text, reason), doubt in zip(columns, _metric_texts(row, name, digits), (*weak, ""), strict=True):
-            column.append(_mark(notes, reason) if reason else doubt + drop_leading_zero(text or "-"))
+        marks = [WEAK if _is_weak(row, name, side) else "" for side in ("first", "second")]
+        for column, (text, reason), mark in zip(columns, _metric_texts(row, name, digits), (*marks, ""), strict=True):
+            column.append(_mark(notes, reason) if reason else mark + drop_zeros(text or "-"))
     lines = [" ".join(cells) for cells in zip(*(_pad_column(column, right=True) for column in columns), strict=True)]
     marks = [WORSE if is_worse(row, name, digits) else " " for row in rows]
     if WORSE in marks:
@@ -150,11 +146,6 @@ def _is_weak(row: Row, name: str, side: str) -> bool:
 def _count(row: Row, notes: dict[str, str]) -> str:
     first, second = _counts(row)
     return first if first == second else f"{first} {_mark(notes, UNPAIRED)}"
-
-
-def drop_leading_zero(number: str) -> str:
-    """Return .868 for 0.868: no value here exceeds 1, and lines are short."""
-    return re.sub(r"^([+-]?)0\.", r"\1.", number)
 
 
 def _block(title: str, lines: Sequence[str]) -> Block:
@@ -190,7 +181,7 @@ def format_markdown(comparison: SideBySide, digits: int = 3) -> str:
     lines = [
         f"A: {first}, B: {second}; {source}. Differences are B - A for an AUC (best is 1) and \\|B\\| - \\|A\\| for a "
         "gap (AEG, best is 0). B is worse in a metric if the difference is bold, and in the lowest of the three AUCs "
-        f"if the row has an exclamation mark. {MARKED_DOUBT} marks a value whose interval is missing or wider than "
+        f"if the row has an exclamation mark. {WEAK_IN_MARKDOWN} marks a value whose interval is missing or wider than "
         f"{WIDE:g}: too few rows."
     ]
     head = ["", "identity", "rows", "positive", "bias A", "bias B"]
@@ -218,8 +209,8 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
     for name in SUITE:
         *values, (difference, _) = _metric_texts(row, name, digits)
         for side, (text, reason) in zip(("first", "second"), values, strict=True):
-            doubt = f"{MARKED_DOUBT} " if _is_weak(row, name, side) else ""
-            cells.append(doubt + escape_markdown(text or reason or "-"))
+            mark = f"{WEAK_IN_MARKDOWN} " if _is_weak(row, name, side) else ""
+            cells.append(mark + escape_markdown(text or reason or "-"))
         cells.append(f"**{difference}**" if is_worse(row, name, digits) else difference or "-")
     return cells
 

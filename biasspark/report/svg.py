@@ -47,20 +47,10 @@ def drawing(name: str) -> Iterator[None]:
 
 
 def write_figure(figure: Figure, label: str) -> Markup:
-    """Return a figure as an ``<svg>`` element.
+    """Return a figure that is drawn within `drawing` as an ``<svg>`` element; readers who do not see it get the label.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Drawn within `drawing`.
-    label : str
-        The description for readers who do not see it.
-
-    Returns
-    -------
-    Markup
-        Style attributes, which the page's policy forbids, are presentation attributes. Cells of a color scale have its
-        classes. Ids to which nothing refers are left out. Text is text, in the fonts of the page.
+    Style attributes, which the page's policy forbids, are presentation attributes. Cells of a color scale have its
+    classes. Ids to which nothing refers are left out. Text is text, in the fonts of the page.
     """
     for artist in figure.findobj(lambda artist: artist.get_label() in CELL_COLORS):
         artist.set_gid(str(artist.get_label()))

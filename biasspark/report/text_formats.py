@@ -55,10 +55,7 @@ def _csv_cell(value: object) -> object:
 def open_out(path: Path) -> Iterator[TextIO]:
     """Open a file to replace its content by UTF-8 text, with line ends as they are.
 
-    Raises
-    ------
-    ConfigError
-        If it cannot be written.
+    Raises `ConfigError` if it cannot be written.
     """
     try:
         with path.open("w", encoding="utf-8", newline="") as file:

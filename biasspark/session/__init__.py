@@ -15,8 +15,7 @@ from biasspark.session.engine_choice import (
 )
 from biasspark.session.engine_sql import expression
 from biasspark.session.job_session import build_session, job_session, local
-from biasspark.session.kept_frames import kept, persisted
-from biasspark.session.spark_jobs import analyse, describe, follow_tasks, run_side_by_side
+from biasspark.session.spark_jobs import analyse, describe, follow_tasks, kept, persisted, run_side_by_side
 
 __all__ = [
     "BYTES_AN_ATTRIBUTION",

@@ -23,18 +23,14 @@ def choose_engine(request: SessionRequest, configured_master: str | None = None)
     """Return the engine of a session that is to be started.
 
     The first that applies: what the request forces; Spark, where a server, a master or arguments of spark-submit are
-    given; the embedded engine, if it is installed; local Spark, if it is installed.
+    given; the embedded engine, if it is installed; local Spark, if it is installed. Raises `ConfigError` if the request
+    contradicts itself, or no engine is installed.
 
     Parameters
     ----------
     request
     configured_master
         The master that the settings of the session name.
-
-    Raises
-    ------
-    ConfigError
-        If the request contradicts itself, or no engine is installed.
     """
     remote = request.remote or os.environ.get("SPARK_REMOTE")
     has_cluster = bool(remote or request.master or configured_master or _OF_SPARK & os.environ.keys())

@@ -24,10 +24,7 @@ _KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
 def expression(corpus: DataFrame, text: str) -> Column:
     """Return an expression of a configuration as a column of a corpus.
 
-    Raises
-    ------
-    InputError
-        If the embedded engine would compute it in another way than Spark.
+    Raises `InputError` if the embedded engine would compute it in another way than Spark.
     """
     if not is_embedded(corpus.sparkSession):
         return F.expr(text)

@@ -27,12 +27,7 @@ def local() -> SparkSession:
     """Return a session of the embedded engine: within this process, without Java.
 
     Its server listens on a random port of this machine alone, and is stopped when the process ends. Every call returns
-    the same session.
-
-    Raises
-    ------
-    ConfigError
-        If the engine is not installed, or a session of another engine is there.
+    the same session. Raises `ConfigError` if the engine is not installed, or a session of another engine is there.
     """
     return build_session("biasspark", request=SessionRequest(engine="embedded"))
 
@@ -43,7 +38,8 @@ def build_session(
     """Return the session of a job, with the settings that the numbers and their speed rely on.
 
     One that is there already is given these settings; its name and its logs stay as they are. Otherwise `choose_engine`
-    says which engine is started.
+    says which engine is started. Raises `ConfigError` if no engine is installed, there is no Java that Spark can use,
+    the session is of another engine than is asked for, or it has the runtime of Delta or Iceberg for another Spark.
 
     Parameters
     ----------
@@ -53,12 +49,6 @@ def build_session(
         More Spark settings; they win over the defaults.
     request : SessionRequest, optional
         What the session is to be; what the command line asks for, if None.
-
-    Raises
-    ------
-    ConfigError
-        If no engine is installed, there is no Java that Spark can use, the session is of another engine than is asked
-        for, or it has the runtime of Delta or Iceberg for another Spark.
 
     Notes
     -----

@@ -167,21 +167,15 @@ class ExpressionFault(InputError):
 def translate_spark_errors(where: str | KeyPath, value: object = ABSENT) -> Iterator[None]:
     """Raise Spark's errors on the input as errors of this package, without the values that they quote.
 
+    Raises `InputError`, an `ExpressionFault` where an expression fails on a value; `BiasSparkError` if a Python worker
+    dies; and `ConfigError` if one cannot be started.
+
     Parameters
     ----------
     where : str or KeyPath
         What the block works on: ``corpus: path /data``, or a key of the configuration.
     value : object
         The value of that key.
-
-    Raises
-    ------
-    InputError
-        `ExpressionFault` where an expression fails on a value.
-    BiasSparkError
-        If a Python worker dies.
-    ConfigError
-        If a Python worker cannot be started.
     """
     try:
         yield

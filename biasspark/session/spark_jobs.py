@@ -1,17 +1,19 @@
-"""What the jobs of a session are called, how far they are, and how several small ones are run at once."""
+"""What the jobs of a session are called, how far they are, how several run at once, and what is read repeatedly."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import TypeVar, cast
 
 from pyspark import __version__, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.storagelevel import StorageLevel
 
-from biasspark.session.engine_choice import is_connect
+from biasspark.session.engine_choice import is_connect, is_embedded
 
 T = TypeVar("T")
 _AT_ONCE = 4
@@ -80,3 +82,38 @@ def _inherit_properties(spark: SparkSession, task: Callable[[], T]) -> Callable[
     if __version__.startswith("3."):  # which takes no session, and under Connect has nothing to inherit
         return inheritable_thread_target(task)
     return cast("Callable[[], T]", inheritable_thread_target(spark)(task))
+
+
+def persisted(*frames: DataFrame) -> ExitStack:
+    """Persist frames for a block, and release them whatever happens.
+
+    For frames that are parts of other frames already; all others go through `kept`, which every engine can do.
+    """
+    with ExitStack() as stack:
+        for frame in frames:
+            stack.callback(frame.unpersist)
+            frame.persist(StorageLevel.MEMORY_AND_DISK)
+        return stack.pop_all()
+
+
+_ROWS_OF_A_GROUP = {True: "4", False: "1000000"}
+"""Rows of a group of a Parquet file: what a task reads at a time. Large ones are some MB each."""
+
+
+@contextmanager
+def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
+    """Give the rows of a frame, for a block in which they are read more than once, so that they are computed once.
+
+    Spark persists them. An embedded engine cannot, so they are written to a temporary folder, which is deleted
+    afterwards. To compress them takes longer than to read them.
+    """
+    spark = frame.sparkSession
+    if not is_embedded(spark):
+        with persisted(frame):
+            yield frame
+        return
+    with TemporaryDirectory(prefix="biasspark-") as folder:
+        path = f"{folder}/rows"
+        groups = _ROWS_OF_A_GROUP[large_rows]
+        frame.write.option("compression", "none").option("max_row_group_size", groups).parquet(path)
+        yield spark.read.schema(frame.schema).parquet(path)

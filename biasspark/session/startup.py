@@ -37,12 +37,8 @@ _RUNTIMES = (
 def start_faults() -> Iterator[None]:
     """Say why a session could not be built, in place of what PySpark says.
 
-    Raises
-    ------
-    ConfigError
-        If there is no Java, or one that is too old; if a jar of the session is for another Spark.
-    BiasSparkError
-        If it is for another reason.
+    Raises `ConfigError` if there is no Java, or one that is too old; if a jar of the session is for another Spark, and
+    `BiasSparkError` if it is for another reason.
     """
     try:
         yield

@@ -14,7 +14,7 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.ddl import arrow_schema
 from biasspark.synthetic import civil_model as model
 from biasspark.synthetic.chunks import CHUNK_ROWS, RowsRequest, bit_stream, list_number_faults, to_units
-from biasspark.synthetic.civil_statistics import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
+from biasspark.synthetic.civil_model import IDENTITIES, IDENTITY_NAMES, MODELS, SHORT_LENGTH, TOXIC_SHARE
 from biasspark.synthetic.civil_text import OPENING_ROOM, mention_room, write_comments
 
 Words = npt.NDArray[np.uint32]
@@ -159,7 +159,7 @@ def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, 
 
 
 def draw_annotations(words: Words, toxic: Flags, annotators: Ints) -> Annotations:
-    """Draw mentions of all identities, overlapping as `civil_statistics` says, and hints of mentions."""
+    """Draw mentions of all identities, overlapping as `civil_model` says, and hints of mentions."""
     fractions = np.zeros((len(IDENTITIES), CHUNK_ROWS))
     mentions: list[Ints] = [np.empty(0, dtype=np.int64)] * len(IDENTITIES)
     for position in model.companions_first():

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
-from biasspark.synthetic.civil_statistics import IDENTITIES, Identity
-from biasspark.synthetic.packaged import read_packaged
+from biasspark.synthetic.civil_model import IDENTITIES, Identity
+from biasspark.synthetic.wording import read_packaged
 
 _TEXTS = read_packaged("civil")["texts"]
 

@@ -27,7 +27,7 @@ from biasspark.synthetic.chunks import (
     to_units,
 )
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, list_words, write_comments
-from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+from biasspark.synthetic.wording import IDENTITY_TERMS
 from biasspark.text import show_value
 
 if TYPE_CHECKING:

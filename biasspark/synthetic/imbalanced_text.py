@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biasspark.synthetic.chunks import WORD, to_units
-from biasspark.synthetic.madlibs_wording import with_article
-from biasspark.synthetic.packaged import read_packaged
+from biasspark.synthetic.wording import read_packaged, with_article
 
 UNSEEN = 0.2
 """Share of the toxic comments without a toxic word. Chosen."""

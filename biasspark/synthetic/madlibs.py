@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from biasspark.arrays import Ints
 from biasspark.expressions.sql import quote_name
 from biasspark.synthetic.chunks import WORD, RowsRequest, bit_stream, list_number_faults, list_term_faults
-from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
+from biasspark.synthetic.wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
 
 FIRST_COLUMNS = ("id", "comment_text", "label", "template")
 SLOT = re.compile(r"\{(a )?(\w+)\}")

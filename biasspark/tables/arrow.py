@@ -15,24 +15,19 @@ class Masked(NamedTuple):
     """Values of a column of which some are NULL."""
 
     values: Any
-    is_null: Flags | None
-
-
-def masked(values: Any, is_null: Flags) -> Masked:
-    """Return values of a column of which some are NULL."""
-    return Masked(values, is_null)
+    is_null: Flags | None = None
 
 
 def to_table(table: Table, **columns: Any) -> pa.Table:
     """Return rows of a declared table, less the columns of the run, in the order of its columns.
 
-    The values of each column are an array, a list, `masked` values, or one value for all rows. None and NaN are NULL,
+    The values of each column are an array, a list, `Masked` values, or one value for all rows. None and NaN are NULL,
     and zeros have no sign. A column that is missing or not declared is a `ValueError`.
     """
     schema = table.arrow_schema
     if set(columns) != set(schema.names):
         raise ValueError(f"{table.name}: columns {sorted(set(columns) ^ set(schema.names))} do not fit.")
-    given = {name: column if isinstance(column, Masked) else Masked(column, None) for name, column in columns.items()}
+    given = {name: column if isinstance(column, Masked) else Masked(column) for name, column in columns.items()}
     n_rows = max((len(values) for values, _ in given.values() if isinstance(values, np.ndarray | list)), default=1)
     arrays = []
     for field in schema:

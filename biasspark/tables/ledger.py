@@ -185,14 +185,9 @@ def append_to_ledger(
 def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerRow]:
     """Return the runs that were published before this one.
 
-    A copy is no other run: it has the numbers of a run that the ledger has as well.
-
-    Raises
-    ------
-    PublishConflict
-        If another run of the same date, corpus and job came to the ledger since this one started.
-    BiasSparkError
-        If the run itself is there.
+    A copy is no other run: it has the numbers of a run that the ledger has as well. Raises `PublishConflict` if another
+    run of the same date, corpus and job came to the ledger since this one started, and `BiasSparkError` if the run
+    itself is there.
     """
     key = ViewKey(run.run_date, run.window_start, run.corpus, run.job)
     before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == key]

@@ -56,14 +56,9 @@ class Removal:
 class Plan:
     """What maintenance would do.
 
-    Attributes
-    ----------
-    fragmented
-        Runs in small files, to copy into fewer.
-    undated
-        Orphaned runs, which the ledger does not know, that are left alone because nothing tells their age.
-    lost
-        Tables of runs that readers see, by run, of which the ledger counts rows and nothing is there.
+    Runs that are ``fragmented`` lie in small files, to copy into fewer. Those that are ``undated`` the ledger does not
+    know: they are left alone, because nothing tells their age. ``lost`` are tables of runs that readers see, by run, of
+    which the ledger counts rows and nothing is there.
     """
 
     removals: tuple[Removal, ...]
@@ -101,15 +96,12 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
 
 def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
     """Return by run the tables of which the ledger counts rows and nothing is there."""
-    lost = {
-        run.run_id: [
-            name
-            for name, n_rows in (run.table_rows or {}).items()
-            if n_rows and (run.run_date, run.run_id) not in stored[name]
-        ]
-        for run in shown
-    }
-    return {run_id: names for run_id, names in lost.items() if names}
+    lost: dict[str, list[str]] = {}
+    for run in shown:
+        for name, n_rows in (run.table_rows or {}).items():
+            if n_rows and (run.run_date, run.run_id) not in stored[name]:
+                lost.setdefault(run.run_id, []).append(name)
+    return lost
 
 
 def remove_runs(spark: SparkSession, store: Store, removals: Sequence[Removal]) -> None:

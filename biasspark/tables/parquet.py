@@ -96,10 +96,8 @@ class ParquetStore:
 class PathStore(ParquetStore):
     """Plain Parquet in one folder, on any file system that Spark knows; it is made when the first table is written.
 
-    Raises
-    ------
-    ConfigError
-        If the path is the root of a file system, or Spark and DuckDB would read it as a pattern of several paths.
+    Raises `ConfigError` if the path is the root of a file system, or Spark and DuckDB would read it as a pattern of
+    several paths.
     """
 
     def __init__(self, path: str) -> None:
@@ -121,14 +119,9 @@ class PathStore(ParquetStore):
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
         """Refuse tables that are there already with columns that do not fit. Creates nothing.
 
-        Reads one footer of each table, of its last night, however many it has.
-
-        Raises
-        ------
-        InputError
-            With one fault per table, listing its columns and those that are declared.
-        ConfigError
-            If the session has no file system for the path, or the folder cannot be written to.
+        Reads one footer of each table, of its last night, however many it has. Raises `InputError` with one fault per
+        table, listing its columns and those that are declared, and `ConfigError` if the session has no file system for
+        the path, or the folder cannot be written to.
         """
         _check_timestamps(spark)
         check_file_system(spark, ("output", "path"), self.path)
@@ -170,22 +163,15 @@ class PathStore(ParquetStore):
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
         """Write the run's rows of one table, which have all its columns; of none, the table is there.
 
-        Raises
-        ------
-        BiasSparkError
-            If they cannot be written, naming the path and the cause.
+        Raises `BiasSparkError` if they cannot be written, naming the path and the cause.
         """
         write_directory(spark, table, rows, self.location(table, run))
 
     def read(self, spark: SparkSession, table: Table, *runs: Run) -> DataFrame:
         """Return the rows of one table that some runs have, one at least, published or not. Lazy.
 
-        Files of other types than those that are declared cannot be read.
-
-        Raises
-        ------
-        FileNotFoundError
-            If files of one of the runs are gone.
+        Files of other types than those that are declared cannot be read. Raises `FileNotFoundError` if files of one of
+        the runs are gone.
         """
         if is_embedded(spark):  # it knows no basePath, and a path that is not there has no rows
             return reduce(DataFrame.unionByName, (self._read_run(spark, table, run) for run in runs))
@@ -217,14 +203,8 @@ class PathStore(ParquetStore):
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """Return the ledger's rows of one night, or of all; none where there is no ledger yet.
 
-        Lists the directories of that night alone.
-
-        Raises
-        ------
-        ConfigError
-            If the session has no file system for the path.
-        InputError
-            If this user may not read a directory or a file of it: what cannot be read is not absent.
+        Lists the directories of that night alone. Raises `ConfigError` if the session has no file system for the path,
+        and `InputError` if this user may not read a directory or a file of it: what cannot be read is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
         night = f"run_date={run_date}"
@@ -255,11 +235,8 @@ class PathStore(ParquetStore):
 class CatalogStore(ParquetStore):
     """Parquet tables of a Spark catalog, each partitioned by run_date and run_id. Its methods are those of `PathStore`.
 
-    Parameters
-    ----------
-    catalog, views : str
-        The schema of the tables and, where it is another one, that of the views: ``schema`` or ``catalog.schema``,
-        parts with other characters than letters, digits and ``_`` in backticks. Any other name is a `ConfigError`.
+    Given is the schema of the tables and, where it is another one, that of the views: ``schema`` or ``catalog.schema``,
+    parts with other characters than letters, digits and ``_`` in backticks. Any other name is a `ConfigError`.
     """
 
     provider = "parquet"
@@ -283,13 +260,7 @@ class CatalogStore(ParquetStore):
         return f"{self.view_schema}.`{view}`"
 
     def has(self, spark: SparkSession, table: Table) -> bool:
-        """Return whether a table is there.
-
-        Raises
-        ------
-        ConfigError
-            If the session does not have the catalog.
-        """
+        """Return whether a table is there. Raises `ConfigError` if the session does not have the catalog."""
         refuse_embedded(spark, ("output", "catalog"), self.names[0])
         with catalog_errors(spark, ("output", "catalog"), self.names[0], self.catalog):
             return bool(spark.catalog.tableExists(self.name(table.name)))
@@ -297,10 +268,7 @@ class CatalogStore(ParquetStore):
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
         """See `PathStore.check`; refused as well are tables of another format.
 
-        Raises
-        ------
-        ConfigError
-            If the session does not have one of the catalogs.
+        Raises `ConfigError` if the session does not have one of the catalogs.
         """
         refuse_embedded(spark, ("output", "catalog"), self.names[0])
         _check_timestamps(spark)

@@ -57,25 +57,15 @@ def publish(
 ) -> PublishedRun:
     """Write the tables of a run, check what was written, and publish the run by one row in the ledger.
 
-    Parameters
-    ----------
-    tables : mapping of Table to pyarrow.Table or DataFrame
-        The rows of each table of the job that has any part in the run, with the table's ``value_columns``. A DataFrame
-        is evaluated once: what is costly belongs behind a shuffle or a cache.
+    Given are the rows of each table of the job that has any part in the run, with the table's ``value_columns``. A
+    DataFrame is evaluated once: what is costly belongs behind a shuffle or a cache. Small tables are compared value by
+    value. Rows that grow with the corpus are counted and hashed on their way into the files, so nothing is computed
+    twice; the embedded engine keeps them for that. Two runs that come to the ledger within the same second may both be
+    published; readers then see the later one whole.
 
-    Raises
-    ------
-    PublishConflict
-        If another run of the same date, corpus and job was published since this one started.
-    BiasSparkError
-        If rows and tables do not fit, a key repeats, a value is NaN, a path cannot be written, or what was read back
-        is not what was written. Nothing was published.
-
-    Notes
-    -----
-    Small tables are compared value by value. Rows that grow with the corpus are counted and hashed on their way into
-    the files, so nothing is computed twice; the embedded engine keeps them for that. Two runs that come to the ledger
-    within the same second may both be published; readers then see the later one whole.
+    Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
+    `BiasSparkError` if rows and tables do not fit, a key repeats, a value is NaN, a path cannot be written, or what was
+    read back is not what was written. Nothing was published then.
     """
     _check_columns(tables, run)
     rows = {table: _add_run(table, of_table, run) for table, of_table in tables.items()}

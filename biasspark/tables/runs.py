@@ -25,16 +25,10 @@ _NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
 class Run:
     """One attempt of a job to compute one night of one corpus.
 
-    Parameters
-    ----------
-    run_id : str
-        New for every attempt: a letter, then letters, digits, ``_`` and ``-``, 64 at most; it is a folder's name.
-    started_at : datetime
-        With its time zone.
-    window_start : date, optional
-        The first night, where it is a window of nights that ends with `run_date`.
-    table_rows : mapping of str to int, optional
-        The rows of each table that the run wrote, of a published run whose row of the ledger says so.
+    The ``run_id`` is new for every attempt, and a folder's name: a letter, then letters, digits, ``_`` and ``-``, 64 at
+    most. ``started_at`` has its time zone. ``window_start`` is the first night, where it is a window of nights that
+    ends with ``run_date``. ``table_rows`` are the rows of each table that the run wrote, of a published run whose row
+    of the ledger says so.
     """
 
     run_date: date

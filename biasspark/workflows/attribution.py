@@ -39,16 +39,9 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class SurveyedRows(SurveyedCorpus):
-    """A corpus that is ready to be ranked for attribution.
+    """A corpus that is ready to be ranked for attribution, and the values of its features and groupings.
 
-    Attributes
-    ----------
-    measures
-        Without identities: nothing but rows is ranked.
-    examples
-        EXAMPLES with the columns that describe rows.
-    values
-        Of features and groupings.
+    The measures have no identities: nothing but rows is ranked. EXAMPLES have the columns that describe rows.
     """
 
     id_column: str

@@ -28,19 +28,10 @@ from biasspark.features import Condition
 from biasspark.metrics.data_quality import grouping_warnings, pair_warnings, segment_warnings
 from biasspark.ranking.row_blocks import Search, run_searches
 from biasspark.session import kept
+from biasspark.tables import schemas
 from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
-from biasspark.tables.schemas import (
-    ATTRIBUTION_CORRELATIONS,
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    EXAMPLE_ATTRIBUTIONS,
-    LOSS_BY_SEGMENT,
-    NAMED_PAIRS,
-    PAIR_SEGMENTS,
-    Table,
-)
+from biasspark.tables.schemas import Table
 from biasspark.workflows.attribution import SurveyedRows, warn_of_features
 from biasspark.workflows.measurement import job_on_corpus
 
@@ -48,15 +39,10 @@ from biasspark.workflows.measurement import job_on_corpus
 def list_tables(
     surveyed: SurveyedRows, ranked: RankedBlocks, stage: Callable[[str], None] = lambda _: None
 ) -> tuple[dict[Table, Rows], tuple[str, ...]]:
-    """Return the tables of the parts that are configured, and warnings.
+    """Return the tables of the parts that are configured, and warnings; ``stage`` is called at each step.
 
     Runs a Spark job for each level of the trees or predicate of a slice, whichever are more, and two more: to measure
     what was found, and the differences of models. The table of examples is lazy.
-
-    Parameters
-    ----------
-    stage : callable
-        Told of each step.
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
     probable = {model: is_probability(ranked, model, attribution) for model in surveyed.encoding.models}
@@ -71,27 +57,27 @@ def list_tables(
     found_pairs = ranked.results["pairs"].to_pylist() if attribution.pairs else []
     of_sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
-        ATTRIBUTION_CORRELATIONS: list_correlations(ranked.losses, probable),
-        ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
-        ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
-        LOSS_BY_SEGMENT: list_losses(ranked.losses, attribution.segments, placements, probable, level),
-        PAIR_SEGMENTS: _within_slices(found_pairs, slices, *of_sides),
+        schemas.ATTRIBUTION_CORRELATIONS: list_correlations(ranked.losses, probable),
+        schemas.ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
+        schemas.ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
+        schemas.LOSS_BY_SEGMENT: list_losses(ranked.losses, attribution.segments, placements, probable, level),
+        schemas.PAIR_SEGMENTS: _within_slices(found_pairs, slices, *of_sides),
     }
     tables: dict[Table, Rows] = {
         table: table_of(table, rows[table]) for table in asked_tables(attribution) if table in rows
     }
     if attribution.write_examples:
-        tables[EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
+        tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
     warnings = (
         *(*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured)),
         *plan.warn_of_few_rows(results, measured, found_pairs),
     )
     if attribution.pairs_of:
         of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
-        tables[NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, ranked.losses, level)
+        tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, ranked.losses, level)
         warnings = (*warnings, *warn_of_pairs(pairs))
     if attribution.groupings:
-        tables[AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
+        tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
         warnings = (*warnings, *warn_of_groupings(crosses))
     return tables, warnings
 
@@ -99,14 +85,14 @@ def list_tables(
 def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
     """Return the tables of the parts that are configured."""
     asked: dict[Table, object] = {
-        LOSS_BY_SEGMENT: True,
-        ATTRIBUTION_CORRELATIONS: True,
-        ATTRIBUTION_SEGMENTS: attribution.tree,
-        ATTRIBUTION_SLICES: attribution.slice_search,
-        PAIR_SEGMENTS: attribution.pairs,
-        NAMED_PAIRS: attribution.pairs_of,
-        AUC_CROSSES: attribution.groupings,
-        EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
+        schemas.LOSS_BY_SEGMENT: True,
+        schemas.ATTRIBUTION_CORRELATIONS: True,
+        schemas.ATTRIBUTION_SEGMENTS: attribution.tree,
+        schemas.ATTRIBUTION_SLICES: attribution.slice_search,
+        schemas.PAIR_SEGMENTS: attribution.pairs,
+        schemas.NAMED_PAIRS: attribution.pairs_of,
+        schemas.AUC_CROSSES: attribution.groupings,
+        schemas.EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
     }
     return tuple(table for table, part in asked.items() if part)
 
@@ -127,15 +113,7 @@ def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
 
 
 class SearchResults(NamedTuple):
-    """What the searches give.
-
-    Attributes
-    ----------
-    trees
-        Of each target.
-    slices
-        Conditions.
-    """
+    """What the searches give: the tree of each target, and the conditions of slices."""
 
     trees: Sequence[GrownTree] = ()
     slices: SearchedSlices = SearchedSlices([], {})
@@ -143,15 +121,7 @@ class SearchResults(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What is searched, of which rows.
-
-    Attributes
-    ----------
-    keys, targets
-        Of each tree, by its number.
-    searched
-        What slices are searched of.
-    """
+    """What is searched, of which rows: the key and target of each tree, by its number, and the targets of slices."""
 
     surveyed: SurveyedRows
     keys: Sequence[TreeKey]

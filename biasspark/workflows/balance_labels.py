@@ -31,14 +31,9 @@ from biasspark.workflows.measurement import (
 
 @dataclass(frozen=True)
 class CountedLabels:
-    """The labels of a corpus.
+    """The labels of a corpus: negatives and positives by identity and length bin (`biasspark.ranking.counts.Counts`).
 
-    Attributes
-    ----------
-    labels : int64 array, shape (identities, length bins + 1, 2)
-        Negatives and positives by length bin: see `biasspark.ranking.counts.Counts`.
-    sides
-        The labelled rows in and outside of each identity, crossed pairs left out.
+    The sides are the labelled rows in and outside of each identity, crossed pairs left out.
     """
 
     surveyed: SurveyedCorpus

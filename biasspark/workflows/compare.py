@@ -74,20 +74,10 @@ JOB = MODEL_COMPARISONS.job
 class Comparison:
     """Models that are compared with a baseline.
 
-    Attributes
-    ----------
-    surveyed
-        The corpus, with the measures of the comparison and nothing else.
-    identities
-        Numbers of those that are compared: crossed pairs need enough rows.
-    scopes
-        What every model shares with the baseline; groups where there are clusters.
-    n_unclustered
-        Rows read that are in no cluster.
-    peculiarities
-        What a person should look at in the identities and slices.
-    score_bounds
-        By model, its least and greatest score.
+    The corpus is surveyed with the measures of the comparison and nothing else. ``identities`` are the numbers of those
+    that are compared: crossed pairs need enough rows. ``scopes`` are what every model shares with the baseline, in
+    groups where there are clusters; ``n_unclustered`` rows are in no cluster. ``peculiarities`` are what a person
+    should look at in the identities and slices. ``score_bounds`` are the least and greatest score of each model.
     """
 
     surveyed: SurveyedCorpus

@@ -64,23 +64,12 @@ _QUERY = (
 def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool = False) -> Outcome:
     """Make the corpus unless it is there, measure it, write its report, and return what the job prints.
 
-    Parameters
-    ----------
-    folder
-        Gets ``corpus/``, ``demo.toml``, ``warehouse/`` and, if its libraries are installed, ``report.html``.
-    rows
-        Rows of the corpus.
-    flags
-        The flags of the session, for the commands of the second night.
-    both
-        Whether local Spark measures the night, too, into ``warehouse-spark/``, and all tables are compared.
+    The folder gets ``corpus/`` of so many rows, ``demo.toml``, ``warehouse/`` and, if its libraries are installed,
+    ``report.html``. The flags of the session are for the commands of the second night. If ``both``, local Spark
+    measures the night, too, into ``warehouse-spark/``, and all tables are compared.
 
-    Raises
-    ------
-    ConfigError
-        If there is a corpus in the folder that the demonstration has not made.
-    BiasSparkError
-        If the tables of two engines differ.
+    Raises `ConfigError` if there is a corpus in the folder that the demonstration has not made, and `BiasSparkError` if
+    the tables of two engines differ.
     """
     corpus, page = folder / "corpus", folder / "report.html"
     made_of = f"{rows} rows, seed {SEED}, generator {_generator()}"
@@ -162,10 +151,7 @@ def _configuration(name: str, folder: Path) -> str:
 def _compare_engines(folder: Path, night: Sequence[str], environment: Mapping[str, str]) -> int:
     """Measure the night on local Spark, in another process, and return how many tables have equal rows.
 
-    Raises
-    ------
-    BiasSparkError
-        If a table differs, or Spark did not measure the night.
+    Raises `BiasSparkError` if a table differs, or Spark did not measure the night.
     """
     second = folder / "warehouse-spark"
     flags = [*night, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
@@ -229,10 +215,7 @@ def _parse_folder(text: str) -> Path:
 def main(arguments: argparse.Namespace) -> Outcome:
     """Run the demonstration that the flags ask for.
 
-    Raises
-    ------
-    ConfigError
-        If flags contradict each other, or the folder cannot be written to.
+    Raises `ConfigError` if flags contradict each other, or the folder cannot be written to.
     """
     if arguments.both and (arguments.remote or arguments.master or arguments.engine == "spark"):
         raise ConfigError("--both: compares the embedded engine with local Spark. Leave --engine and its like out.")

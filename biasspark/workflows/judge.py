@@ -18,14 +18,7 @@ from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED, InputError
 from biasspark.gate.alerts import MetricKey
-from biasspark.gate.bias_alerts import (
-    Baselines,
-    GateInput,
-    bias_alerts,
-    choose_latest,
-    measure_rules,
-    pair_runs,
-)
+from biasspark.gate.bias_alerts import Baselines, GateInput, bias_alerts, choose_latest, measure_rules, pair_runs
 from biasspark.gate.comparison_alerts import comparison_alerts
 from biasspark.gate.run_rules import Measured
 from biasspark.session import describe
@@ -43,15 +36,10 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate says of a run.
+    """What the gate says of a run: ``bias_alerts`` or ``comparison_alerts``, None without a gate, and warnings.
 
-    Attributes
-    ----------
-    alerts : pyarrow.Table, optional
-        ``bias_alerts`` or ``comparison_alerts``; None without a gate.
-    warnings : tuple of str
-        What kept the gate from comparing with accepted runs, what vanished since the last of them, identities of rules
-        that are not there, and how many checks warn for want of evidence.
+    They are what kept the gate from comparing with accepted runs, what vanished since the last of them, identities of
+    rules that are not there, and how many checks warn for want of evidence.
     """
 
     alerts: pa.Table | None = None

@@ -9,14 +9,7 @@ from functools import partial
 from biasspark.cli import Command, Outcome, Progress, format_table, job_parser, parse_count
 from biasspark.config import Config, load_config
 from biasspark.session import job_session
-from biasspark.tables.maintenance import (
-    Plan,
-    copy_run,
-    optimize_tables,
-    plan_maintenance,
-    remove_runs,
-    start_policy,
-)
+from biasspark.tables.maintenance import Plan, copy_run, optimize_tables, plan_maintenance, remove_runs, start_policy
 from biasspark.tables.schemas import TABLES
 from biasspark.tables.store import open_store, session_settings
 from biasspark.tables.views import refresh_views

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, make_parser
+from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition
 from biasspark.session import describe, follow_tasks, job_session
 from biasspark.synthetic.chunks import Request, check_request, generate
-from biasspark.synthetic.corpora import CORPORA
+from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.imbalanced import ImbalancedRequest
+from biasspark.synthetic.madlibs import MadlibsRequest
+from biasspark.synthetic.pinned_balance import PinnedBalanceRequest
+from biasspark.synthetic.score_cells import ROWS_PER_CELL
+from biasspark.synthetic.score_distributions import ScoreDistributionsRequest
+from biasspark.synthetic.tall_average_short import TallAverageShortRequest
+from biasspark.synthetic.wording import IDENTITY_TERMS
+
+Flags: TypeAlias = dict[str, dict[str, Any]]
+"""The flags of a kind of corpus besides ``--seed`` and ``--out``, each with the arguments of `argparse`."""
 
 
 def make_corpus(name: str, request: Request, path: str, max_files: int | None = None) -> Outcome:
@@ -42,6 +56,77 @@ def _write_new(spark: SparkSession, corpus: DataFrame, path: str) -> None:
 
 
 # ---- the command line
+
+
+class Kind(NamedTuple):
+    """A kind of corpus: a line of help, the request for the values of its flags, and the flags."""
+
+    help: str
+    request: Callable[[argparse.Namespace], Request]
+    flags: Flags
+
+
+def read_terms(path: Path) -> tuple[str, ...]:
+    """Read a list of terms as the configuration does, or raise ConfigError. The terms of groups count one by one."""
+    terms = parse_identities({"terms": {"column": "comment_text", "file": str(path)}}).terms
+    assert terms is not None
+    return tuple(dict.fromkeys(term for spelt in terms.list.values() for term in spelt))
+
+
+def _value(flag: str, kind: Callable[[str], Any], metavar: str, text: str, **more: Any) -> Flags:
+    return {flag: {"type": kind, "metavar": metavar, "help": text, **more}}
+
+
+def _switch(flag: str, text: str) -> Flags:
+    return {flag: {"action": "store_true", "help": text}}
+
+
+def _rows(what: str) -> Flags:
+    return _value("--rows", int, "N", f"how many {what}", required=True)
+
+
+def _rows_per_cell(cells: str, n_rows: int) -> Flags:
+    return _value("--rows-per-cell", int, "N", f"scores in each of the {cells} ({n_rows})", default=n_rows)
+
+
+CORPORA = {
+    "civil": Kind(
+        "comments with 24 identities and two models' scores",
+        lambda flags: CivilRequest(flags.rows, flags.seed, flags.unannotated, flags.text),
+        _rows("comments")
+        | _value("--unannotated", float, "SHARE", "share of comments without annotations (0.75)", default=0.75)
+        | _switch("--text", "add comment_text"),
+    ),
+    "shapes": Kind(
+        "scores in eight shapes, none to G, that show what each metric sees",
+        lambda flags: ScoreDistributionsRequest(flags.seed, flags.rows_per_cell),
+        _rows_per_cell("four cells of a shape", 20 * ROWS_PER_CELL),
+    ),
+    "heights": Kind(
+        "scores of tall, average and short people, that show what an AUC within a group does not see",
+        lambda flags: TallAverageShortRequest(flags.seed, flags.rows_per_cell),
+        _rows_per_cell("six cells", ROWS_PER_CELL),
+    ),
+    "pinned": Kind(
+        "scores of three groups that differ only in the balance of labels, which moves pinned AUC",
+        lambda flags: PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
+        _rows_per_cell("two cells of the background; a group has twice as many", ROWS_PER_CELL),
+    ),
+    "madlibs": Kind(
+        "templated sentences about 50 identity terms, half of them toxic",
+        lambda flags: MadlibsRequest(
+            flags.rows, flags.seed, read_terms(flags.terms) if flags.terms else IDENTITY_TERMS
+        ),
+        _rows("sentences") | _value("--terms", Path, "FILE", "a list of terms (the fifty of conf/identity_terms.txt)"),
+    ),
+    "imbalanced": Kind(
+        "comments in which some identity terms are mostly toxic, to train a biased classifier on",
+        lambda flags: ImbalancedRequest(flags.rows, flags.seed, harmless=flags.harmless),
+        _rows("comments")
+        | _switch("--harmless", "only harmless comments, drawn like those of the corpus, but different ones"),
+    ),
+}
+"""By the name of the subcommand."""
 
 EXAMPLES = """\
 examples:

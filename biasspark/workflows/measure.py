@@ -15,37 +15,20 @@ from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
 from biasspark.gate.bias_alerts import GateInput
 from biasspark.report.console_summary import show_balance, show_suite
+from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
-from biasspark.tables.schemas import (
-    BIAS_ALERTS,
-    BIAS_METRICS,
-    JACKKNIFE_STATISTICS,
-    LABEL_BALANCE,
-    MODEL_SUMMARY,
-    REJECTED_ROWS,
-    SCORE_BLOCKS,
-    TEMPLATE_SCORES,
-    THRESHOLD_RATES,
-    U_STATISTICS,
-    Table,
-)
+from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 from biasspark.workflows.balance_labels import balance_labels
 from biasspark.workflows.judge import judge
 from biasspark.workflows.leave_out import leave_out_groups
-from biasspark.workflows.measurement import (
-    Measurement,
-    SurveyedCorpus,
-    measure,
-    ranked_blocks,
-    survey_for_ranking,
-)
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, measure, ranked_blocks, survey_for_ranking
 from biasspark.workflows.nightly import NightlyJob, backfill_parser, plan_or_run
 from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
 from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 from biasspark.workflows.state import plan_state, score_blocks
 
-JOB = BIAS_METRICS.job
+JOB = schemas.BIAS_METRICS.job
 
 
 def run_night(
@@ -65,31 +48,31 @@ def run_night(
         counts = measurement.counts.row_counts
         rejects = rejected_rows(surveyed.corpus, config, config.corpus.id, counts.rejects, config.rejects.max_rows)
         if rejects is not None:
-            tables[REJECTED_ROWS] = rejects
+            tables[schemas.REJECTED_ROWS] = rejects
         if config.templates:
-            tables[TEMPLATE_SCORES] = template_scores(surveyed.corpus, config, surveyed.encoding, surveyed.id_column)
+            scores = template_scores(surveyed.corpus, config, surveyed.encoding, surveyed.id_column)
+            tables[schemas.TEMPLATE_SCORES] = scores
         if gate and gate.paired:
             progress.stage(f"leaving out each of {GROUPS} groups of ids")
-            tables[JACKKNIFE_STATISTICS] = leave_out_groups(surveyed, measurement, gate)
+            tables[schemas.JACKKNIFE_STATISTICS] = leave_out_groups(surveyed, measurement, gate)
         if gate:
             progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
         measured = GateInput(
-            measurement.tables[U_STATISTICS],
-            measurement.tables.get(THRESHOLD_RATES),
-            tables.get(JACKKNIFE_STATISTICS),
+            measurement.tables[schemas.U_STATISTICS],
+            measurement.tables.get(schemas.THRESHOLD_RATES),
+            tables.get(schemas.JACKKNIFE_STATISTICS),
             list_missing_models(counts),
         )
         verdict = judge(measured, context)
         if verdict.alerts is not None:
-            tables[BIAS_ALERTS] = verdict.alerts
+            tables[schemas.BIAS_ALERTS] = verdict.alerts
         progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-        record = describe_run(
-            context, counts, (*measurement.warnings, *more_warnings, *verdict.warnings), verdict.status
-        )
+        warnings = (*measurement.warnings, *more_warnings, *verdict.warnings)
+        record = describe_run(context, counts, warnings, verdict.status)
 
         def show() -> str:
-            suite = show_suite(measurement.tables[BIAS_METRICS], measurement.tables[MODEL_SUMMARY])
-            return "\n\n".join(filter(None, [suite, verdict.show(BIAS_ALERTS)]))
+            suite = show_suite(measurement.tables[schemas.BIAS_METRICS], measurement.tables[schemas.MODEL_SUMMARY])
+            return "\n\n".join(filter(None, [suite, verdict.show(schemas.BIAS_ALERTS)]))
 
         outcome = publish_run(context, tables, record, show)
     return progress.end(verdict.add_to(outcome))
@@ -117,19 +100,19 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
     surveyed, cuts = plan_state(surveyed, context)
     progress.stage(f"ranking {surveyed.size_text}")
     with ranked_blocks(surveyed, config.rejects, [cut.boundaries for cut in cuts]) as (measurement, ranked):
-        yield measurement, {SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, cuts)}
+        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, cuts)}
 
 
 def plan_night(config: Config) -> Plan:
     """Declare what a night computes, and its passes over the corpus."""
     gate, pinned = config.gate, config.pinned_auc
+    parts = {
+        "identities": describe_identities(config.identities),
+        "optional": ", ".join(_list_optional_metrics(config)),
+    }
     if not config.models:
-        parts = {
-            "identities": describe_identities(config.identities),
-            "optional": ", ".join(_list_optional_metrics(config)),
-        }
         passes = [Pass("survey"), *passes_for_ids(config), Pass("count the rows"), Pass("count the labels")]
-        return Plan(parts, passes, (LABEL_BALANCE, REJECTED_ROWS))
+        return Plan(parts, passes, (schemas.LABEL_BALANCE, schemas.REJECTED_ROWS))
     if config.ranking.engine == "windows":
         ranking = Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
     else:
@@ -138,12 +121,10 @@ def plan_night(config: Config) -> Plan:
     passes += [Pass("sample pinned AUC", "one sorted block per range")] if pinned and pinned.trials else []
     passes += [Pass("average scores by template", "one row per template and identity")] if config.templates else []
     if gate and gate.paired:
-        jackknife = "9 bytes per score and 24 per row of an identity"
-        passes.append(Pass("leave out groups of ids", jackknife))
+        passes.append(Pass("leave out groups of ids", "9 bytes per score and 24 per row of an identity"))
     passes.append(Pass("write the rejected rows, if there are any"))
-    parts = {
-        "identities": describe_identities(config.identities),
-        "optional": ", ".join(_list_optional_metrics(config)) or "nothing",
+    parts |= {
+        "optional": parts["optional"] or "nothing",
         "suppressed": f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing",
         "gate": _name_rules(gate) if gate else "none",
         "engine": config.ranking.engine,

@@ -25,17 +25,7 @@ from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
-from biasspark.metrics.data_quality import (
-    ScoreProfile,
-    annotation_warnings,
-    identity_warnings,
-    label_warnings,
-    reject_warnings,
-    scale_warnings,
-    score_warnings,
-    slice_warnings,
-    threshold_warnings,
-)
+from biasspark.metrics import data_quality
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
@@ -50,17 +40,8 @@ from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
 from biasspark.session import describe, kept, refuse_too_many
 from biasspark.session.spark_errors import translate_corpus_errors
-from biasspark.tables.schemas import (
-    BIAS_METRICS,
-    LABEL_BALANCE,
-    MODEL_SUMMARY,
-    PINNED_AUC,
-    SCORE_HISTOGRAMS,
-    THRESHOLD_RATES,
-    THRESHOLD_SUMMARY,
-    U_STATISTICS,
-    Table,
-)
+from biasspark.tables import schemas
+from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 
 _NO_SCORES = Profile(0, 0, 0, np.inf, -np.inf)
@@ -68,18 +49,10 @@ _NO_SCORES = Profile(0, 0, 0, np.inf, -np.inf)
 
 @dataclass(frozen=True)
 class SurveyedCorpus:
-    """A corpus whose values are known, ready to be ranked.
+    """A corpus whose values are known, ready to be ranked: its rows as they were read, and EXAMPLES of them. Lazy.
 
-    Attributes
-    ----------
-    corpus, examples : DataFrame
-        The rows as they were read, and EXAMPLES of them. Lazy.
-    cutpoints : mapping of str to Cutpoints
-        The thresholds and histogram edges of each model; empty without either.
-    id_column : str or None
-        What identifies a row.
-    expressions
-        What the configuration computes of a row, by its key.
+    ``cutpoints`` are the thresholds and histogram edges of each model, empty without either. ``id_column`` identifies a
+    row. ``expressions`` are what the configuration computes of a row, by its key.
     """
 
     corpus: DataFrame
@@ -121,15 +94,7 @@ def survey_for_ranking(
 ) -> Iterator[SurveyedCorpus]:
     """Check and survey a corpus, for a block. Raises `InputError` if it does not fit the configuration.
 
-    Parameters
-    ----------
-    id_column : str, optional
-        What identifies a row.
-    duplicates : {"allow", "estimate", "reject"}
-        What to do about ids that repeat.
-
-    Notes
-    -----
+    ``id_column`` identifies a row, and ``duplicates`` says what to do about ids that repeat: allow, estimate or reject.
     Runs one narrow Spark job. To reject repeated ids, the corpus is scanned once more, and their marks are kept for the
     block.
     """
@@ -149,10 +114,7 @@ def survey_for_ranking(
 class Measurement:
     """What one ranking says of a corpus: arithmetic on its counts.
 
-    Attributes
-    ----------
-    sampled : float64 array, shape (2, groups), optional
-        Mean and standard deviation of the pinned AUC over the sampled trials.
+    ``sampled``, float64, shape (2, groups), are mean and standard deviation of the pinned AUC over the sampled trials.
     """
 
     measures: Measures
@@ -176,23 +138,23 @@ class Measurement:
         pinned = measures.pinned_auc or PinnedAuc()
         include_subgroup = pinned.include_subgroup_in_background
         tables = {
-            U_STATISTICS: statistics.table(),
-            BIAS_METRICS: bias_metrics(statistics, level),
-            MODEL_SUMMARY: model_summary(statistics, level, include_subgroup),
+            schemas.U_STATISTICS: statistics.table(),
+            schemas.BIAS_METRICS: bias_metrics(statistics, level),
+            schemas.MODEL_SUMMARY: model_summary(statistics, level, include_subgroup),
         }
         if measures.pinned_auc:
-            tables[PINNED_AUC] = pinned_aucs(statistics, include_subgroup, pinned.trials, self.sampled)
+            tables[schemas.PINNED_AUC] = pinned_aucs(statistics, include_subgroup, pinned.trials, self.sampled)
         if measures.thresholds:
             indices = {model: cutpoints.threshold_index for model, cutpoints in self.cutpoints.items()}
             thresholds = Thresholds(measures.thresholds.at, indices)
-            tables[THRESHOLD_RATES] = threshold_rates(counts, thresholds, suppressed, level)
-            tables[THRESHOLD_SUMMARY] = threshold_summary(counts, thresholds, suppressed)
+            tables[schemas.THRESHOLD_RATES] = threshold_rates(counts, thresholds, suppressed, level)
+            tables[schemas.THRESHOLD_SUMMARY] = threshold_summary(counts, thresholds, suppressed)
         if measures.histograms:
             bins = {model: Bins(cuts.bin_edges, cuts.bin_edge_index) for model, cuts in self.cutpoints.items()}
-            tables[SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
+            tables[schemas.SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
         if measures.label_balance and counts.labels is not None:
             names, lengths = self.encoding.names[: self.encoding.first_pair], list_length_bins(measures.label_balance)
-            tables[LABEL_BALANCE] = label_balance(counts.labels, names, lengths, measures.privacy)
+            tables[schemas.LABEL_BALANCE] = label_balance(counts.labels, names, lengths, measures.privacy)
         return tables
 
     @cached_property
@@ -206,12 +168,13 @@ class Measurement:
         slice_labels = self._most_by_model(self.counts.cells[2:, groups.is_overall])
         profiles = [self._profile(model, in_all_rows & (groups.model == model)) for model in self.encoding.models]
         thresholds = self.measures.thresholds.at if self.measures.thresholds else ()
+        n_usable = max(counts.n_eligible.values(), default=0)
         return (
             *self.survey.warnings,
-            *score_warnings(profiles),
-            *threshold_warnings(profiles, thresholds),
-            *identity_warnings(self.encoding.singles, self.sides, max(counts.n_eligible.values(), default=0)),
-            *slice_warnings(self.encoding.slices, slice_labels),
+            *data_quality.score_warnings(profiles),
+            *data_quality.threshold_warnings(profiles, thresholds),
+            *data_quality.identity_warnings(self.encoding.singles, self.sides, n_usable),
+            *data_quality.slice_warnings(self.encoding.slices, slice_labels),
             *warn_of_rows(counts),
         )
 
@@ -228,11 +191,11 @@ class Measurement:
         first, second = sizes.reshape(2, n_models, sizes.shape[1] // n_models).max(axis=1).tolist()
         return list(zip(first, second, strict=True))
 
-    def _profile(self, model: str, groups: Flags) -> ScoreProfile:
+    def _profile(self, model: str, groups: Flags) -> data_quality.ScoreProfile:
         """Return the profile of a model, given its groups in all rows."""
         statistics = self.statistics
         overall = groups & statistics.groups.is_overall
-        return ScoreProfile(
+        return data_quality.ScoreProfile(
             model,
             **self.counts.profiles.get(model, _NO_SCORES)._asdict(),
             overall_auc=_find_greatest(statistics.auc[OVERALL_PAIR, overall]),
@@ -250,16 +213,8 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
     """Rank a surveyed corpus, and return what follows from its counts.
 
     Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
-
-    Parameters
-    ----------
-    rejects : Rejects, optional
-        How many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, a model has no usable score, or more is rejected than is allowed.
+    ``rejects`` is how many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
+    Raises `InputError` if a file cannot be read, a model has no usable score, or more is rejected than is allowed.
     """
     _refuse_too_many(surveyed)
     with job_on_corpus(surveyed, "rank every score"):
@@ -336,12 +291,12 @@ def rows_alone(measures: Measures) -> Measures:
 
 def warn_of_rows(counts: RowCounts) -> Iterator[str]:
     """Yield what is peculiar of labels and annotations, and the reasons that are often given to rows and to scores."""
-    yield from label_warnings(counts.n_labelled, counts.n_positive)
-    yield from scale_warnings(counts.off_scale)
-    yield from annotation_warnings(counts.unreadable)
+    yield from data_quality.label_warnings(counts.n_labelled, counts.n_positive)
+    yield from data_quality.scale_warnings(counts.off_scale)
+    yield from data_quality.annotation_warnings(counts.unreadable)
     of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
-    yield from reject_warnings("corpus", "rows", counts.n_rows, of_rows)
+    yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, of_rows)
     for model, of_scores in counts.rejected_scores.items():
         if n_usable := counts.n_eligible[model]:  # of a model without one `score_warnings` says so
             n_scores = n_usable + sum(of_scores.values())
-            yield from reject_warnings(f"model {model}", "scores", n_scores, of_scores)
+            yield from data_quality.reject_warnings(f"model {model}", "scores", n_scores, of_scores)

@@ -76,14 +76,9 @@ class Folder:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment on one night.
+    """An experiment on one night: its training corpus, test set, and files of harmless comments by their keys.
 
-    Attributes
-    ----------
-    corpus, test_set
-        The training corpus and the test set; None of what is generated.
-    comments
-        The harmless comments of the files, by their keys.
+    What is generated is None.
     """
 
     config: Config
@@ -117,14 +112,8 @@ class Experiment:
 class TrainingData:
     """What the models are trained on.
 
-    Attributes
-    ----------
-    rows
-        The labelled comments of the training corpus: text and label. Lazy.
-    added
-        The comments that are added, by model.
-    balance, by_model
-        The tables ``label_balance`` and ``training_balance``.
+    ``rows`` are the labelled comments of the training corpus, text and label, lazy; ``added`` the comments that are
+    added, by model; ``balance`` and ``by_model`` the tables ``label_balance`` and ``training_balance``.
     """
 
     rows: DataFrame

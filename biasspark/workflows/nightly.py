@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import (
     NIGHTLY_EXAMPLES,
@@ -24,16 +25,15 @@ from biasspark.cli import (
     print_outcome,
 )
 from biasspark.columns import MALFORMED
-from biasspark.config import Config, Measures, load_config
-from biasspark.corpus.read import read_corpus
-from biasspark.dates import CorpusDates
-from biasspark.errors import GATE_FAILED, ConfigError
+from biasspark.config import FILTER, Config, Corpus, Measures, load_config
+from biasspark.corpus.read import count_days, read_corpus
+from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows
 from biasspark.session import follow_tasks
 from biasspark.tables.ledger import JobCorpus, list_nights
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, tables_of
 from biasspark.tables.store import open_tables
-from biasspark.text import show_value, show_visibly
+from biasspark.text import format_count, show_value, show_visibly
 from biasspark.workflows.plan import Plan, describe_plan
 from biasspark.workflows.publish_run import RunContext, warn_of_future
 
@@ -63,6 +63,58 @@ class Nights:
     def days(self) -> tuple[date, ...]:
         """Every night, in order."""
         return tuple(self.first + timedelta(days=day) for day in range((self.last - self.first).days + 1))
+
+
+class CorpusDates:
+    """The dates of a configured corpus, looked up when the first night without rows asks for them."""
+
+    def __init__(self, spark: SparkSession, corpus: Corpus) -> None:
+        self._spark = spark
+        self._corpus = corpus
+
+    @contextmanager
+    def named(self, run_date: date) -> Iterator[None]:
+        """Have the fault of a night without rows, NoRows, name the first, the last and the nearest date.
+
+        It stays as it was where no column has the dates of rows.
+        """
+        try:
+            yield
+        except NoRows:
+            if self._corpus.run_date_column is None:
+                raise
+            raise NoRows(_describe_dates(self._corpus, run_date, self._days)) from None
+
+    @cached_property
+    def _days(self) -> list[tuple[date, int, int]] | None:
+        try:
+            return count_days(self._spark, self._corpus)
+        except Exception:  # noqa: BLE001 - the night has no rows, whatever is wrong with the files of others
+            return None
+
+
+def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, int]] | None) -> Fault:
+    """Return the fault of a date without rows; it shows no value of the corpus but dates."""
+    no_row = f"There is no row of {run_date}."
+    if days is None:
+        return Fault(("corpus",), ABSENT, no_row, "Check --run-date and the keys of this table.")
+    path, value = ("corpus", "run_date_column"), corpus.run_date_column
+    if not days:
+        rule = f"{no_row} The column has no date in any row. A date that is text is written YYYY-MM-DD."
+        return Fault(path, value, rule, "Name another column, convert this one in a view, or check the path.")
+    chosen = [day for day, _, n_chosen in days if n_chosen]
+    if not chosen:
+        return Fault(FILTER, corpus.filter, f"{no_row} The filter leaves no row of any date.", "Correct it.")
+    nearest = min(chosen, key=lambda day: abs(day - run_date))
+    if len(chosen) == 1:
+        available = f"{nearest} only"
+    else:
+        available = f"{format_count(len(chosen), 'date')}, from {chosen[0]} to {chosen[-1]}; the nearest is {nearest}"
+    if n_of_date := sum(n_rows for day, n_rows, _ in days if day == run_date):
+        rule = f"It leaves none of the {n_of_date:,} rows of {run_date}. There are rows of {available}."
+        return Fault(FILTER, corpus.filter, rule, "Correct it, or name such a date by --run-date.")
+    rule = f"{no_row} There are rows of {available}."
+    return Fault(path, value, rule, "Name such a date by --run-date, or check the path.")
 
 
 def backfill_parser(description: str | None, prog: str | None = None) -> argparse.ArgumentParser:
@@ -114,14 +166,8 @@ def require(part: T | None, table: str, example: str) -> T:
 class NightlyJob(NamedTuple):
     """A job on a night of a corpus, or on many.
 
-    Attributes
-    ----------
-    measures
-        What the job needs of a configuration: the columns that it names are checked when the corpus is read.
-    plan
-        Declares what is computed, and the passes over the corpus.
-    run
-        Measures and publishes a night.
+    ``measures`` is what it needs of a configuration: the columns that it names are checked when the corpus is read.
+    ``plan`` declares what is computed, and the passes over the corpus. ``run`` measures and publishes a night.
     """
 
     job: str

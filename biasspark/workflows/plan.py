@@ -22,14 +22,9 @@ class Pass(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a workflow declares of a run before it starts.
+    """What a workflow declares of a run before it starts: what is computed, by the name of its line, and the passes.
 
-    Attributes
-    ----------
-    parts
-        What is computed, by the name of its line.
-    tables
-        The tables of the parts that are configured; None where all of the job's may be written.
+    ``tables`` are those of the parts that are configured; None where all of the job's may be written.
     """
 
     parts: Mapping[str, str]

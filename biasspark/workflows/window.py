@@ -22,20 +22,11 @@ from biasspark.ranking.engine import collect_counts, rank_ranges
 from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
+from biasspark.tables import schemas
 from biasspark.tables.ledger import JobCorpus, PublishedNight, list_nights
 from biasspark.tables.publish import Rows
 from biasspark.tables.runs import RunRecord, new_run
-from biasspark.tables.schemas import (
-    BIAS_METRICS,
-    BIAS_RUNS,
-    MODEL_SUMMARY,
-    N_NIGHTS,
-    SCORE_BLOCKS,
-    WINDOW_START,
-    WINDOW_TABLES,
-    Table,
-    tables_of,
-)
+from biasspark.tables.schemas import Table, tables_of
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
 from biasspark.windows.agreement import list_disagreements
@@ -48,16 +39,10 @@ from biasspark.workflows.state import check_blocks, read_blocks, read_states
 
 @dataclass(frozen=True)
 class Window:
-    """The nights from `first` to `last` that merge, in order.
+    """The nights from `first` to `last` that merge, in order, with the headers of each by model.
 
-    Attributes
-    ----------
-    headers
-        Of each night, by model.
-    blocks
-        Their rows of ``score_blocks``, with the place of each night as ``night``.
-    missing
-        The days that are left out, each with the reason.
+    ``blocks`` are their rows of ``score_blocks``, with the index of each night as ``night``. ``missing`` are the days
+    that are left out, each with the reason.
     """
 
     first: date
@@ -79,17 +64,13 @@ def find_window(
 ) -> Window:
     """Find the state of all nights of a window, from the first to the last of some days, and see that it merges.
 
-    Two small Spark jobs, over the ledger and over the headers of the nights.
-
-    Raises
-    ------
-    InputError
-        If nights are missing that may not be, keep no state or a part of it, or were measured by other rules than each
-        other or the configuration.
+    Two small Spark jobs, over the ledger and over the headers of the nights. Raises `InputError` if nights are missing
+    that may not be, keep no state or a part of it, or were measured by other rules than each other or the
+    configuration.
     """
     first, last = days
     with describe(spark, "look up the nights"):
-        published = list_nights(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name), first, last)
+        published = list_nights(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
         runs = [night.run for night in published.values()]
         blocks = read_blocks(spark, store, runs)
         check_blocks(store, blocks, runs)
@@ -135,8 +116,8 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     tables = window_tables(measurement, window)
     progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
     record = describe_window(window, context)
-    metrics = measurement.tables[BIAS_METRICS]
-    outcome = publish_run(context, tables, record, lambda: show_suite(metrics, measurement.tables[MODEL_SUMMARY]))
+    metrics, summaries = (measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY))
+    outcome = publish_run(context, tables, record, lambda: show_suite(metrics, summaries))
     nights = {"from": window.first, "to": window.last, "nights": len(window.nights), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **nights}))
 
@@ -144,10 +125,10 @@ def run_window(window: Window, context: RunContext) -> Outcome:
 def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]:
     """Return the tables of a window, of the parts that are configured."""
     tables: dict[Table, Rows] = {}
-    for table, of_window in WINDOW_TABLES.items():
+    for table, of_window in schemas.WINDOW_TABLES.items():
         if table in measurement.tables:
             rows = measurement.tables[table]
-            for column, value in ((WINDOW_START, window.first), (N_NIGHTS, len(window.nights))):
+            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_NIGHTS, len(window.nights))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[of_window] = rows.select(of_window.value_columns)
     return tables
@@ -201,7 +182,7 @@ def _schema_of(headers: Mapping[str, SketchHeader], measures: Measures) -> Struc
 def _why_missing(night: PublishedNight | None) -> str:
     if night is None:
         return "not published"
-    return "its files are gone" if (night.run.table_rows or {}).get(SCORE_BLOCKS.name) else "keeps no state"
+    return "its files are gone" if (night.run.table_rows or {}).get(schemas.SCORE_BLOCKS.name) else "keeps no state"
 
 
 def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
@@ -249,7 +230,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     config = load_config(arguments.config, arguments.overrides)
     progress.stage("starting the engine")
     with progress.reminding(), open_tables(JOB, config, SETTINGS) as (spark, store):
-        store.check(spark, (*tables_of(JOB), SCORE_BLOCKS, BIAS_RUNS))
+        store.check(spark, (*tables_of(JOB), schemas.SCORE_BLOCKS, schemas.BIAS_RUNS))
         progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)
         with follow_tasks(spark, progress.advance):

@@ -24,32 +24,11 @@ from biasspark.report.report_data import ReportData, worst_outcome
 from biasspark.report.run_history import earlier_runs, find_baseline, latest_runs, list_acceptances, read_config
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
+from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import (
-    ATTRIBUTION_CORRELATIONS,
-    ATTRIBUTION_SEGMENTS,
-    ATTRIBUTION_SLICES,
-    AUC_CROSSES,
-    BIAS_ALERTS,
-    BIAS_METRICS,
-    COMPARISON_ALERTS,
-    LABEL_BALANCE,
-    LOSS_BY_SEGMENT,
-    MODEL_COMPARISONS,
-    MODEL_SUMMARY,
-    NAMED_PAIRS,
-    PAIR_SEGMENTS,
-    PINNED_AUC,
-    PINNED_SKEW,
-    SCORE_HISTOGRAMS,
-    TEMPLATE_SCORES,
-    THRESHOLD_RATES,
-    THRESHOLD_SUMMARY,
-    TRAINING_BALANCE,
-    Table,
-)
+from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import describe_cause
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first, show_value
@@ -61,16 +40,16 @@ MOST_LISTED = 5
 FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
 
-_ALONE = (LOSS_BY_SEGMENT.job, PINNED_SKEW.job)
+_ALONE = (LOSS_BY_SEGMENT.job, schemas.PINNED_SKEW.job)
 """Jobs of which a night has a report even if it has no run of the suite."""
-_NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, COMPARISON_ALERTS)
+_NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, schemas.COMPARISON_ALERTS)
 """Without the files of these, a page would have no numbers, or say that there is no gate."""
 _TABLES = (
     *_NEEDED,
-    *(THRESHOLD_SUMMARY, THRESHOLD_RATES, SCORE_HISTOGRAMS, LABEL_BALANCE, TEMPLATE_SCORES, PINNED_AUC),
-    *(TRAINING_BALANCE, PINNED_SKEW),
-    *(MODEL_COMPARISONS, ATTRIBUTION_SEGMENTS, ATTRIBUTION_SLICES, PAIR_SEGMENTS, AUC_CROSSES, LOSS_BY_SEGMENT),
-    *(ATTRIBUTION_CORRELATIONS, NAMED_PAIRS),
+    *(schemas.THRESHOLD_SUMMARY, schemas.THRESHOLD_RATES, schemas.SCORE_HISTOGRAMS, LABEL_BALANCE),
+    *(schemas.TEMPLATE_SCORES, schemas.PINNED_AUC, schemas.TRAINING_BALANCE, schemas.PINNED_SKEW),
+    *(schemas.MODEL_COMPARISONS, schemas.ATTRIBUTION_SEGMENTS, schemas.ATTRIBUTION_SLICES, schemas.PAIR_SEGMENTS),
+    *(schemas.AUC_CROSSES, LOSS_BY_SEGMENT, schemas.ATTRIBUTION_CORRELATIONS, schemas.NAMED_PAIRS),
 )
 _WRONG_PLACE = re.compile(
     r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
@@ -83,10 +62,7 @@ _WRONG_PLACE = re.compile(
 class ReportPaths:
     """Where the documents go: two files and the folder of published reports. None of what is not wanted.
 
-    Raises
-    ------
-    ConfigError
-        If nothing is wanted, or the libraries that draw are missing.
+    Raises `ConfigError` if nothing is wanted, or the libraries that draw are missing.
     """
 
     page: Path | None = None
@@ -107,10 +83,7 @@ class ReportPaths:
 def report_folder(config: Config) -> str:
     """Return the folder of published reports: that of ``[report]``, by default ``reports`` next to the tables.
 
-    Raises
-    ------
-    ConfigError
-        If the tables are in a catalog, and ``[report]`` names no folder.
+    Raises `ConfigError` if the tables are in a catalog, and ``[report]`` names no folder.
     """
     if config.report.path:
         return config.report.path.rstrip("/")
@@ -146,17 +119,10 @@ def read_report_data(
 ) -> ReportData:
     """Read what a report shows of one night: the latest published run of each job, and the nights before it.
 
-    Raises
-    ------
-    InputError
-        If no run of the main job is published, and none of the attribution or of the class-skew experiment, naming the
-        nights and corpora that there are; or if files are missing without which there is no page: those of the suite,
-        its summary, and the alerts of a gate.
-
-    Notes
-    -----
     Reads the ledger, and each small table once. What is kept grows with models, slices and nights, and has at most some
-    100 identities.
+    100 identities. Raises `InputError` if no run of the main job is published, and none of the attribution or of the
+    class-skew experiment, naming the nights and corpora that there are; or if files are missing without which there is
+    no page: those of the suite, its summary, and the alerts of a gate.
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
@@ -186,8 +152,8 @@ def read_report_data(
     past = {run_id: past_run(row, metrics, summaries, shown, run_id in lost_ids) for run_id, row in past_rows.items()}
     measured = list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
     if not measured:
-        of_others = (row["identity"] for table in (LABEL_BALANCE, PINNED_SKEW) for row in tables.get(table.name, ()))
-        measured = {*of_others} - {OVERALL}
+        of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
+        measured = {row["identity"] for row in (*of_labels, *of_skew)} - {OVERALL}
     of_baseline = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
     return ReportData(
         corpus=corpus,
@@ -253,18 +219,11 @@ def write_documents(spark: SparkSession, report: ReportData, paths: ReportPaths)
     """Write the documents of a report, and return the files.
 
     A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may say more, once
-    attribution is there or a person has accepted the run.
-
-    Raises
-    ------
-    ConfigError
-        If a file cannot be written.
-    BiasSparkError
-        If a page cannot be published, and a later try may succeed, for example after a network failure.
+    attribution is there or a person has accepted the run. Raises `ConfigError` if a file cannot be written, and
+    `BiasSparkError` if a page cannot be published, and a later try may succeed, for example after a network failure.
     """
     # Imported here, since the libraries that draw are an extra.
-    from biasspark.report.model_card import write_model_card  # noqa: PLC0415
-    from biasspark.report.page import write_page  # noqa: PLC0415
+    from biasspark.report.page import write_model_card, write_page  # noqa: PLC0415
 
     written = []
     if paths.page or paths.folder:

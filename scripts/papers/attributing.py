@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -123,6 +124,13 @@ def list_losses(attributed: biasspark.AttributedCorpus, column: str) -> pd.DataF
     """Return a value of every segment, a row for each segment and a column for each model."""
     losses: pd.DataFrame = attributed.loss_by_segment()
     return losses.pivot(index="segment", columns="model", values=column).rename({"(overall)": "All data"})
+
+
+def list_crosses(attributed: biasspark.AttributedCorpus) -> Any:
+    """Return the crosses of groups of the regression, each with its share of all pairs, in percent."""
+    crosses = attributed.auc_crosses().query("model == 'lr'")
+    share = crosses["n_pairs"].astype(float) / crosses["n_pairs"].astype(float).sum()
+    return crosses.assign(share=100 * share).set_index(["positive_group", "negative_group"])
 
 
 @ATTRIBUTING.exhibit(
@@ -299,9 +307,7 @@ def table_7(shared: Path) -> Iterator[Made]:
     why=REFITTED + FEWER_LOANS + "The figure prints no number in its text; sections 6.2 and 6.3 have these.",
 )
 def figure_2(shared: Path) -> Iterator[Made]:
-    crosses = attributed_loans(shared).auc_crosses().query("model == 'lr'")
-    share = crosses["n_pairs"].astype(float) / crosses["n_pairs"].astype(float).sum()
-    crosses = crosses.assign(share=100 * share).set_index(["positive_group", "negative_group"])
+    crosses = list_crosses(attributed_loans(shared))
     hardest, within_c = crosses.loc["A", "G"], crosses.loc["C", "C"]
     printed = {
         "AUC of positives of A, negatives of G": "near zero",
@@ -337,9 +343,7 @@ def figure_3(shared: Path) -> Iterator[Made]:
     "two husbands does not fit the census: 22 % are.",
 )
 def figure_4(shared: Path) -> Iterator[Made]:
-    crosses = attributed_census(shared).auc_crosses().query("model == 'lr'")
-    share = crosses["n_pairs"].astype(float) / crosses["n_pairs"].astype(float).sum()
-    crosses = crosses.assign(share=100 * share).set_index(["positive_group", "negative_group"])
+    crosses = list_crosses(attributed_census(shared))
     husbands = crosses.loc["Husband", "Husband"]
     of_husbands = crosses.xs("Husband", level="negative_group")["headroom_share"].sum()
     printed = {

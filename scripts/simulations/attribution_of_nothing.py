@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import NormalDist
 
 import numpy as np
@@ -24,7 +25,7 @@ from biasspark.attribution.evidence import Evidence, judge_nodes
 from biasspark.attribution.pair_kernel import Examples, PairSegment, Samples, segment_pairs, sort_examples
 from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettings
 from biasspark.features import Feature
-from scripts.simulations.kept_results import parse_options, write_results
+from scripts.simulations.kept_results import parse_options, run_simulation
 from tests.oracle.grown_trees import Sample, grow_samples, sum_nodes
 from tests.oracle.searched_slices import UNIT, find_slices
 
@@ -146,12 +147,7 @@ def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str,
 def main() -> None:
     """Simulate all searches and AUCs, print and save the results."""
     options = parse_options(__doc__, "attribution_of_nothing.json", quick=10, seed=20220310)
-    results = []
-    for number, (kind, auc) in enumerate((kind, auc) for kind in SEARCHES for auc in AUCS):
-        results.append(simulate(kind, auc, options.runs, [options.seed, number]))
-        print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
-    settings = {"rows": ROWS, "runs": options.runs, "seed": options.seed}
-    write_results(options.out, {"settings": settings}, results)
+    run_simulation(options, simulate, product(SEARCHES, AUCS), rows=ROWS)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from biasspark.comparison.differences import PairedMetric, noninferiority_test
 from biasspark.comparison.jackknife import Replicates, jackknife_aucs
 from biasspark.gate.rule_tests import Aucs, compare_with_baseline
 from scripts.simulations.comparison_coverage import GROUPS, leave_out, placements
-from scripts.simulations.kept_results import parse_options, write_results
+from scripts.simulations.kept_results import parse_options, run_simulation
 
 LEVEL = 0.05
 AUC = 0.9
@@ -148,12 +148,7 @@ def list_settings() -> list[Setting]:
 def main() -> None:
     """Simulate all settings, print and save the results."""
     options = parse_options(__doc__, "change_errors.json", quick=4)
-    results = []
-    for number, setting in enumerate(list_settings()):
-        results.append(simulate(setting, options.runs, [options.seed, number]))
-        print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
-    settings = {"level": LEVEL, "runs": options.runs, "seed": options.seed}
-    write_results(options.out, {"settings": settings}, results)
+    run_simulation(options, simulate, ((setting,) for setting in list_settings()), level=LEVEL)
 
 
 if __name__ == "__main__":

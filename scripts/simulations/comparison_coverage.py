@@ -27,7 +27,7 @@ from biasspark.comparison.jackknife import PairCounts, Replicates, jackknife_auc
 from biasspark.comparison.paired import PairedAucs, delong_aucs
 from biasspark.metrics.intervals import auc_interval
 from biasspark.ranking.kernels.paired_products import Products
-from scripts.simulations.kept_results import parse_options, write_results
+from scripts.simulations.kept_results import parse_options, run_simulation
 
 Cells = tuple[Floats, Floats]
 """Scores of the low and of the high cell, shape (2 models, rows)."""
@@ -196,12 +196,7 @@ def list_settings() -> list[Setting]:
 def main() -> None:
     """Simulate all settings, print and save the results."""
     options = parse_options(__doc__, "comparison_coverage.json", quick=20)
-    results = []
-    for number, setting in enumerate(list_settings()):
-        results.append(simulate(setting, options.runs, [options.seed, number]))
-        print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
-    settings = {"level": LEVEL, "runs": options.runs, "seed": options.seed}
-    write_results(options.out, {"settings": settings}, results)
+    run_simulation(options, simulate, ((setting,) for setting in list_settings()), level=LEVEL)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,18 @@ def parse_options(description: str | None, result: str, *, runs: int = 1000, qui
     if options.quick:
         options.runs = quick
     return options
+
+
+def run_simulation(
+    options: Any, simulate: Callable[..., dict[str, object]], cases: Iterable[tuple[object, ...]], **head: object
+) -> None:
+    """Simulate all cases, each with a seed of its own; print the results, and save them with their settings."""
+    results = []
+    for number, case in enumerate(cases):
+        results.append(simulate(*case, options.runs, [options.seed, number]))
+        print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
+    settings = {**head, "runs": options.runs, "seed": options.seed}
+    write_results(options.out, {"settings": settings}, results)
 
 
 def write_results(out: Path, head: Mapping[str, object], results: Sequence[object]) -> None:

@@ -232,7 +232,7 @@ def test_a_frame_is_released_after_a_failure(spark: SparkSession) -> None:
 def test_rows_are_kept_in_a_folder_where_the_engine_cannot_persist(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("biasspark.session.kept_frames.is_embedded", lambda _: True)
+    monkeypatch.setattr("biasspark.session.spark_jobs.is_embedded", lambda _: True)
     frame = spark.range(5).selectExpr("id", "CAST(NULL AS BINARY) AS data")
     with kept(frame) as rows:
         [folder] = {path.rpartition("/")[0] for path in rows.inputFiles()}

@@ -23,8 +23,8 @@ from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.input_files import open_files
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
-from biasspark.dates import CorpusDates
 from biasspark.errors import Fault, InputError, NoRows
+from biasspark.workflows.nightly import CorpusDates
 from tests.harness.small_corpora import NIGHT, corpus_of, examples_of, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads files and tables")

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from biasspark.tables.arrow import masked, to_table
+from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import U_STATISTICS
 
 COLUMNS = {
@@ -19,13 +19,13 @@ COLUMNS = {
     "high_cell": "positive",
     "crossed": np.array([True, False, False]),
     "n_low": np.array([1, 2, 3]),
-    "n_high": masked(np.array([1, 2, 3]), np.array([False, True, False])),
+    "n_high": Masked(np.array([1, 2, 3]), np.array([False, True, False])),
     "u_doubled": np.array([2**100, None, 0], object),
-    "low_square_sum": masked(np.array([2**120, 1, 2], object), np.array([False, False, True])),
+    "low_square_sum": Masked(np.array([2**120, 1, 2], object), np.array([False, False, True])),
     "high_square_sum": None,
     "auc": np.array([0.5, math.nan, -0.0]),
-    "auc_variance": masked([None, math.nan, 0.25], np.array([False, False, False])),
-    "reason": masked(np.array(["why"] * 3, object), np.array([True, False, True])),
+    "auc_variance": Masked([None, math.nan, 0.25], np.array([False, False, False])),
+    "reason": Masked(np.array(["why"] * 3, object), np.array([True, False, True])),
 }
 
 

@@ -16,8 +16,8 @@ from sklearn.metrics import roc_auc_score
 from biasspark.ddl import column_names
 from biasspark.synthetic import civil_model
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
+from biasspark.synthetic.civil_model import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
 from biasspark.synthetic.civil_rows import CivilRequest
-from biasspark.synthetic.civil_statistics import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
 from biasspark.synthetic.civil_text import FILLER, OPENINGS
 
 ROWS = 600_000

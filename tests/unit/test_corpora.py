@@ -13,9 +13,9 @@ from biasspark.synthetic.civil_model import unmentioned_share
 from biasspark.synthetic.civil_rows import CivilRequest
 from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
 from biasspark.synthetic.score_distributions import ScoreDistribution, ScoreDistributionsRequest
 from biasspark.synthetic.tall_average_short import TallAverageShortRequest
+from biasspark.synthetic.wording import IDENTITY_TERMS
 
 OF_CELLS = (ScoreDistributionsRequest(3, 2 * CHUNK_ROWS), TallAverageShortRequest(3, 2 * CHUNK_ROWS))
 OF_ROWS = tuple(kind(CHUNK_ROWS + 50, 3) for kind in (CivilRequest, ImbalancedRequest, MadlibsRequest))

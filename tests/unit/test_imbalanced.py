@@ -13,8 +13,7 @@ from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
 from biasspark.synthetic.imbalanced import BUCKET_SHARES, BUCKETS, ImbalancedRequest, TermCell, cell_chunk
 from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES, TOXIC_ADJECTIVES, TOXIC_NOUNS
 from biasspark.synthetic.madlibs import SLOT
-from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS, TEMPLATES
-from biasspark.synthetic.packaged import read_packaged
+from biasspark.synthetic.wording import IDENTITY_TERMS, TEMPLATES, read_packaged
 
 ROWS = 5 * CHUNK_ROWS
 # The slides' percentages: the row ALL, and the row of gay.

@@ -13,7 +13,6 @@ import pytest
 from biasspark.arrays import Flags
 from biasspark.errors import ConfigError
 from biasspark.synthetic.chunks import CHUNK_ROWS, WORD, make_table
-from biasspark.synthetic.corpora import read_terms
 from biasspark.synthetic.madlibs import (
     N_FILLINGS,
     N_SENTENCES,
@@ -25,7 +24,8 @@ from biasspark.synthetic.madlibs import (
     list_words,
     take_turns,
 )
-from biasspark.synthetic.madlibs_wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
+from biasspark.synthetic.wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
+from biasspark.workflows.make_corpus import read_terms
 
 ROOT = Path(__file__).resolve().parents[2]
 NESTED = ("gay", "african", "african american", "american", "Middle Eastern")

@@ -17,7 +17,7 @@ from biasspark.mitigation.classifier import Classifier, train_classifiers
 from biasspark.mitigation.least_biased import TERM, add_verdicts, find_best, judge, list_models, list_terms
 from biasspark.mitigation.training_data import list_cells, list_lacking
 from biasspark.synthetic.imbalanced import BUCKETS, TermCell
-from biasspark.synthetic.madlibs_wording import IDENTITY_TERMS
+from biasspark.synthetic.wording import IDENTITY_TERMS
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = {"path": "/warehouse"}

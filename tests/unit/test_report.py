@@ -22,10 +22,9 @@ from biasspark.report.definitions import list_definitions
 from biasspark.report.filters import filter_tables
 from biasspark.report.gate_summary import build_gate_summary
 from biasspark.report.metric_tables import list_metrics
-from biasspark.report.model_card import write_model_card
 from biasspark.report.notebook import NightReport
 from biasspark.report.optional_tables import MOST_LACKING, list_balance, list_rates, list_skewed, list_training
-from biasspark.report.page import write_metric_page, write_page
+from biasspark.report.page import write_metric_page, write_model_card, write_page
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from biasspark.report.gate_summary import build_gate_summary, describe_changes
-from biasspark.report.model_card import write_model_card
+from biasspark.report.page import write_model_card
 from biasspark.report.report_data import ReportData
 from biasspark.report.run_history import (
     BY_GATE,

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.report.cells import format_decimal
+from biasspark.report.cells import drop_zeros, format_decimal
 from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.report.side_by_side import Request, SideBySide, SliceRows, side_by_side
 from biasspark.report.side_by_side_text import (
     LINE_WIDTH,
     NAME_WIDTH,
-    drop_leading_zero,
     format_csv,
     format_markdown,
     format_text,
@@ -94,7 +93,7 @@ class TestValues:
         ("number", "written"), [("0.868", ".868"), ("-0.034", "-.034"), ("+0.00", "+.00"), ("1.000", "1.000")]
     )
     def test_no_leading_zero(self, number: str, written: str) -> None:
-        assert drop_leading_zero(number) == written
+        assert drop_zeros(number) == written
 
 
 class TestText:

@@ -14,25 +14,20 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from biasspark.ddl import arrow_schema
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
-from biasspark.synthetic.corpora import CORPORA
-from biasspark.synthetic.score_distributions import (
-    DISTRIBUTIONS,
-    SLICES,
-    ScoreDistributionsRequest,
-    open_unit,
-    truncated_normal,
-)
+from biasspark.synthetic.score_cells import open_unit, truncated_normal
+from biasspark.synthetic.score_distributions import DISTRIBUTIONS, SLICES, ScoreDistributionsRequest
 from biasspark.synthetic.tall_average_short import (
     HEIGHTS,
     LOWEST_MEAN,
-    SCHEMA,
     SD,
     SEPARATION,
     SHIFTS,
     UNIT,
     TallAverageShortRequest,
 )
+from biasspark.workflows.make_corpus import CORPORA
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 5_000
@@ -162,6 +157,6 @@ def test_heights_of_the_same_scores_are_drawn_apart() -> None:
 
 def test_configuration_of_heights_reads_every_column() -> None:
     config = tomllib.loads((ROOT / "conf" / "heights.toml").read_text("utf-8"))
-    names = SCHEMA.names
+    names = arrow_schema(TallAverageShortRequest.columns).names
     used = [config["corpus"]["id"], config["label"]["column"], *config["identities"]["categorical"]]
     assert sorted([*used, *config["models"].values()]) == sorted(names)

@@ -18,22 +18,27 @@ from biasspark.tables.schemas.attribution_schema import (
     NAMED_PAIRS,
     PAIR_SEGMENTS,
 )
-from biasspark.tables.schemas.comparison_schema import MODEL_COMPARISONS
 from biasspark.tables.schemas.dsl import CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.schemas.gate_schema import BIAS_ALERTS, COMPARISON_ALERTS, JACKKNIFE_STATISTICS
-from biasspark.tables.schemas.ledger_schema import BIAS_RUNS, REJECTED_ROWS
+from biasspark.tables.schemas.gate_schema import BIAS_ALERTS, COMPARISON_ALERTS, JACKKNIFE_STATISTICS, MODEL_COMPARISONS
+from biasspark.tables.schemas.ledger_schema import (
+    BIAS_RUNS,
+    N_NIGHTS,
+    REJECTED_ROWS,
+    SCORE_BLOCKS,
+    WINDOW_START,
+    WINDOW_TABLES,
+)
 from biasspark.tables.schemas.score_schema import (
     LABEL_BALANCE,
     PINNED_AUC,
+    PINNED_SKEW,
     SCORE_HISTOGRAMS,
     TEMPLATE_SCORES,
     THRESHOLD_RATES,
     THRESHOLD_SUMMARY,
     TRAINING_BALANCE,
 )
-from biasspark.tables.schemas.skew_schema import PINNED_SKEW
 from biasspark.tables.schemas.suite_schema import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
-from biasspark.tables.schemas.window_schema import N_NIGHTS, SCORE_BLOCKS, WINDOW_START, WINDOW_TABLES
 
 __all__ = [
     "ATTRIBUTION_CORRELATIONS",

@@ -49,22 +49,11 @@ RUN_DATE, CORPUS, RUN_ID = columns("""
 
 @dataclass(frozen=True)
 class Table:
-    """One published table.
+    """One published table; the latest published run of its ``job`` is what its views show.
 
-    Parameters
-    ----------
-    job : str
-        The job that writes it; its views show the latest published run of that job.
-    comment : str
-        What a row is.
-    key : tuple of Column
-        What tells rows of one run apart, after ``run_date`` and ``corpus``.
-    values : tuple of Column
-        The other columns.
-    unique : bool
-        Whether the key tells every two rows apart.
-    per_row : bool
-        Whether it has rows for each row of the corpus, and so takes more than one file.
+    The ``comment`` says what a row is. The ``key`` tells rows of one run apart, after ``run_date`` and ``corpus``,
+    every two where it is ``unique``. A table that is ``per_row`` has rows for each row of the corpus, and so takes more
+    than one file.
     """
 
     name: str

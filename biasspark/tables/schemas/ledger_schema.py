@@ -1,8 +1,13 @@
-"""What a run leaves about itself: the rows that it rejected, and its row in the ledger."""
+"""What a run leaves about itself and for windows of nights; and the tables of a window."""
 
 from __future__ import annotations
 
-from biasspark.tables.schemas.dsl import Table, columns
+from dataclasses import replace
+from typing import Any
+
+from biasspark.tables.schemas.dsl import MODEL, SLICE, Table, columns
+from biasspark.tables.schemas.score_schema import PINNED_AUC, SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
+from biasspark.tables.schemas.suite_schema import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
 
 REJECTED_ROWS = Table(
     name="rejected_rows",
@@ -52,3 +57,42 @@ BIAS_RUNS = Table(
         acceptance_note STRING: Why it is accepted, in the words of that person. NULL for all others.
     """),
 )
+
+
+WINDOW_START, N_NIGHTS = columns("""
+    window_start DATE: The first night of the window, run_date being its last.
+    n_nights INT: Nights that were merged, 1 or more. Fewer than there are days where nights were missing, see the
+        warnings in bias_runs.
+""")
+
+SCORE_BLOCKS = Table(
+    name="score_blocks",
+    job="bias_metrics",
+    comment="The sorted scores of a night, by identity, from which windows of nights are measured. Holds per-row "
+    "scores: restrict access.",
+    key=columns(f"""
+        {MODEL}
+        {SLICE}
+        score_range INT: The range of scores, from 0. -1 is a description of the state, as JSON, once per model.
+        part INT: The place of the block within its range, from 0.
+    """),
+    values=columns("""
+        state_key STRING: A hash of what must agree for blocks to merge: label, identities, slices, rule for unknowns,
+            boundaries. Only rows of one state_key merge.
+        boundaries ARRAY<DOUBLE>: Where the ranges of the model meet, ascending. Found on the first night, then kept
+            until a range has four times the mean rows of a range.
+        block BINARY: Scores and how many rows have each, ascending, by label and membership. 4 MiB at most.
+    """),
+    per_row=True,
+)
+
+
+def _over_window(table: Table) -> Table:
+    comment = f"A window of nights, merged: {table.comment[0].lower()}{table.comment[1:]}"
+    changes: dict[str, Any] = {"name": f"window_{table.name}", "job": "window_metrics", "comment": comment}
+    return replace(table, **changes, key=(WINDOW_START, *table.key), values=(N_NIGHTS, *table.values))
+
+
+_OF_NIGHTS = (U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, PINNED_AUC, THRESHOLD_RATES, THRESHOLD_SUMMARY)
+WINDOW_TABLES = {table: _over_window(table) for table in (*_OF_NIGHTS, SCORE_HISTOGRAMS)}
+"""By the table of a night, that of a window."""

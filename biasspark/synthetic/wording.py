@@ -1,8 +1,16 @@
-"""The words of the templated sentences, from `madlibs.toml`."""
+"""The numbers and words of the corpora, from TOML files of this package; the words of templated sentences."""
 
 from __future__ import annotations
 
-from biasspark.synthetic.packaged import read_packaged
+import tomllib
+from importlib import resources
+from typing import Any
+
+
+def read_packaged(corpus: str) -> dict[str, Any]:
+    """Return what the TOML file of a corpus holds, also where the package is a zip."""
+    return tomllib.loads(resources.files("biasspark.synthetic").joinpath(f"{corpus}.toml").read_text("utf-8"))
+
 
 _WORDING = read_packaged("madlibs")
 
