@@ -17,11 +17,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from biasspark.delta_rs import is_installed
 from biasspark.errors import ConfigError, Fault, InputError, has_condition, redact
 from biasspark.expressions.sql import quote_name
 from biasspark.files import check_file_system, shared_folder
 from biasspark.session import is_embedded
-from biasspark.tables.delta_log import DeltaLog, is_installed
+from biasspark.tables.delta_log import DeltaLog
 from biasspark.tables.lake import DeltaStore
 from biasspark.tables.parquet import PathStore
 from biasspark.tables.parquet_files import read_types
@@ -162,8 +163,17 @@ class DeltaFolder(DeltaStore):
     def _log(self, spark: SparkSession, table: Table) -> DeltaLog | None:
         """Return the log of a table that delta-rs reads and writes, None if Spark does.
 
-        Raises `InputError` if neither can.
+        Raises
+        ------
+        ConfigError
+            If the embedded engine lacks delta-rs.
+        InputError
+            If it has a table that delta-rs cannot write.
         """
+        if not is_installed() and is_embedded(spark):
+            rule = "deltalake is not installed, by which the embedded engine reads and writes Delta."
+            fix = "Install it, pip install 'biasspark[delta]', or run the job on Spark."
+            raise ConfigError(Fault(("output", "format"), self.provider, rule, fix))
         folder = shared_folder(spark, self._folder.path) if is_installed() else None
         if folder is None:
             return None
@@ -181,13 +191,11 @@ class DeltaFolder(DeltaStore):
         return f"{self._folder.path}/{table}"
 
     def _refuse_session(self, spark: SparkSession) -> None:
-        """See `LakeStore`; refused as well is the embedded engine without delta-rs."""
-        if not is_embedded(spark):
+        """See `LakeStore`; the embedded engine needs delta-rs alone."""
+        if is_embedded(spark):
+            self._log(spark, BIAS_RUNS)
+        else:
             super()._refuse_session(spark)
-        elif not is_installed():
-            rule = "deltalake is not installed, by which the embedded engine reads and writes tables of Delta."
-            fix = "Install it, pip install 'biasspark[delta]', or run the job on Spark."
-            raise ConfigError(Fault(("output", "format"), self.provider, rule, fix))
 
     def _examine(self, spark: SparkSession, table: Table) -> list[str]:
         """See `CatalogStore.check`: what is there and not of Delta is refused by `types`."""

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from biasspark.delta_rs import list_features
 from biasspark.files import replace_local_file
 from biasspark.tables.parquet_files import join_files, read_file
 from biasspark.tables.runs import Run
@@ -32,16 +32,9 @@ from biasspark.tables.schemas import CORPUS, RUN_DATE, RUN_ID, Column, Table
 
 _CONSTRAINT = "delta.constraints."
 _NO_NAN = "no_nan_from_"
-_READERS, _WRITERS = 1, 3
-"""Up to these versions of the protocol a table has no features but NOT NULL and checks."""
 _FEATURES = {"appendOnly", "checkConstraints", "invariants"}
 _MOST_RETRIES = 100
 """Of a commit before which another one came."""
-
-
-def is_installed() -> bool:
-    """Return whether the library is there."""
-    return find_spec("deltalake") is not None
 
 
 def required_columns(table: Table) -> set[str]:
@@ -72,12 +65,10 @@ class DeltaLog:
         """Return what the table asks of those who write it that is not done here: features, and checks of others."""
         if (log := self._open()) is None:
             return []
-        protocol = log.protocol()
-        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-        if not features and (protocol.min_reader_version, protocol.min_writer_version) > (_READERS, _WRITERS):
-            features = {f"version {protocol.min_reader_version}, {protocol.min_writer_version} of the protocol"}
         checks = {name for name in log.metadata().configuration if name.startswith(_CONSTRAINT)}
-        return sorted(features - _FEATURES | {name for name in checks if not name.startswith(_CONSTRAINT + _NO_NAN)})
+        return sorted(
+            list_features(log) - _FEATURES | {name for name in checks if not name.startswith(_CONSTRAINT + _NO_NAN)}
+        )
 
     def prepare(self) -> None:
         """Make the table where it is missing, and add columns and checks that are new."""

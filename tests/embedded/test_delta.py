@@ -179,6 +179,32 @@ def test_blocks_of_scores_are_found_by_their_run(tmp_path: Path) -> None:
     assert set(pc.unique(log.read(run_ids=run_ids[:1])["run_id"]).to_pylist()) == set(run_ids[:1])
 
 
+def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -> None:
+    """Of a night that is a partition, after rows of it were replaced, and written as pandas writes categories."""
+    deltalake = pytest.importorskip("deltalake")
+    rows = pa.table(make_rows())
+    kinds = pa.array(["a", "b", None, "it's"] * (len(rows) // 4)).dictionary_encode()
+    rows = rows.append_column("kind", kinds)
+    other = rows.set_column(rows.column_names.index("day"), "day", [[NEXT_NIGHT] * len(rows)])
+    days = [
+        part.set_column(part.column_names.index("day"), "day", part["day"].cast(pa.date32())) for part in (rows, other)
+    ]
+    folder = tmp_path / "delta corpus"
+    for part in days:
+        deltalake.write_deltalake(folder, part, mode="append", partition_by=["day"])
+    deltalake.write_deltalake(folder, days[0].slice(3), mode="overwrite", predicate=f"day = '{NIGHT}'")
+    write_parquet(tmp_path / "corpus", {name: rows.slice(3)[name] for name in rows.column_names})
+    changes: dict[str, Any] = {"identities": {"columns": ["male"], "categorical": ["kind"]}}
+    found = []
+    for corpus in ({}, {"path": str(folder), "format": "delta", "run_date_column": "day"}):
+        out = tmp_path / f"out {len(found)}"
+        config = write_config(tmp_path, corpus=corpus, output={"path": str(out)}, **changes)
+        assert run("measure", "--config", config, "--run-date", NIGHT)["n_rows"] == len(rows) - 3
+        stored = read_files(TABLES["bias_metrics"], (out / "bias_metrics").glob("*/*"))
+        found.append(stored.drop_columns(["run_id"]))
+    assert found[0].equals(found[1])
+
+
 def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     write_corpus(tmp_path)

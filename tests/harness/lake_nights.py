@@ -20,9 +20,11 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyspark
+import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.errors import BiasSparkError
+from biasspark.expressions.sql import quote_name
 from biasspark.session import build_session
 from biasspark.tables import delta_folder
 from biasspark.tables.ledger import read_ledger
@@ -69,6 +71,7 @@ STORES: dict[str, Callable[[Path], CatalogStore]] = {
 LOST = "lost"
 """A catalog whose list of tables lies in a folder that is not there."""
 JOB_CORPUS, JOB_CONFIG, JOB_ROWS = "corpus.parquet", "night.toml", 800
+DELTA_CORPUS = "delta corpus"
 CONFIG = """
 [corpus]
 name = "civil"
@@ -197,6 +200,35 @@ def run_job(spark: SparkSession, folder: Path, kind: str) -> dict[str, Any]:
     }
     tables = {table.name: read_values(spark, stores[kind], table, run) for table in COMPARED}
     return {"tables": tables, "counted": done.summary["tables"], "spark jobs": [e.n_jobs for e in efforts]}
+
+
+def measure_delta_corpus(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Write a corpus of Delta, with partitions whose names Spark escapes and rows that are gone, and measure it."""
+    corpus = folder / DELTA_CORPUS
+    cities = F.array(*(F.lit(city) for city in ("New York", "a/b", "10:00", "%41", "é", None)))
+    rows = spark.read.parquet(str(folder / JOB_CORPUS)).withColumn(
+        "city", F.element_at(cities, F.expr("int(id % 6 + 1)"))
+    )
+    rows.write.format("delta").partitionBy("city").save(str(corpus))
+    spark.sql(f"DELETE FROM delta.{quote_name(str(corpus))} WHERE toxicity_1 > 0.8")
+    flags = delta_corpus_flags(folder, f"{DELTA_CORPUS} by spark")
+    done = run_main(bias_metrics.main, *flags)
+    if done.code:
+        return {"fault": done.err}
+    run, store = replace(start_run(), run_id=done.summary["run_id"]), PathStore(f"{folder}/{DELTA_CORPUS} by spark")
+    return {"n_rows": done.summary["n_rows"], "u": read_values(spark, store, U_STATISTICS, run)}
+
+
+def delta_corpus_flags(folder: Path, out: str) -> list[str]:
+    """Return the flags of the job that measures the corpus of Delta."""
+    changes = [
+        f'corpus.path="{folder}/{DELTA_CORPUS}"',
+        'corpus.format="delta"',
+        f'output={{ path = "{folder}/{out}" }}',
+    ]
+    slices = {"york": "city = 'New York'", "odd": "city IN ('a/b', '%41', 'é')", "nowhere": "city IS NULL"}
+    changes += [f'slices.{name}="{predicate}"' for name, predicate in slices.items()]
+    return ["--config", f"{folder}/{JOB_CONFIG}", "--run-date", str(NIGHT), *(f for c in changes for f in ("--set", c))]
 
 
 def ask_catalog(spark: SparkSession) -> list[list[Any]]:
@@ -330,6 +362,8 @@ def main(out: str, folder: str, *kinds: str) -> None:
         print(f"{kind}: {lived - started:.1f} s, the job {measured - lived:.1f} s", file=sys.stderr, flush=True)
     if set(WITH_JOB) & set(kinds):
         seen["parquet"] = {"job": run_job(spark, Path(folder), "parquet")}
+    if "delta folder" in kinds:
+        seen[DELTA_CORPUS] = measure_delta_corpus(spark, Path(folder))
     if "iceberg jdbc" in kinds:
         seen["iceberg jdbc"]["worst"] = ask_catalog(spark)
         seen[LOST] = {"fault": fault_of(lambda: IcebergStore(f"{LOST}.bias").check(spark, ()))}

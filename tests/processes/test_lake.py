@@ -12,19 +12,23 @@ from typing import Any
 import pyspark
 import pytest
 
-from biasspark.tables.schemas import PINNED_SKEW
+from biasspark.tables.parquet_files import read_files
+from biasspark.tables.schemas import PINNED_SKEW, U_STATISTICS
 from biasspark.tables.store import DeltaStore, IcebergStore
 from scripts.dev.proof import prove
 from tests.harness.lake_nights import (
     ANSWERED,
     COMPARED,
+    DELTA_CORPUS,
     FORMATS,
     JOB_CONFIG,
     JOB_CORPUS,
+    JOB_ROWS,
     LOST,
     QUESTION,
     SPARK_OF_THE_FILES,
     WITH_JOB,
+    delta_corpus_flags,
 )
 from tests.harness.running_jobs import ask
 from tests.harness.sample_night import NIGHT
@@ -162,6 +166,20 @@ def test_a_night_takes_few_spark_jobs(results: Results) -> None:
     assert max(on_parquet) <= 7
     assert max(of_kind) <= max(on_parquet) + more
     assert kind == "delta by spark" or max(of_kind) <= MOST_SPARK_JOBS
+
+
+def test_a_corpus_of_delta_is_measured_without_spark_as_with_it(quick: dict[str, Results], quick_folder: Path) -> None:
+    by_spark = select(quick, DELTA_CORPUS)
+    assert 0 < by_spark["n_rows"] < JOB_ROWS
+    flags = delta_corpus_flags(quick_folder, "embedded")
+    command = [sys.executable, "-m", "biasspark", "measure", "--engine", "embedded", *flags]
+    done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False)
+    if "it is not installed" in done.stderr or "pip install" in done.stderr:
+        pytest.skip("the embedded engine or deltalake is not installed")
+    assert done.returncode == 0, done.stderr
+    stored = read_files(U_STATISTICS, (quick_folder / "embedded" / "u_statistics").glob("*/*"))
+    rows = stored.select(U_STATISTICS.value_columns).to_pylist()
+    assert sorted(list(map(repr, row.values())) for row in rows) == by_spark["u"]
 
 
 def test_a_question_is_asked_in_the_catalog_as_on_the_path(quick: dict[str, Results], quick_folder: Path) -> None:
