@@ -95,6 +95,8 @@ bins = 10
 [label_balance]
 length = "comment_length"
 [pinned_auc]
+[gate]
+rule = [{{ name = "floor", metric = "bpsn_auc", min = 0.1 }}, {{ name = "drop", metric = "auc", max_drop = 0.5 }}]
 [output]
 path = "{corpus}.warehouse"
 """
@@ -186,7 +188,7 @@ def run_job(spark: SparkSession, folder: Path, kind: str) -> dict[str, Any]:
         write_corpus(corpus, rows=JOB_ROWS, seed=1)
     output = OUTPUTS[kind].format(folder=folder)
     efforts: list[Effort] = []
-    for night in (NEXT_NIGHT, NIGHT):
+    for night in (NIGHT - timedelta(days=1), NIGHT):
         with watch(spark, JOB_ROWS, efforts):
             done = run_main(bias_metrics.main, "--config", config, "--run-date", night, "--set", output)
         if done.code:
