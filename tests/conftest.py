@@ -1,11 +1,11 @@
-"""What tests share: one Spark session for the whole run, started by the first test that asks for it."""
+"""What tests share: one session of each engine for the whole run, started by the first test that asks for it."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
-from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,28 +26,38 @@ hypothesis.settings.register_profile("any speed", deadline=None)
 hypothesis.settings.load_profile("any speed")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of engines. Spark is what remains where the other is not installed, or a server is named."""
+    is_embedded = find_spec("pysail") is not None and "SPARK_REMOTE" not in os.environ
+    help_text = "run tests that do not need Spark on this engine, or on both; default: %(default)s"
+    default = "embedded" if is_embedded else "spark"
+    parser.addoption("--engine", choices=("embedded", "spark", "both"), default=default, help=help_text)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that uses a session on the engines that are asked for, and on Spark alone if it is marked so."""
+    if "spark_session" not in metafunc.fixturenames:
+        return
+    asked = metafunc.config.getoption("engine")
+    engines = ["embedded", "spark"] if asked == "both" else [asked]
+    if any(metafunc.definition.get_closest_marker(marker) for marker in ("spark", "classic")):
+        engines = ["spark"]
+    elif metafunc.definition.get_closest_marker("embedded"):
+        engines = ["embedded"] if find_spec("pysail") else []
+    metafunc.parametrize("spark_session", engines, indirect=True, scope="session")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
-    """Keep modules whole, and in one process all that may ask for the session, so that there is one in a run."""
+    """Keep modules whole, and all tests of an engine in one process, so that each has one session in a run."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneSession(LoadScopeScheduling):
+    class OneSessionEach(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            module = nodeid.partition("::")[0]
-            return "spark" if may_use_spark(module) else module
+            engine = re.search(r"\[(embedded|spark)[-\]]", nodeid)
+            return engine[1] if engine else nodeid.partition("::")[0]
 
-    return OneSession(config, log)
-
-
-@cache
-def may_use_spark(module: str) -> bool:
-    """Say whether tests of a module may ask for the session: they do in these folders, or say of which type it is.
-
-    Those of tests/processes start a Spark of their own instead, beside the one of the session.
-    """
-    if module.startswith(("tests/spark/", "tests/published/", "tests/faults/")):
-        return True
-    return ": SparkSession" in (ROOT / module).read_text("utf-8")
+    return OneSessionEach(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,13 +73,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session of `scripts/submit` with two threads; under Spark Connect when SPARK_REMOTE is set.
+def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of the embedded engine, or that of `scripts/submit` with two threads.
 
-    Tests ask for `spark`.
+    The latter is one of Spark Connect when SPARK_REMOTE is set. Tests ask for `spark`.
     """
-    from biasspark.session import build_session
+    from biasspark.session import build_session, local
+    from biasspark.session_request import SessionRequest
 
+    if request.param == "embedded":
+        session = local()
+        yield session
+        session.stop()
+        return
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing listens to the network
     os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
     settings = {"spark.sql.shuffle.partitions": "2"} | UNFINISHED
@@ -81,7 +97,7 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
         }
     if not remote:
         settings["spark.master"] = "local[2]"
-    session = build_session("biasspark tests", settings)
+    session = build_session("biasspark tests", settings, SessionRequest(engine="spark"))
     yield session
     session.stop()
 
@@ -89,7 +105,11 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
 @pytest.fixture
 def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
     """Give the shared session, and take away what the test left in it: cached frames and temporary views."""
+    from biasspark.session import is_embedded
+
     yield spark_session
+    if is_embedded(spark_session):
+        return
     spark_session.catalog.clearCache()
     if not has_views(spark_session):
         return

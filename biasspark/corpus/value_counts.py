@@ -58,12 +58,12 @@ class NumberCounts(NamedTuple):
         distinct, index = np.unique(values + 0.0, return_inverse=True)  # -0.0 becomes 0.0
         totals = np.zeros(len(distinct), np.int64)
         np.add.at(totals, index, counts)
-        return NumberCounts(distinct, totals, is_exact)._thin()
+        return NumberCounts(distinct, totals, is_exact)
 
     def add(self, other: NumberCounts) -> NumberCounts:
-        """Return the counts of the rows of both."""
+        """Return the counts of the rows of both, or of a sample if the values are too many."""
         values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
-        return NumberCounts.of(values, counts, self.is_exact and other.is_exact)
+        return NumberCounts.of(values, counts, self.is_exact and other.is_exact)._thin()
 
     def _thin(self) -> NumberCounts:
         """Keep a sample of the rows at even distances where there are too many values."""

@@ -67,6 +67,7 @@ _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
 _CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nullif": 0, "nvl": 0, "nvl2": 1}
 """Functions that return one of their arguments, and how many come before these."""
+_FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _WITHIN_VALUES = {
@@ -213,7 +214,7 @@ class _Expression:
                 raise NotOnTheEmbeddedEngine(f"has not been found to compute {token.value} as Spark does")
         if any(token.text in ("&", "|", "^") for token in self.tokens):
             raise NotOnTheEmbeddedEngine("has operators on bits in another order than Spark")
-        if any(self._mixes_types(n) for n in range(len(self.tokens))):
+        if any(self._mixes_types(n) or self._compares_fraction(n) for n in range(len(self.tokens))):
             raise NotOnTheEmbeddedEngine("makes another type of a text and another value than Spark")
         types = self.types
         if unknown := sorted(types - _CASTS):
@@ -247,6 +248,19 @@ class _Expression:
             for start, stop in branches
             if "string" not in {token.value for token in self.tokens[start:stop]}
             for m in range(start, stop)
+        )
+
+    def _compares_fraction(self, n: int) -> bool:
+        """Return whether a token is a text with a fraction, beside a comparison with what may be an integer."""
+        token = self.tokens[n]
+        if token.kind != "text" or not _FRACTION.fullmatch(token.value) or "integer" not in self.named:
+            return False
+        sides = ((n - 1, n - 2), (n + 1, n + 2))
+        return any(
+            self.tokens[sign].value in _COMPARISONS - {",", "->", "=>", "||"}
+            and self.kinds.get(self.tokens[other].value, "integer") == "integer"
+            for sign, other in sides
+            if 0 <= other < len(self.tokens)
         )
 
     def _branches(self, n: int) -> list[tuple[int, int]]:

@@ -124,16 +124,15 @@ def _scored(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats
 
 def _memberships(scored: DataFrame, encoding: Encoding) -> DataFrame:
     """One row for each identity of which it is known whether the row is in it."""
-    known = [F.struct(F.lit(n).alias(IDENTITY), state.alias("member")) for n, state in enumerate(states(encoding))]
     rows = scored.select(
         MODEL,
         SLICE,
         _RANGE,
         "score",
         (field("label", 0, encoding) == 1).alias("label"),
-        F.explode(F.array(*known)).alias("state"),
+        F.posexplode(F.array(*states(encoding))).alias(IDENTITY, "member"),
     )
-    return rows.select(MODEL, SLICE, _RANGE, "score", "label", "state.*").where(F.col("member").isNotNull())
+    return rows.where(F.col("member").isNotNull())
 
 
 def _offsets(counts: DataFrame) -> DataFrame:

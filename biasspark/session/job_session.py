@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -94,6 +95,8 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     asked = {**settings, **({"spark.master": request.master} if request.master else {})}
     if request.remote:
         builder = builder.remote(request.remote)
+    elif "SPARK_REMOTE" not in os.environ:
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark leaves it when a session of Connect stops
     use_driver_python_on_local_masters(asked)
     silence_query_context()
     for key, value in list_settings(asked).items():

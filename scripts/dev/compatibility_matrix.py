@@ -45,13 +45,18 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Leg:
-    """One environment and one kind of session; ``is_open`` if a package of the environment has no fixed version."""
+    """One environment and one kind of session.
+
+    ``is_open`` if a package of the environment has no fixed version, ``made_by`` the Python that makes it, such as
+    ``python3.13``, if it is not the one that runs this.
+    """
 
     environment: str
     session: str
     packages: tuple[str, ...]
     newest_java: int | None
     is_open: bool = False
+    made_by: str | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +67,11 @@ class Leg:
     def python(self) -> Path:
         """The interpreter."""
         return ENVIRONMENTS / self.environment / "bin" / "python" if self.packages else Path(sys.executable)
+
+    @property
+    def engine(self) -> str:
+        """The engine of its sessions."""
+        return "embedded" if self.session == "embedded" else "spark"
 
     @property
     def results(self) -> Path:
@@ -99,6 +109,7 @@ def read_legs(declared: Mapping[str, object]) -> list[Leg]:
             packages=(*environment["packages"], *tests["packages"]) if "packages" in environment else (),
             newest_java=environment.get("newest_java"),
             is_open=any("==" not in package for package in environment.get("packages", ())),
+            made_by=environment.get("python"),
         )
         for name, environment in environments.items()
         for session in environment["sessions"]
@@ -135,12 +146,28 @@ def prepare(leg: Leg, today: date) -> None:
 def build(leg: Leg) -> None:
     """Build the environment of a leg from scratch."""
     print(f"building {leg.environment}", file=sys.stderr, flush=True)
-    venv.create(ENVIRONMENTS / leg.environment, clear=True)
+    if leg.made_by is None:
+        venv.create(ENVIRONMENTS / leg.environment, clear=True)
+    else:
+        if (python := find_python(leg.made_by)) is None:
+            raise UnavailableError(f"{leg.made_by} is not installed")
+        command = [python, "-m", "venv", "--clear", str(ENVIRONMENTS / leg.environment)]
+        subprocess.run(command, check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(leg.python)]
     install = [*pip, "install", "--quiet", "--disable-pip-version-check", *leg.packages]
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UnavailableError(f"pip: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+
+
+def find_python(name: str) -> str | None:
+    """Return the interpreter of this name that runs, on the path or among those of pyenv."""
+    versions = Path.home() / ".pyenv" / "versions"
+    listed = versions.glob(f"{name.removeprefix('python')}.*/bin/python")
+    for candidate in [shutil.which(name), *sorted(map(str, listed), reverse=True)]:
+        if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True, check=False).returncode:
+            return candidate
+    return None
 
 
 def java_version() -> int:
@@ -153,7 +180,7 @@ def java_version() -> int:
 
 @contextlib.contextmanager
 def environment_of(leg: Leg, home: str, log: Path) -> Iterator[dict[str, str]]:
-    """Give the environment variables of a leg; a session `server` runs meanwhile."""
+    """Give the environment variables of a leg; a session `server` runs meanwhile. The embedded engine finds no Java."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     variables |= {
         "SPARK_HOME": home,
@@ -161,7 +188,9 @@ def environment_of(leg: Leg, home: str, log: Path) -> Iterator[dict[str, str]]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": str(leg.python),
     }
-    if leg.session == "classic":
+    if leg.engine == "embedded":
+        yield {name: value for name, value in variables.items() if not name.startswith(("SPARK_", "JAVA_"))}
+    elif leg.session == "classic":
         yield variables
     elif leg.session == "connect":
         yield variables | {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"}  # which gives the server a free port
@@ -223,12 +252,13 @@ def run(leg: Leg, tests: Sequence[str], first: Path | None) -> Result:
     query = [str(leg.python), "-c", VERSIONS, *SHOWN]
     installed = json.loads(subprocess.run(query, cwd=folder, capture_output=True, text=True, check=True).stdout)
     with environment_of(leg, installed["home"], folder / "server.log") as environment:
-        jobs = [str(leg.python), "-m", "scripts.dev.matrix_tables", str(folder / "night")]
+        jobs = [str(leg.python), "-m", "scripts.dev.matrix_tables", str(folder / "night"), leg.engine]
         call(jobs, environment, folder / "night.log")
         report = folder / "tests.xml"
         # Warnings are errors in the locked environment only: elsewhere packages warn of the age of others.
-        pytest = ["-m", "pytest", "-W", "default", "-W", "ignore::ResourceWarning", "-m", "not slow"]
-        pytest += ["-p", "no:cacheprovider", f"--junitxml={report}", *tests]
+        pytest = ["-m", "pytest", "-W", "default", "-W", "ignore::ResourceWarning"]
+        pytest += ["-m", "not slow" if leg.engine == "spark" else "not (slow or spark or classic)"]
+        pytest += ["-p", "no:cacheprovider", f"--junitxml={report}", f"--engine={leg.engine}", *tests]
         call([str(leg.python), *pytest], environment, folder / "tests.log")
     tables = compare_tables(folder, first)
     return Result(leg.name, installed["versions"], *count_tests(report), tables, round(time.monotonic() - started))

@@ -1,4 +1,6 @@
-"""Run every job that writes tables on two tiny nights, and write the tables as text: ``matrix_tables.py FOLDER``.
+"""Run every job that writes tables on two tiny nights, and write the tables as text.
+
+``python -m scripts.dev.matrix_tables FOLDER spark|embedded``
 
 FOLDER/tables/*.csv are the same bytes if the numbers are the same bits.
 
@@ -13,11 +15,11 @@ import io
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 import duckdb
@@ -26,9 +28,10 @@ import pyarrow.parquet as pq
 
 from biasspark.cli import job_parser, run_job
 from biasspark.session import job_session
-from biasspark.tables.schemas import TABLES, Table
+from biasspark.session_request import Engine, SessionRequest, session_requested
+from biasspark.tables.schemas import SCORE_BLOCKS, TABLES, TRAINING_BALANCE, Table
 from biasspark.tables.views import duckdb_views
-from biasspark.workflows import attribute, compare, measure, pinned_skew, window
+from biasspark.workflows import attribute, compare, measure, mitigation_experiment, pinned_skew, window
 
 N_ROWS = 600
 FIRST, SECOND = date(2026, 1, 15), date(2026, 1, 16)
@@ -104,6 +107,7 @@ numeric = ["length"]
 categorical = ["race", "template"]
 groupings = { race = "race" }
 segments = { long = "length > 150" }
+pairs_of = { long = { negatives = "length > 100", positives = "length > 150" } }
 compare = [["two", "one"]]
 targets = ["auc", "cross_entropy", "gini"]
 link = "logit"
@@ -121,15 +125,24 @@ engine = "windows"
 [pinned_auc]
 """
 )
+# Counts of the training corpus are compared; what scikit-learn makes of it has the bits of its version.
+MITIGATION = """
+corpus = { name = "night", id = "id", filter = "score IS NOT NULL" }
+label = { column = "target", threshold = 0.5 }
+identities = { terms = { column = "comment_text", list = ["gay", "catholic"] } }
+label_balance = { text = "comment_text", buckets = [1, 5, 10, 20] }
+mitigation = { text = "comment_text", test_rows = 200 }
+"""
 
 
 class Step(NamedTuple):
-    """A job, its configuration, and its other flags."""
+    """A job, its configuration, its other flags, and the names of its folders by their keys."""
 
     job: ModuleType
     config: str
     flags: str
     make_parser: Callable[[], argparse.ArgumentParser] = partial(job_parser, "")
+    paths: Mapping[str, str] = MappingProxyType({"corpus.path": "corpus", "output.path": "warehouse"})
 
     @property
     def name(self) -> str:
@@ -146,6 +159,12 @@ STEPS = (
     Step(compare, EVERY_PART, f"--run-date {FIRST}"),
     Step(compare, EVERY_PART, f"--run-date {SECOND} --set compare.method=jackknife --set compare.cluster=author"),
     Step(attribute, EVERY_PART, f"--run-date {FIRST}"),
+)
+MITIGATED = Step(
+    mitigation_experiment,
+    MITIGATION,
+    f"--run-date {FIRST}",
+    paths={"corpus.path": "corpus", "mitigation.pool": "corpus", "output.path": "mitigated"},
 )
 
 RUN_ID = re.compile(r"r[0-9]{8}T[0-9]{12}_[0-9a-f]{6}")
@@ -187,14 +206,17 @@ def flags_of(step: Step, folder: Path) -> list[str]:
     """Write the configuration of a job, and return its flags."""
     config = folder / "job.toml"
     config.write_text(step.config, encoding="utf-8")
-    paths = ["--set", f"corpus.path={folder}/corpus", "--set", f"output.path={folder}/warehouse"]
+    paths = [part for key, name in step.paths.items() for part in ("--set", f"{key}={folder / name}")]
     return ["--config", str(config), *paths, *step.flags.split(), "--debug"]
 
 
 def write_tables(warehouse: Path, out: Path) -> None:
     """Write every table. Raises ValueError for one without rows, since nothing of it would be compared."""
     with duckdb.connect() as connection:
-        connection.execute(duckdb_views(str(warehouse), list(TABLES.values())))
+        connection.execute(
+            duckdb_views(str(warehouse), [table for table in TABLES.values() if table != TRAINING_BALANCE])
+        )
+        connection.execute(duckdb_views(str(warehouse.with_name("mitigated")), [TRAINING_BALANCE]))
         texts = {name: format_rows(connection, table) for name, table in TABLES.items()}
     out.mkdir()
     for name, text in texts.items():
@@ -205,7 +227,9 @@ def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
     """Return a table as CSV, without the columns of the attempt, with sorted rows and all digits of doubles."""
     columns = [name for name in table.names if name not in OF_THE_ATTEMPT]
     # The names are declared in biasspark.
-    rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}").fetchall()
+    # The description of a state has quantiles of a sample, which depend on how rows are spread over tasks.
+    where = " WHERE score_range >= 0" if table == SCORE_BLOCKS else ""
+    rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}{where}").fetchall()
     if not rows:
         raise ValueError(f"{table.name} has no rows")
     text = io.StringIO()
@@ -217,16 +241,19 @@ def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
     return text.getvalue()
 
 
-def main(folder: Path) -> int:
-    """Make the corpus, run the jobs in the session of the environment, and write the tables as text."""
+def main(folder: Path, engine: Engine) -> int:
+    """Make the corpus, run the jobs in one session, and write the tables as text."""
     write_corpus(folder / "corpus")
-    with job_session("biasspark matrix"):
+    with session_requested(SessionRequest(engine)), job_session("biasspark matrix"):
         for step in STEPS:
             if code := run_job(step.job.main, step.make_parser(), flags_of(step, folder)):
                 return code
+        run_job(
+            MITIGATED.job.main, MITIGATED.make_parser(), flags_of(MITIGATED, folder)
+        )  # its verdict is of no interest
     write_tables(folder / "warehouse", folder / "tables")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    sys.exit(main(Path(sys.argv[1]).resolve(), "embedded" if sys.argv[2] == "embedded" else "spark"))

@@ -1,6 +1,6 @@
 """The commands of README.md and docs/, run one after another as by a reader who has cloned the project.
 
-Those of most pages take what docs/getting-started.md makes, over 1.8 million comments: they run with the slow tests.
+Those of most pages take what docs/getting-started.md makes, over 1.8 million comments.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def run_page(page: str, clone: Path, **environment: str) -> None:
     assert [line for block in elsewhere for line in block.text.splitlines() if line.rstrip() not in said] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", FIRST)
 def test_a_page_runs_in_a_clone(page: str, clone: Path) -> None:
     run_page(page, clone)

@@ -1,12 +1,12 @@
-"""The jobs on the embedded engine, as users start them: each test runs the command in a process of its own."""
+"""The jobs on the embedded engine, by the command: in the session of the tests, and as users start it."""
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +15,36 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasspark.command import run_command
 from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
-from tests.harness.running_jobs import ask
+from tests.harness.running_jobs import Done, ask
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
+pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 
-def run(name: str, *flags: object) -> subprocess.CompletedProcess[str]:
+def start(name: str, *flags: object) -> Done:
+    """Run the command in a process of its own."""
     command = [sys.executable, "-m", "biasspark", name, "--engine", "embedded", *map(str, flags)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "sail" not in done.stderr.replace("pysail", "")
-    return done
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
-def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    assert done.returncode == 0, done.stderr
-    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return printed
+def run(name: str, *flags: object) -> Done:
+    """Run the command in this process, whose session it takes."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_command(name, ["--engine", "embedded", *map(str, flags)])
+    assert "Traceback" not in err.getvalue()
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def summary(done: Done) -> dict[str, Any]:
+    assert done.code == 0, done.err
+    return done.summary
 
 
 def test_a_night_with_every_part(tmp_path: Path) -> None:
@@ -65,7 +75,7 @@ def test_a_night_with_every_part(tmp_path: Path) -> None:
         gate={"rule": [{"name": "ranks", "metric": "auc", "min": 0.4, "severity": "warn"}]},
     )
     night = ("--config", config, "--run-date", NIGHT)
-    measured = summary(run("measure", *night))
+    measured = summary(start("measure", *night))
     assert measured["rejects"]["duplicate_id"] == 2
     assert measured["tables"]["score_blocks"] > 0
     assert measured["tables"]["rejected_rows"] > 0
@@ -176,8 +186,8 @@ def _two_cases(folder: Path) -> None:
 def test_broken_input_ends_as_on_spark(make: Any, tmp_path: Path) -> None:
     make(tmp_path / "corpus")
     done = run("measure", "--config", write_config(tmp_path), "--run-date", NIGHT)
-    assert done.returncode == 3, done.stderr
-    assert str(tmp_path / "corpus") in done.stderr
+    assert done.code == 3, done.err
+    assert str(tmp_path / "corpus") in done.err
     assert not (tmp_path / "warehouse" / "bias_runs").exists()
 
 
@@ -197,7 +207,7 @@ def test_broken_input_ends_as_on_spark(make: Any, tmp_path: Path) -> None:
 def test_what_the_engine_cannot_do_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     done = run("measure", "--config", write_config(tmp_path, **changes), "--run-date", NIGHT)
-    assert done.returncode == 2, done.stderr
+    assert done.code == 2, done.err
 
 
 def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:
@@ -241,7 +251,7 @@ def write_csv(folder: Path, *lines: str) -> None:
     (folder / "corpus" / "x.csv").write_bytes("".join(lines).encode())
 
 
-def measure_csv(folder: Path, **changes: Any) -> subprocess.CompletedProcess[str]:
+def measure_csv(folder: Path, **changes: Any) -> Done:
     corpus = {"format": "csv"} | changes
     config = write_config(folder, corpus=corpus, identities={"columns": ["male"]}, slices={"long": "length > 9"})
     return run("measure", "--config", config, "--run-date", NIGHT)
@@ -270,8 +280,8 @@ def test_csv_on_which_parsers_disagree(line: str, tmp_path: Path) -> None:
     with (tmp_path / "corpus" / "x.csv").open("ab") as file:
         file.write(line.encode("utf-8", "surrogateescape"))
     done = measure_csv(tmp_path)
-    assert done.returncode == 3
-    assert str(tmp_path / "corpus" / "x.csv") in done.stderr
+    assert done.code == 3
+    assert str(tmp_path / "corpus" / "x.csv") in done.err
 
 
 def test_a_nan_with_a_sign_is_a_nan(tmp_path: Path) -> None:
@@ -315,8 +325,8 @@ def test_floats_as_names_are_refused(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", rows)
     for changes in ({"identities": by_code}, {"corpus": {"id": "code"}}):
         done = run("measure", "--config", write_config(tmp_path, **changes), *night)
-        assert done.returncode == 3
-        assert "embedded engine" in done.stderr
+        assert done.code == 3
+        assert "embedded engine" in done.err
 
 
 def test_a_local_session_is_reused_and_hidden_from_the_network() -> None:
@@ -331,7 +341,7 @@ def test_a_local_session_is_reused_and_hidden_from_the_network() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "127.0.0.1\n", "")
 
 
-def dry_run(folder: Path, slices: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def dry_run(folder: Path, slices: dict[str, str]) -> Done:
     write_parquet(folder / "corpus", make_rows(200))
     return run("measure", "--config", write_config(folder, slices=slices), "--run-date", NIGHT, "--dry-run")
 
@@ -341,9 +351,9 @@ def test_what_looks_at_other_rows_or_is_left_to_chance(tmp_path: Path) -> None:
     other_rows = ("max(score) > 0", "count(*) > 1", "sum(score) OVER () > 1", "explode(array(score > 0))")
     chance = ("rand(7) < 0.5", "UUID () > 'x'")
     done = dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(other_rows + chance)})
-    assert done.returncode == 3
-    assert done.stderr.count("more than its own row") == len(other_rows)
-    assert done.stderr.count("left to chance") == len(chance)
+    assert done.code == 3
+    assert done.err.count("more than its own row") == len(other_rows)
+    assert done.err.count("left to chance") == len(chance)
 
 
 def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path) -> None:
@@ -352,14 +362,14 @@ def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path)
     write_parquet(tmp_path / "corpus", make_rows())
     config = write_config(tmp_path, corpus={"filter": text}, slices={"some": text})
     done = run("measure", "--config", config, "--run-date", NIGHT, "--dry-run")
-    assert done.returncode == 3, done.stderr
-    assert "[corpus] filter" in done.stderr
-    assert "[slices]" not in done.stderr
+    assert done.code == 3, done.err
+    assert "[corpus] filter" in done.err
+    assert "[slices]" not in done.err
 
 
 def test_what_only_looks_like_it(tmp_path: Path) -> None:
     texts = ("comment_text = 'rand() 3'", "`score` > 1 -- max(s)", "score > 1 /* rand() */", "abs(score) > 1")
-    assert dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(texts)}).returncode == 0
+    assert dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(texts)}).code == 0
 
 
 def test_models_are_measured_without_identities(tmp_path: Path) -> None:
@@ -379,7 +389,7 @@ def test_models_are_measured_without_identities(tmp_path: Path) -> None:
     assert summary(done)["tables"] == {"u_statistics": 2, "bias_metrics": 0, "model_summary": 2} | {
         name: summary(done)["tables"][name] for name in ("label_balance", "score_histograms")
     }
-    assert done.stdout.startswith("overall AUC:\n")
+    assert done.out.startswith("overall AUC:\n")
     summary(run("measure", "--config", with_identities, "--run-date", NIGHT))
     aucs = "SELECT model, slice, auc, auc_low, auc_high FROM latest_model_summary ORDER BY ALL"
     assert ask(tmp_path / "warehouse", aucs) == ask(tmp_path / "other", aucs)
@@ -388,7 +398,7 @@ def test_models_are_measured_without_identities(tmp_path: Path) -> None:
     assert summary(run("compare", *night))["tables"] == {"model_comparisons": 1}
     summary(run("report", *night, "--out", tmp_path / "report.html"))
     done = run("measure", *night, "--set", "pinned_skew.identity=male")
-    assert (done.returncode, "[identities]: missing" in done.stderr) == (2, True)
+    assert (done.code, "[identities]: missing" in done.err) == (2, True)
 
 
 def test_labels_are_balanced_without_models(tmp_path: Path) -> None:
@@ -411,5 +421,5 @@ def test_labels_are_balanced_without_models(tmp_path: Path) -> None:
     assert "AUC" not in page.read_text().partition('id="definitions"')[0]
     assert "Share of positives" in card.read_text()
     done = run("side-by-side", *night, "--models", "a", "b")
-    assert (done.returncode, "bias_metrics: run" in done.stderr) == (3, True)
-    assert "gone" not in done.stderr
+    assert (done.code, "bias_metrics: run" in done.err) == (3, True)
+    assert "gone" not in done.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
@@ -17,7 +16,7 @@ from tests.embedded.test_jobs import run, summary
 from tests.harness.main_job import NIGHT
 from tests.harness.running_jobs import ask
 
-pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
+pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 TERMS = ("gay", "muslim", "old")
 IMBALANCED = (("gay", 0.02), ("muslim", 0.02))
@@ -98,12 +97,12 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     summary(run("report", *night, "--out", page))
     assert "After comments were added" in page.read_text()
     assert "mitigated</bdi></span> against" in page.read_text()
-    assert run("side-by-side", *night, "--models", "baseline", "mitigated").returncode == 0
+    assert run("side-by-side", *night, "--models", "baseline", "mitigated").code == 0
     summary(run("export", *night, "--table", "training_balance", "--out", tmp_path / "x.csv"))
     with (tmp_path / "x.csv").open() as file:
         assert {row["model"] for row in csv.DictReader(file)} == {"baseline", "control", "mitigated"}
     refused = run("measure", *night)
-    assert (refused.returncode, "[mitigation]" in refused.stderr) == (2, True)
+    assert (refused.code, "[mitigation]" in refused.err) == (2, True)
 
     # The same test set with the scores under names of one's own: the numbers are the same, and nothing is trained.
     (scored,) = (warehouse / "mitigation").glob("*/*/test_set")
@@ -119,15 +118,15 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
 def test_what_is_not_there_is_refused_before_anything_is_trained(folder: Path) -> None:
     night = configure(folder, "wrong.toml", 'pool = "test.parquet"\ntest = "test.parquet"')
     done = run("mitigation", *night, "--set", "mitigation.text=comment")
-    assert done.returncode == 3
-    assert "comment" in done.stderr
-    assert "training" not in done.stderr
+    assert done.code == 3
+    assert "comment" in done.err
+    assert "training" not in done.err
 
 
 @pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])
 def test_faults_name_the_key_that_is_written(folder: Path, key: str, value: str) -> None:
     night = configure(folder, "faults.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
     done = run("mitigation", *night, "--dry-run", "--set", f"mitigation.{key}={value}")
-    assert (done.returncode, f"[mitigation] {key}" in done.stderr) == (3, True)
-    assert "corpus: " not in done.stderr
-    assert "label_balance" not in done.stderr
+    assert (done.code, f"[mitigation] {key}" in done.err) == (3, True)
+    assert "corpus: " not in done.err
+    assert "label_balance" not in done.err

@@ -33,6 +33,8 @@ from tests.harness.small_corpora import (
 )
 from tests.harness.spark_versions import IS_3_5, KNOWS_TIMES_OF_DAY
 
+pytestmark = pytest.mark.spark("how Spark reads files")
+
 CORRUPT = "corpus: a file cannot be read. It is corrupt or of another format. Replace it."
 
 

@@ -121,6 +121,7 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
 # ---- records that an error would print
 
 
+@pytest.mark.spark("reads a table of a catalog")
 def test_a_table_that_fails_fast_does_not_print_the_record(spark: SparkSession, tmp_path: Path) -> None:
     """A table of the catalog fails on a bad record, which Spark would print: exit code 3, and the record is not shown.
 

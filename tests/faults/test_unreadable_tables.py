@@ -136,6 +136,7 @@ def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
     spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
+@pytest.mark.spark("writes to a catalog")
 def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
     """A partition of the ledger in a catalog is gone or closed, and Spark passes over it: it is named."""
     earlier, run = run_at(1, "r1"), run_at(2, "r2", "wiki")
@@ -149,6 +150,7 @@ def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSessi
             catalog.read_ledger(spark, night)
 
 
+@pytest.mark.spark("writes to a catalog")
 def test_a_run_with_fewer_rows_than_its_ledger_counts_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
     """A folder of a run in a catalog is closed or empty, and Spark reads no row: the run is refused."""
     for each in (run_at(1, "r1"), run_at(2, "r2", "wiki")):
@@ -190,6 +192,7 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
     assert str(file.parent) in done.err
 
 
+@pytest.mark.spark("Spark takes a file that is gone for one without rows")
 @pytest.mark.parametrize(
     ("damage", "named"),
     [

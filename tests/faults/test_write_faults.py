@@ -58,6 +58,7 @@ def with_rejects(spark: SparkSession, row_id: str) -> dict[Table, Rows]:
 HASH = "sha2(cast(id AS STRING), 512)"
 
 
+@pytest.mark.spark("what Spark says of a full disk")
 def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: SparkSession, small_disk: Path) -> None:
     """The disk runs full: a folder is named, readers see the night before, and a rerun with more room is whole.
 
@@ -89,6 +90,7 @@ def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: 
     assert latest(small_disk) == BEFORE
 
 
+@pytest.mark.spark("a task of Spark fails")
 def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(
     spark: SparkSession, night_before: Path, tmp_path: Path
 ) -> None:

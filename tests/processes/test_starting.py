@@ -105,6 +105,7 @@ def test_a_java_that_ends_at_once_is_no_missing_one(config: Path) -> None:
 # ---- jars of another Spark
 
 
+@pytest.mark.slow
 def test_a_lake_runtime_for_another_spark_ends_the_job_before_any_work(config: Path, tmp_path: Path) -> None:
     major, minor, *_ = pyspark.__version__.split(".")
     other = f"{major}.{int(minor) + 1}"
@@ -120,7 +121,14 @@ def test_a_lake_runtime_for_another_spark_ends_the_job_before_any_work(config: P
 # ---- files that may not be read
 
 
-@pytest.mark.parametrize("closed", [".", "part-1.parquet", ".."], ids=["folder", "file", "folder above"])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        ".",
+        pytest.param("part-1.parquet", id="file", marks=pytest.mark.slow),
+        pytest.param("..", id="folder above", marks=pytest.mark.slow),
+    ],
+)
 def test_a_path_that_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
     """Root, which may read all, gives up the right to."""
     corpus = write_parquet(tmp_path / "above" / "corpus", make_rows(100))

@@ -123,6 +123,7 @@ def test_an_expression_that_fails_on_a_row_is_named(comments: DataFrame) -> None
     assert len(caught.value.faults) == 1
 
 
+@pytest.mark.spark("the embedded engine says that it keeps every frame")
 def test_what_comes_back_is_a_frame_that_can_be_queried(comments: DataFrame) -> None:
     worst = (
         biasspark.bias_metrics(comments, **MEASURED)

@@ -26,6 +26,8 @@ from tests.harness.small_corpora import (
 )
 from tests.harness.spark_versions import IS_3_5
 
+pytestmark = pytest.mark.spark("how Spark reads files")
+
 CORRUPT = "a file cannot be read. It is corrupt or of another format"
 OTHER_TYPE = "a column has another type in one file than in others"
 COLUMNS = ("id", "id % 2 = 0 AS y", "cast(id / 8.0D AS {}) AS s", "1.0D AS u")

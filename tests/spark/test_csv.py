@@ -20,6 +20,8 @@ from biasspark.errors import Fault, InputError
 from biasspark.workflows.plan import Pass, Plan, describe_plan
 from tests.harness.small_corpora import count_and_reject, measures_of, read
 
+pytestmark = pytest.mark.spark("how Spark reads CSV")
+
 read_csv = partial(read, format="csv")
 
 

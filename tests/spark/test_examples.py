@@ -121,6 +121,7 @@ def test_annotations_of_every_type(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.spark("compares with a cast of Spark")
 def test_booleans_are_read_from_texts_as_spark_does(spark: SparkSession) -> None:
     texts = [
         "true",

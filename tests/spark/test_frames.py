@@ -21,6 +21,7 @@ from biasspark.api.frame_kinds import spark_rows
 from biasspark.errors import InputError
 from tests.embedded.measure_frames import SUITE, bits, comments, kind
 
+pytestmark = pytest.mark.spark("frames of Spark")
 ROOT = Path(__file__).resolve().parents[2]
 EMBEDDED = """
 import json, sys

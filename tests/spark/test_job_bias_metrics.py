@@ -200,6 +200,7 @@ def test_hostile_names_come_back_as_they_are(night: Night) -> None:
     }
 
 
+@pytest.mark.spark("reads tables by Spark")
 def test_spark_pandas_and_duckdb_read_the_same_tables(spark: SparkSession, night: Night) -> None:
     for statement in (night.warehouse / SPARK_FILE).read_text(encoding="utf-8").split(";\n"):
         if statement.strip():

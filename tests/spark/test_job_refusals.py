@@ -140,6 +140,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 """test_broken_input.py has many more, without a job."""
 
 
+@pytest.mark.spark("how Spark reads files")
 @pytest.mark.parametrize("name", DAMAGES)
 def test_input_that_cannot_be_read_ends_with_3(spark: SparkSession, published: Path, tmp_path: Path, name: str) -> None:
     path = write_parquet(tmp_path / "corpus", make_rows(100))
@@ -161,6 +162,7 @@ SOURCES: list[tuple[dict[str, Any], str]] = [
 """test_broken_input.py, test_schema_faults.py and test_sources.py have many more, without a job."""
 
 
+@pytest.mark.spark("names tables and other file systems")
 @pytest.mark.parametrize(("corpus", "fault"), SOURCES, ids=lambda value: str(value) if isinstance(value, dict) else "")
 def test_a_source_that_does_not_fit_ends_with_3(
     spark: SparkSession, published: Path, corpus: dict[str, str], fault: str
@@ -236,6 +238,7 @@ def test_a_file_without_bytes_is_named_whatever_the_names_of_others(spark: Spark
     assert str(empty) in done.err
 
 
+@pytest.mark.spark("names another file system")
 def test_passwords_in_paths_are_not_shown(spark: SparkSession, published: Path) -> None:
     secret = "nofs://key:hunter2@bucket/x"
     done = run(write_config(published, corpus={"path": secret}))
@@ -285,6 +288,7 @@ OTHER_JOBS: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.spark("names a catalog")
 @pytest.mark.parametrize("name", [*OTHER_JOBS, "window_metrics"])
 def test_a_catalog_that_the_session_lacks_ends_every_job_with_2_before_any_work(
     spark: SparkSession,

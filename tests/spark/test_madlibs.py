@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 
 import pyspark.sql.functions as F
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
@@ -56,6 +57,7 @@ def count_nested(frame: DataFrame) -> tuple[int, int]:
     return len(lambdas), sum("aggregate(" in one for one in lambdas)
 
 
+@pytest.mark.spark("reads a plan of Spark")
 def test_deviations_compute_no_mean_for_each_score(spark: SparkSession) -> None:
     """The time would grow with the square of the scores of a template: hours for the 72,000 sentences of one."""
     total = F.aggregate("x", F.lit(0.0), lambda total, value: total + value)

@@ -87,6 +87,7 @@ def test_the_job_plans_and_removes_what_nobody_sees(spark: SparkSession, tmp_pat
     assert sorted(path.name for path in (folder / "bias_runs").glob("*/*")) == ledger
 
 
+@pytest.mark.spark("the embedded engine writes one file")
 @LISTING
 def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession, tmp_path: Path) -> None:
     store, table = PathStore(str(tmp_path)), EXAMPLE_ATTRIBUTIONS
@@ -125,6 +126,7 @@ def test_without_a_ledger_nothing_is_removed(spark: SparkSession, tmp_path: Path
         assert "[output]: " in done.err
 
 
+@pytest.mark.spark("writes to a catalog")
 @LISTING
 def test_partitions_of_a_catalog_go_with_their_directories(spark: SparkSession, catalog: CatalogStore) -> None:
     old, current = (publish_skew(spark, catalog, auc) for auc in (0.6, 0.7))

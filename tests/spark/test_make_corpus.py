@@ -52,7 +52,7 @@ def test_writes_every_kind_once(
 ) -> None:
     flags = [*flags, "--seed", "7", "--out", str(tmp_path / "corpus")]
     summary = make(*flags).summary
-    assert summary.pop("seconds") > 0.0
+    assert summary.pop("seconds") >= 0.0
     assert summary == {"corpus": flags[0], "rows": answer[0], "seed": 7, "path": str(tmp_path / "corpus")}
     assert duckdb.execute(f"{query} FROM read_parquet(?)", [f"{tmp_path}/corpus/*.parquet"]).fetchall() == [answer]
     with untouched(tmp_path):

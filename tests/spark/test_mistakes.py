@@ -248,6 +248,7 @@ def test_labels_that_are_all_alike_are_warned_of_where_they_are_counted(corpus: 
     assert len(warned) == 2
 
 
+@pytest.mark.spark("templates of numbers")
 @pytest.mark.parametrize(
     ("function", "asked", "word"),
     [

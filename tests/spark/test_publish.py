@@ -94,6 +94,7 @@ def test_each_table_is_one_file_in_the_directory_of_the_run(warehouse: Warehouse
     assert pq.read_metadata(file_of(folder, REJECTED_ROWS, published.run)).num_rows == 0
 
 
+@pytest.mark.spark("reads schemas by Spark")
 def test_files_say_what_columns_mean_in_microseconds(warehouse: Warehouse, spark: SparkSession) -> None:
     file = file_of(warehouse.folder, BIAS_RUNS, warehouse.hostile.run)
     assert str(pq.read_schema(file).field("published_at").type) == "timestamp[us, tz=UTC]"
@@ -104,6 +105,7 @@ def test_files_say_what_columns_mean_in_microseconds(warehouse: Warehouse, spark
     assert comments == {c.name: c.comment for c in BIAS_RUNS.columns if c.name not in ("run_date", "run_id")}
 
 
+@pytest.mark.spark("how Spark reads files")
 def test_a_flipped_bit_in_a_small_table_is_noticed(warehouse: Warehouse, spark: SparkSession, tmp_path: Path) -> None:
     """Pages have checksums, which this process verifies, and Spark as it is set."""
     run = warehouse.hostile.run
@@ -420,6 +422,7 @@ def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
 # ---- a catalog
 
 
+@pytest.mark.spark("writes to a catalog")
 def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, catalog: CatalogStore) -> None:
     catalog.check(spark, TABLES.values())
     assert read_ledger(spark, catalog, NIGHT) == []
@@ -442,6 +445,7 @@ def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, ca
     assert counted == {published.run.run_id: published.n_rows for published in (first, second)}
 
 
+@pytest.mark.spark("writes to a catalog")
 def test_a_table_of_a_catalog_gets_new_columns_and_keeps_those_of_a_newer_version(
     spark: SparkSession, catalog: CatalogStore
 ) -> None:
@@ -458,6 +462,7 @@ def test_a_table_of_a_catalog_gets_new_columns_and_keeps_those_of_a_newer_versio
     assert [row[0] for row in stored.select("subgroup_auc").distinct().collect()] == [0.6]
 
 
+@pytest.mark.spark("writes to a catalog")
 def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession, catalog: CatalogStore) -> None:
     spark.sql(f"CREATE SCHEMA {catalog.schema}")
     spark.sql(f"CREATE TABLE {catalog.name('u_statistics')} (model STRING) USING csv")
@@ -471,6 +476,7 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
 # ---- a table format
 
 
+@pytest.mark.spark("writes to a catalog")
 def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         IcebergStore("lake.bias").check(spark, [PINNED_SKEW])

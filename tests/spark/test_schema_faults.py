@@ -22,6 +22,7 @@ def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None =
     return {fault.path: fault for fault in caught.value.faults if isinstance(fault, Fault)}
 
 
+@pytest.mark.spark("words of Spark")
 def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
     corpus = spark.createDataFrame(
         [],
@@ -112,6 +113,7 @@ def test_predicates_that_look_at_other_rows_or_are_left_to_chance(spark: SparkSe
     assert {fault.fix for fault in faults.values()} == {"Correct it."}
 
 
+@pytest.mark.spark("reads every format, and words of Spark")
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -163,6 +165,7 @@ FAILING = {
 }
 
 
+@pytest.mark.spark("the embedded engine refuses some of the expressions")
 def test_every_slice_and_predicate_that_fails_on_a_value_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """At once, with what is wrong, and without the value."""
     write_rows(spark, tmp_path / "rows")

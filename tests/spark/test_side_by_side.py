@@ -223,6 +223,7 @@ def test_wrong_usage(run: Any, flags: tuple[str, ...], words: str) -> None:
 # ---- the query
 
 
+@pytest.mark.spark("views for Spark")
 def test_the_query_gives_the_same_in_spark_and_duckdb(run: Any, spark: SparkSession, warehouse: Path) -> None:
     for statement in (warehouse / SPARK_FILE).read_text("utf-8").split(";")[:-1]:
         spark.sql(statement)
@@ -239,6 +240,7 @@ def test_the_query_gives_the_same_in_spark_and_duckdb(run: Any, spark: SparkSess
     assert listed == show_csv(civil, by_spark.columns)
 
 
+@pytest.mark.spark("writes to a catalog")
 def test_a_night_in_a_catalog(spark: SparkSession) -> None:
     store = CatalogStore(f"spark_catalog.side_{uuid4().hex[:8]}")
     try:

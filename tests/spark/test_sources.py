@@ -27,6 +27,8 @@ from biasspark.dates import CorpusDates
 from biasspark.errors import Fault, InputError, NoRows
 from tests.harness.small_corpora import NIGHT, corpus_of, examples_of, measures_of, read
 
+pytestmark = pytest.mark.spark("how Spark reads files and tables")
+
 
 @pytest.mark.parametrize("kind", ["parquet", "orc", "json", "csv"])
 def test_formats(spark: SparkSession, formats: Path, kind: str) -> None:

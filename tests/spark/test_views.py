@@ -31,6 +31,8 @@ from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refres
 from tests.harness.sample_night import NIGHT, record_of, start_run, suite_tables
 from tests.spark.conftest import HOSTILE, NEXT_NIGHT, Warehouse, publish_nights
 
+pytestmark = pytest.mark.spark("views for Spark")
+
 SEEN = [(NIGHT, "civil", 0.7), (NIGHT, HOSTILE, 0.8), (NEXT_NIGHT, "civil", 0.9)]
 TABLES_OF_A_RUN = tuple(suite_tables())
 SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")

@@ -33,12 +33,13 @@ def test_an_environment_is_all_its_sessions_and_a_name_with_one_is_that_one() ->
         names_of("spark-9")
 
 
-def test_the_lowest_environment_has_the_lowest_declared_versions() -> None:
+@pytest.mark.parametrize(("name", "engine"), [("lowest", "spark"), ("embedded-lowest", "embedded")])
+def test_the_lowest_environments_have_the_lowest_declared_versions(name: str, engine: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    declared = [*project["dependencies"], *project["optional-dependencies"][engine]]
     declared += project["optional-dependencies"]["report"]
     floors = dict(requirement.partition(",")[0].split(">=") for requirement in declared)
-    (lowest,) = choose(LEGS, ["lowest"])
+    (lowest,) = choose(LEGS, [name])
     pinned = dict(package.split("==") for package in lowest.packages if "==" in package)
     assert {name: Version(one) for name, one in pinned.items()} == {name: Version(one) for name, one in floors.items()}
 
