@@ -34,13 +34,18 @@ def convert_files(files: Sequence[Path], root: Path, read: ReadBatches, how: obj
     key = (root, tuple(states), how)
     with _CONVERTING:
         if key not in _converted:
-            if not _folders:
-                _folders.append(TemporaryDirectory(prefix="biasspark-"))
-            target = Path(mkdtemp(dir=_folders[0].name))
+            target = temporary_folder()
             for number, file in enumerate(files):
                 _write(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
             _converted[key] = target
         return _converted[key]
+
+
+def temporary_folder() -> Path:
+    """Return a new folder, which is deleted when the process ends."""
+    if not _folders:
+        _folders.append(TemporaryDirectory(prefix="biasspark-"))
+    return Path(mkdtemp(dir=_folders[0].name))
 
 
 def read_parquet(file: Path, schema: pa.Schema) -> Iterable[pa.RecordBatch]:

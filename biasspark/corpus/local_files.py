@@ -11,7 +11,9 @@ import os
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from biasspark.config import Corpus
-from biasspark.corpus.converted_files import convert_files, read_parquet
+from biasspark.corpus.converted_files import convert_files, read_parquet, temporary_folder
 from biasspark.corpus.input_files import (
     OF_PATTERNS,
     is_no_header,
@@ -39,7 +41,9 @@ from biasspark.corpus.local_csv import (
     refuse_other_headers,
     separator_of,
 )
+from biasspark.corpus.local_delta import VERSION, open_delta
 from biasspark.corpus.values import column
+from biasspark.delta_rs import is_installed
 from biasspark.errors import ConfigError, Fault, InputError, KeyPath, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
@@ -51,8 +55,10 @@ _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.in
 """Types of Arrow, and those as which Spark reads them."""
 
 
-def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
+def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None = None) -> DataFrame:
     """Return the rows of the files of a path. Lazy; what the engine cannot read is converted when called.
+
+    Of a Delta table that has a partition for each run date those of other ones are left out.
 
     Raises
     ------
@@ -68,51 +74,88 @@ def read_local_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
     root = local_folder(path)
     assert root is not None  # the check refuses others
     where = f"corpus: path {redact(path)}"
+    if corpus.format.lower() == "delta":
+        return _read_delta(spark, corpus, root, run_date)
     files = _list_files(root, where)
     refuse_empty([_name(file) for file in files if not file.stat().st_size], path)
-    partitions = _list_partitions(files, root, where)
+    folder = _Folder(root, files, _list_partitions(files, root, where))
     names = [_name(file) for file in files]
     read = [_name(file) for file in files if len(_split(file, root)) == len(_folders(file, root))]
-    refuse_skipped(list_skipped_files(names, read, partitions), path)
+    refuse_skipped(list_skipped_files(names, read, folder.partitions), path)
     read_folder = _read_csv_folder if corpus.format.lower() == "csv" else _read_parquet_folder
-    rows = read_folder(spark, corpus, files, root, partitions)
-    for name in {name for file in files for name, value in _split(file, root) if value == _NULL}:
+    return _with_nulls(read_folder(spark, corpus, folder), folder)
+
+
+class _Folder(NamedTuple):
+    """Files below a path, and the columns that the names of folders between them give."""
+
+    root: Path
+    files: Sequence[Path]
+    partitions: Sequence[str]
+
+
+def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
+    """Return rows in which the values of partitions that stand for NULL are NULL."""
+    for name in {name for file in folder.files for name, value in _split(file, folder.root) if value == _NULL}:
         rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
     return rows
 
 
+def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date | None) -> DataFrame:
+    """Return the rows of the files that the log of a Delta table lists, by links to them in folders like Spark's."""
+    table = open_delta(corpus, root, run_date)
+    folder = _Folder(temporary_folder(), [], table.partitions)
+    links = []
+    for number, (file, values) in enumerate(table.files):
+        texts = zip(table.partitions, values, strict=True)
+        parts = (f"{name}={_NULL if text is None else quote(text, safe='')}" for name, text in texts)
+        links.append(folder.root.joinpath(*parts, f"{number}.parquet"))
+        links[-1].parent.mkdir(parents=True, exist_ok=True)
+        links[-1].symlink_to(file)
+    types = {field.name: from_arrow_type(field.type, prefer_timestamp_ntz=True) for field in table.schema}
+    if not links:
+        return spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in types.items()]))
+    folder = folder._replace(files=links)
+    stored = pa.schema([field for field in table.schema if field.name not in table.partitions])
+    rows = _with_nulls(_read_parquet_folder(spark, corpus, folder, stored), folder)
+    typed = {name: column(name).cast(types[name]) for name in table.partitions}
+    return rows.select(*(typed.get(name, column(name)).alias(name) for name in types))
+
+
 def _read_parquet_folder(
-    spark: SparkSession, corpus: Corpus, files: Sequence[Path], root: Path, partitions: Sequence[str]
+    spark: SparkSession, corpus: Corpus, folder: _Folder, declared: pa.Schema | None = None
 ) -> DataFrame:
-    where = f"corpus: path {redact(str(corpus.path))}"
+    """Return the rows of Parquet files; a log may declare the columns, of which each file has some."""
+    where, root, files = f"corpus: path {redact(str(corpus.path))}", folder.root, folder.files
     with ThreadPoolExecutor() as pool:
         written = list(pool.map(_read_schema, files))
     schemas = [None if schema is None else pa.schema(map(_as_spark_reads, schema)) for schema in written]
     for file, schema in zip(files, schemas, strict=True):
         if schema is None:
-            refuse_other_format(spark, corpus, _name(file))
-            raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {file}."))
+            refuse_other_format(spark, corpus, _name(_target(file)))
+            raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_target(file)}."))
     merges = {key.lower(): value.lower() for key, value in corpus.options.items()}.get("mergeschema") == "true"
-    merged = _merge(files, schemas, where, merges)
-    schema = corpus.schema or _spark_schema(merged, partitions, where)
+    if declared is None:
+        merged = _merge(files, schemas, where, merges)
+    else:
+        merged = _merge([root, *files], [pa.schema(map(_as_spark_reads, declared)), *schemas], where, merges)
+    schema = corpus.schema or _spark_schema(merged, folder.partitions, where)
     if _must_convert(written):
         root = convert_files(files, root, lambda file: _read_rows(file, merged, where), str(merged))
     return spark.read.schema(schema).parquet(str(root))
 
 
-def _read_csv_folder(
-    spark: SparkSession, corpus: Corpus, files: Sequence[Path], root: Path, partitions: Sequence[str]
-) -> DataFrame:
-    where = f"corpus: path {redact(str(corpus.path))}"
+def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> DataFrame:
+    where, root, files = f"corpus: path {redact(str(corpus.path))}", folder.root, folder.files
     headers = [read_header(file, corpus) for file in files]
     if is_no_header(headers[0][0] if headers[0] else ""):
         refuse_other_format(spark, corpus, _name(files[0]))
     refuse_other_headers(files, headers, where)
     names = headers[0]
-    schema = _spark_schema(csv_schema(names), partitions, where)
+    schema = _spark_schema(csv_schema(names), folder.partitions, where)
     how = (corpus.id, corpus.run_date_column, separator_of(corpus))
-    folder = convert_files(files, root, lambda file: read_csv(file, corpus, names), how)
-    return spark.read.schema(schema).parquet(str(folder))
+    converted = convert_files(files, root, lambda file: read_csv(file, corpus, names), how)
+    return spark.read.schema(schema).parquet(str(converted))
 
 
 def _unsupported(corpus: Corpus) -> Iterator[Fault]:
@@ -125,16 +168,20 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if corpus.table is not None:
         yield fault("table", corpus.table, "has no catalog", "Name the `path` of the files")
         return
-    is_csv = corpus.format.lower() == "csv"
-    if corpus.format.lower() not in ("parquet", "csv"):
-        yield fault("format", corpus.format, "reads Parquet and CSV", "Convert the files")
+    is_csv, is_delta = corpus.format.lower() == "csv", corpus.format.lower() == "delta"
+    if not is_csv and not is_delta and corpus.format.lower() != "parquet":
+        yield fault("format", corpus.format, "reads Parquet, Delta and CSV", "Convert the files")
+    if is_delta and not is_installed():
+        yield fault("format", corpus.format, "reads it by deltalake", "Install it, pip install 'biasspark[delta]'")
+    if is_delta and corpus.schema is not None:
+        yield fault("schema", corpus.schema, "takes the columns of Delta from its log", "Remove the line")
     if is_csv and corpus.schema is not None:
         yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
     if is_csv and len(separator_of(corpus)) != 1:
         yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Write the file anew")
     if set(str(corpus.path)) & set(OF_PATTERNS):
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
-    known = SEPARATORS if is_csv else _OPTIONS
+    known = SEPARATORS if is_csv else VERSION if is_delta else _OPTIONS
     if unknown := sorted(name for name in corpus.options if name.lower() not in known):
         yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", "Remove them")
 
@@ -172,6 +219,11 @@ def _data_files(root: Path) -> Iterator[Path]:
 def _name(file: Path) -> str:
     """Return the URI of a file, escaped."""
     return f"file:{quote(str(file))}"
+
+
+def _target(file: Path) -> Path:
+    """Return the file of the user: what is read may be a link to it."""
+    return file.readlink() if file.is_symlink() else file
 
 
 def _folders(file: Path, root: Path) -> tuple[str, ...]:
@@ -249,7 +301,7 @@ def _read_rows(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.RecordB
     try:
         yield from read_parquet(file, schema)
     except (pa.ArrowException, OSError):
-        raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {file}.")) from None
+        raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {_target(file)}.")) from None
 
 
 def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema | None], where: str, merges: bool) -> pa.Schema:
@@ -262,7 +314,7 @@ def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema | None], where: st
             if known.type != field.type:
                 details = (
                     f"Column: {field.name}, {field.type} for {known.type}.",
-                    f"File: {file}.",
+                    f"File: {_target(file)}.",
                     "The embedded engine looks at all columns, and Spark at those that are measured.",
                 )
                 raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details))

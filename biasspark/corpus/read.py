@@ -54,7 +54,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     """
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with translate_spark_errors(f"corpus: {source}"):
-        rows = read_local_files(spark, corpus) if is_embedded(spark) else _load(spark, corpus, run_date)
+        rows = (read_local_files if is_embedded(spark) else _load)(spark, corpus, run_date)
         if corpus.is_untyped:
             rows = type_columns(rows, corpus, measures)
         analyse(rows)

@@ -1,4 +1,4 @@
-"""Tables with transactions: Delta in a folder or a catalog, Iceberg in a catalog.
+"""Tables with transactions in a catalog: Delta and Iceberg.
 
 A run appends its rows to a table in one commit, so a writer that dies leaves nothing that a reader sees. Tables are
 partitioned by run_date alone: the files of a run are found by the statistics that the formats keep of run_id.
@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from pathlib import Path
 from threading import Lock
 from typing import ClassVar
 
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.errors import ConfigError, Fault, InputError, has_condition, redact
+from biasspark.errors import ConfigError, Fault, redact
 from biasspark.expressions.sql import quote_name, quote_string
-from biasspark.files import check_file_system
+from biasspark.tables.delta_log import no_nan, required_columns
 from biasspark.tables.frames import to_frame
-from biasspark.tables.parquet import CatalogStore, PathStore
-from biasspark.tables.parquet_files import read_types
+from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
 from biasspark.tables.schema_check import define_column
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
@@ -81,14 +78,10 @@ class LakeStore(CatalogStore):
     def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
         """Compact a table, and delete the files that nothing but snapshots older than a time still names."""
 
-    def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See `PathStore.check`.
+    def _refuse_session(self, spark: SparkSession) -> None:
+        """Raise `ConfigError` unless the session speaks the format, and its catalog lies where files can be opened.
 
-        Raises
-        ------
-        ConfigError
-            If the session does not speak the format, with all that it lacks and the flags that give it, or if its
-            catalog lies where no file can be opened, with the settings that say where.
+        It says all that the session lacks and the flags that give it, or the settings that say where the catalog is.
         """
         refuse_embedded(spark, ("output", "format"), self.provider)
         has_catalog = spark.conf.get(f"spark.sql.catalog.{self.catalog}", None) is not None
@@ -109,7 +102,6 @@ class LakeStore(CatalogStore):
                 raise ConfigError(self._misplaced_fault(spark, cause)) from error
             with storage_errors(f"catalog {self.catalog}", "opened"):
                 raise
-        super().check(spark, tables)
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
         """See `PathStore.write`. One commit, after those that make the table or add its new columns; of no rows none.
@@ -162,7 +154,8 @@ class LakeStore(CatalogStore):
     def _prepare(self, spark: SparkSession, table: Table) -> str:
         """Create the table or add its new columns, with the constraints of the format; the location is its own."""
         name = self.name(table.name)
-        if not self.has(spark, table):
+        types = self.types(spark, table)
+        if types is None:
             self._create_schema(spark)
             properties = [f"'{key}' = {quote_string(value)}" for key, value in self._properties(table).items()]
             ending = f" TBLPROPERTIES ({', '.join(properties)})" if properties else ""
@@ -172,8 +165,7 @@ class LakeStore(CatalogStore):
             )
             new = table.columns
         else:
-            present = set(spark.table(name).columns)
-            new = tuple(column for column in table.columns if column.name not in present)
+            new = tuple(column for column in table.columns if column.name not in types)
             if new:
                 spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
         for clause in self._constraints(table, new):
@@ -229,10 +221,10 @@ class DeltaStore(LakeStore):
     }
 
     def _properties(self, table: Table) -> dict[str, str]:
-        return {f"delta.constraints.{name}": check for name, check in _no_nan(table.columns).items()}
+        return {f"delta.constraints.{name}": check for name, check in no_nan(table.columns).items()}
 
     def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
-        added = _no_nan(new) if new != table.columns else {}
+        added = no_nan(new) if new != table.columns else {}
         return [f"ADD CONSTRAINT {name} CHECK ({check})" for name, check in added.items()]
 
     def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
@@ -240,66 +232,6 @@ class DeltaStore(LakeStore):
         spark.sql(f"OPTIMIZE {name}")
         with _any_retention(spark):
             spark.sql(f"VACUUM {name} RETAIN {hours:.3f} HOURS")
-
-
-class DeltaFolder(DeltaStore):
-    """Delta tables in one folder, on any file system that Spark knows; it is made when the first table is written."""
-
-    def __init__(self, path: str) -> None:
-        # Spark SQL names a table of Delta by its path in a schema of the format's name.
-        super().__init__(self.provider)
-        self._folder = PathStore(path)
-
-    @property
-    def root(self) -> str:
-        """See `PathStore.root`."""
-        return self._folder.root
-
-    @property
-    def local_folder(self) -> Path | None:
-        """See `PathStore.local_folder`."""
-        return self._folder.local_folder
-
-    def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """See `LakeStore.check`; refused as well is a folder that cannot be written to."""
-        super().check(spark, tables)
-        self._folder.refuse_unwritable(spark)
-
-    def name(self, table: str) -> str:
-        """Return the quoted name of a table."""
-        return f"{self.schema}.{quote_name(f'{self._folder.path}/{table}')}"
-
-    def has(self, spark: SparkSession, table: Table) -> bool:
-        """Return whether a table is there.
-
-        Raises
-        ------
-        ConfigError
-            If the session has no file system for the path.
-        InputError
-            If its folder holds files that are none of Delta's.
-        """
-        refuse_embedded(spark, ("output", "format"), self.provider)
-        check_file_system(spark, ("output", "path"), self._folder.path)
-        if self.local_folder is not None and not (self.local_folder / table.name).is_dir():
-            return False
-        try:
-            return bool(spark.table(self.name(table.name)).columns)
-        except AnalysisException as error:
-            if not has_condition(error, "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"):
-                raise
-        path = f"{self._folder.path}/{table.name}"
-        if read_types(spark, path) is None:
-            return False
-        raise InputError(
-            f"{redact(path)}: it is plain Parquet. Tables are Delta. Move it away, or choose another output."
-        )
-
-    def _create_schema(self, spark: SparkSession) -> None:
-        """Paths need none."""
-
-    def _refresh(self, spark: SparkSession, table: Table) -> None:
-        """Nothing to do: Delta looks at the log whenever a table is named."""
 
 
 class IcebergStore(LakeStore):
@@ -347,19 +279,12 @@ class IcebergStore(LakeStore):
 
 def _define_columns(table: Table) -> list[str]:
     """Return the columns as a CREATE statement wants them; what every row must have is NOT NULL."""
-    key = table.key_columns if table.unique else ()
-    required = {RUN_DATE.name, CORPUS.name, *key, RUN_ID.name}
+    required = required_columns(table)
     definitions = [(column, define_column(column)) for column in table.columns]
     return [
         text.replace(" COMMENT ", " NOT NULL COMMENT ", 1) if column.name in required else text
         for column, text in definitions
     ]
-
-
-def _no_nan(columns: Sequence[Column]) -> dict[str, str]:
-    """Return by its name the check that no DOUBLE of columns that came together is NaN."""
-    doubles = [column.name for column in columns if column.type == "DOUBLE"]
-    return {f"no_nan_from_{doubles[0]}": " AND ".join(f"NOT isnan({name})" for name in doubles)} if doubles else {}
 
 
 @contextmanager

@@ -265,30 +265,39 @@ class CatalogStore(ParquetStore):
         with catalog_errors(spark, ("output", "catalog"), self.names[0], self.catalog):
             return bool(spark.catalog.tableExists(self.name(table.name)))
 
+    def types(self, spark: SparkSession, table: Table) -> dict[str, str] | None:
+        """Return the columns that a table has, None where there is no table. Raises as ``has``."""
+        return column_types(spark.table(self.name(table.name)).schema) if self.has(spark, table) else None
+
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
         """See `PathStore.check`; refused as well are tables of another format.
 
         Raises `ConfigError` if the session does not have one of the catalogs.
         """
-        refuse_embedded(spark, ("output", "catalog"), self.names[0])
+        self._refuse_session(spark)
         _check_timestamps(spark)
         if self.view_schema != self.schema:
             with catalog_errors(spark, ("output", "views"), self.names[1], self.view_catalog):
                 spark.catalog.tableExists(self.view_name(BIAS_RUNS.name))
-        faults = []
-        for table in tables:
-            name = self.name(table.name)
-            with storage_errors(name, "read"):
-                if not self.has(spark, table):
-                    continue
-                types = column_types(spark.table(name).schema)
-                provider = self._describe(spark, table).get("Provider", "no table")
-            if provider.lower() != self.provider:
-                rule = f"Tables are {self.provider.title()}"
-                faults.append(f"{name}: it is {provider}. {rule}. Move it away, or choose another output.")
-            faults += schema_faults(name, table, types)
-        if faults:
+        if faults := [fault for table in tables for fault in self._examine(spark, table)]:
             raise InputError(*faults)
+
+    def _refuse_session(self, spark: SparkSession) -> None:
+        """Raise `ConfigError` for a session that cannot have such a store."""
+        refuse_embedded(spark, ("output", "catalog"), self.names[0])
+
+    def _examine(self, spark: SparkSession, table: Table) -> list[str]:
+        """Return what is wrong with the format and the columns of a table."""
+        name = self.name(table.name)
+        with storage_errors(name, "read"):
+            if (types := self.types(spark, table)) is None:
+                return []
+            provider = self._describe(spark, table).get("Provider", "no table")
+        faults = schema_faults(name, table, types)
+        if provider.lower() != self.provider:
+            rule = f"Tables are {self.provider.title()}"
+            faults.insert(0, f"{name}: it is {provider}. {rule}. Move it away, or choose another output.")
+        return faults
 
     def location(self, table: Table, run: Run) -> str:
         """See `PathStore.location`; the directory itself is the catalog's to choose."""

@@ -6,7 +6,7 @@ without a Spark job. Elsewhere Spark does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial, reduce
@@ -121,23 +121,34 @@ def read_files(table: Table, folders: Iterable[Path], *, skip_missing: bool = Fa
     Raises `FileNotFoundError` if a directory has no file, unless such are skipped; `InputError` if this user may not
     read a directory or a file; `BiasSparkError` if a file cannot be read, or is not as it was written.
     """
-    schema = table.full_arrow_schema
-    parts = [schema.empty_table()]
+    parts: list[pa.Table] = []
     for folder in folders:
         files = [path for path in list_visible(folder) if path.suffix == ".parquet"]
         if not (files or skip_missing):
             raise FileNotFoundError(str(folder))
         run_date = date.fromisoformat(folder.parent.name.removeprefix("run_date="))
         partition = {"run_date": run_date, "run_id": folder.name.removeprefix("run_id=")}
-        for file in files:
-            with storage_errors(str(file), "read"):
-                rows = pq.ParquetFile(file, page_checksum_verification=True).read()
-            columns = {name: rows[name] for name in schema.names if name in rows.column_names}
-            columns |= {
-                name: pa.array([value] * len(rows), schema.field(name).type) for name, value in partition.items()
-            }
-            parts.append(pa.table(columns))
-    return pa.concat_tables(parts, promote_options="permissive").cast(schema)
+        parts += [read_file(table, file, partition) for file in files]
+    return join_files(table, parts)
+
+
+def read_file(table: Table, file: Path, partition: Mapping[str, object]) -> pa.Table:
+    """Return the rows of a file, with what the log or the directory gives; columns that it lacks are missing."""
+    schema = table.full_arrow_schema
+    with storage_errors(str(file), "read"):
+        rows = pq.ParquetFile(file, page_checksum_verification=True).read()
+    columns = {name: rows[name] for name in schema.names if name in rows.column_names}
+    for name, values in columns.items():
+        if "_view" in str(values.type):  # as delta-rs compacts texts
+            columns[name] = values.cast(schema.field(name).type)
+    columns |= {name: pa.array([value] * len(rows), schema.field(name).type) for name, value in partition.items()}
+    return pa.table(columns)
+
+
+def join_files(table: Table, parts: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of files, in the columns of the table; those that files lack are NULL."""
+    empty = table.full_arrow_schema.empty_table()
+    return pa.concat_tables([empty, *parts], promote_options="permissive").cast(empty.schema)
 
 
 def collect_tables(frames: Mapping[Table, DataFrame]) -> dict[Table, pa.Table]:

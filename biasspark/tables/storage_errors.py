@@ -87,10 +87,10 @@ def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str
 
 
 def refuse_embedded(spark: SparkSession, path: KeyPath, value: str) -> None:
-    """Raise `ConfigError` for a store that the embedded engine does not have: any but Parquet in a folder."""
+    """Raise `ConfigError` for a store that the embedded engine does not have: any but a folder."""
     if is_embedded(spark):
-        rule = "The embedded engine writes tables of Parquet in a folder of this machine."
-        raise ConfigError(Fault(path, value, rule, 'Set `[output] path` and format = "parquet", or run it on Spark.'))
+        rule = "The embedded engine writes tables in a folder of this machine."
+        raise ConfigError(Fault(path, value, rule, "Set `[output] path`, or run it on Spark."))
 
 
 def unknown_catalog(path: KeyPath, schema: str, catalog: str, catalogs: list[str]) -> Fault:

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.config import Config, Output
 from biasspark.session import job_session
-from biasspark.tables.lake import DeltaFolder, DeltaStore, IcebergStore
+from biasspark.tables.delta_folder import DeltaFolder
+from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
 
 __all__ = [

@@ -257,9 +257,8 @@ def list_relations(spark: SparkSession, store: CatalogStore) -> dict[Table, str]
     """Return the tables that are there, each as SQL selects from it; columns that it does not have yet are NULL."""
     relations = {}
     for table in TABLES.values():
-        if store.has(spark, table):
+        if present := store.types(spark, table):
             name = store.name(table.name)
-            present = spark.table(name).columns
             nulls = [f"CAST(NULL AS {c.type}) AS {c.name}" for c in table.columns if c.name not in present]
             relations[table] = f"(SELECT *, {', '.join(nulls)} FROM {name})" if nulls else name
     return relations

@@ -201,7 +201,6 @@ def test_broken_input_ends_as_on_spark(make: Any, tmp_path: Path) -> None:
         {"corpus": {"options": {"modifiedAfter": "2026-01-01T00:00:00"}}},
         {"corpus": {"path": "s3a://bucket/corpus"}},
         {"output": {"path": None, "catalog": "lake.bias"}},
-        {"output": {"format": "delta"}},
         {"output": {"path": "s3a://bucket/warehouse"}},
     ],
 )

@@ -11,18 +11,22 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyspark
+import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.errors import BiasSparkError
+from biasspark.expressions.sql import quote_name
 from biasspark.session import build_session
+from biasspark.tables import delta_folder
 from biasspark.tables.ledger import read_ledger
 from biasspark.tables.maintenance import Policy, optimize_tables, plan_maintenance, remove_runs
 from biasspark.tables.publish import publish
@@ -57,6 +61,7 @@ FORMATS = {
 NEXT_NIGHT = NIGHT + timedelta(days=1)
 STORES: dict[str, Callable[[Path], CatalogStore]] = {
     "delta folder": lambda folder: DeltaFolder(f"{folder}/it's a `folder`"),
+    "delta by spark": lambda folder: DeltaFolder(f"{folder}/by spark"),
     "delta catalog": lambda _: DeltaStore("spark_catalog.bias"),
     "iceberg jdbc": lambda _: IcebergStore("lake.bias"),
     "iceberg hadoop": lambda _: IcebergStore("plain.bias"),
@@ -66,6 +71,7 @@ STORES: dict[str, Callable[[Path], CatalogStore]] = {
 LOST = "lost"
 """A catalog whose list of tables lies in a folder that is not there."""
 JOB_CORPUS, JOB_CONFIG, JOB_ROWS = "corpus.parquet", "night.toml", 800
+DELTA_CORPUS = "delta corpus"
 CONFIG = """
 [corpus]
 name = "civil"
@@ -89,6 +95,8 @@ bins = 10
 [label_balance]
 length = "comment_length"
 [pinned_auc]
+[gate]
+rule = [{{ name = "floor", metric = "bpsn_auc", min = 0.1 }}, {{ name = "drop", metric = "auc", max_drop = 0.5 }}]
 [output]
 path = "{corpus}.warehouse"
 """
@@ -97,11 +105,12 @@ QUESTION, ANSWERED = "worst_identities", ("model", "slice", "place", "identity",
 OUTPUTS = {
     "parquet": 'output={{ path = "{folder}/parquet" }}',
     "delta folder": 'output={{ path = "{folder}/delta", format = "delta" }}',
+    "delta by spark": 'output={{ path = "{folder}/delta by spark", format = "delta" }}',
     "iceberg jdbc": 'output={{ catalog = "lake.job", format = "iceberg" }}',
 }
 """Where the job publishes to, by kind."""
-WITH_JOB = ("iceberg jdbc", "delta folder")
-"""Those in which the job runs, and nothing is compacted, which takes as long as the nights."""
+WITH_JOB = ("iceberg jdbc", "delta folder", "delta by spark")
+"""Those in which the job runs, and nothing is compacted, which takes Spark as long as the nights."""
 
 
 def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
@@ -148,6 +157,13 @@ def catalog_settings(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
+def without_delta_rs() -> Iterator[None]:
+    """Have Spark do all in folders of Delta, as where the library is not installed."""
+    with patch.object(delta_folder, "is_installed", lambda: False):
+        yield
+
+
+@contextmanager
 def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
     """Have a store fail before it writes one table."""
     write = store.write
@@ -172,18 +188,49 @@ def run_job(spark: SparkSession, folder: Path, kind: str) -> dict[str, Any]:
         write_corpus(corpus, rows=JOB_ROWS, seed=1)
     output = OUTPUTS[kind].format(folder=folder)
     efforts: list[Effort] = []
-    with watch(spark, JOB_ROWS, efforts):
-        done = run_main(bias_metrics.main, "--config", config, "--run-date", NIGHT, "--set", output)
-    if done.code:
-        return {"fault": done.err}
+    for night in (NIGHT - timedelta(days=1), NIGHT):
+        with watch(spark, JOB_ROWS, efforts):
+            done = run_main(bias_metrics.main, "--config", config, "--run-date", night, "--set", output)
+        if done.code:
+            return {"fault": done.err}
     run = replace(start_run(), run_id=done.summary["run_id"])
     stores: dict[str, Store] = {
         "parquet": PathStore(f"{folder}/parquet"),
         "delta folder": DeltaFolder(f"{folder}/delta"),
+        "delta by spark": DeltaFolder(f"{folder}/delta by spark"),
         "iceberg jdbc": IcebergStore("lake.job"),
     }
     tables = {table.name: read_values(spark, stores[kind], table, run) for table in COMPARED}
-    return {"tables": tables, "counted": done.summary["tables"], "spark jobs": efforts[0].n_jobs}
+    return {"tables": tables, "counted": done.summary["tables"], "spark jobs": [e.n_jobs for e in efforts]}
+
+
+def measure_delta_corpus(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Write a corpus of Delta, with partitions whose names Spark escapes and rows that are gone, and measure it."""
+    corpus = folder / DELTA_CORPUS
+    cities = F.array(*(F.lit(city) for city in ("New York", "a/b", "10:00", "%41", "é", None)))
+    rows = spark.read.parquet(str(folder / JOB_CORPUS)).withColumn(
+        "city", F.element_at(cities, F.expr("int(id % 6 + 1)"))
+    )
+    rows.write.format("delta").partitionBy("city").save(str(corpus))
+    spark.sql(f"DELETE FROM delta.{quote_name(str(corpus))} WHERE toxicity_1 > 0.8")
+    flags = delta_corpus_flags(folder, f"{DELTA_CORPUS} by spark")
+    done = run_main(bias_metrics.main, *flags)
+    if done.code:
+        return {"fault": done.err}
+    run, store = replace(start_run(), run_id=done.summary["run_id"]), PathStore(f"{folder}/{DELTA_CORPUS} by spark")
+    return {"n_rows": done.summary["n_rows"], "u": read_values(spark, store, U_STATISTICS, run)}
+
+
+def delta_corpus_flags(folder: Path, out: str) -> list[str]:
+    """Return the flags of the job that measures the corpus of Delta."""
+    changes = [
+        f'corpus.path="{folder}/{DELTA_CORPUS}"',
+        'corpus.format="delta"',
+        f'output={{ path = "{folder}/{out}" }}',
+    ]
+    slices = {"york": "city = 'New York'", "odd": "city IN ('a/b', '%41', 'é')", "nowhere": "city IS NULL"}
+    changes += [f'slices.{name}="{predicate}"' for name, predicate in slices.items()]
+    return ["--config", f"{folder}/{JOB_CONFIG}", "--run-date", str(NIGHT), *(f for c in changes for f in ("--set", c))]
 
 
 def ask_catalog(spark: SparkSession) -> list[list[Any]]:
@@ -308,14 +355,17 @@ def main(out: str, folder: str, *kinds: str) -> None:
     seen = {}
     for kind in kinds:
         started = time.monotonic()
-        seen[kind] = live(spark, STORES[kind](Path(folder)), optimize=kind not in WITH_JOB)
-        lived = time.monotonic()
-        if kind in WITH_JOB:
-            seen[kind]["job"] = run_job(spark, Path(folder), kind)
+        with without_delta_rs() if kind == "delta by spark" else nullcontext():
+            seen[kind] = live(spark, STORES[kind](Path(folder)), optimize=kind not in WITH_JOB)
+            lived = time.monotonic()
+            if kind in WITH_JOB:
+                seen[kind]["job"] = run_job(spark, Path(folder), kind)
         measured = time.monotonic()
         print(f"{kind}: {lived - started:.1f} s, the job {measured - lived:.1f} s", file=sys.stderr, flush=True)
     if set(WITH_JOB) & set(kinds):
         seen["parquet"] = {"job": run_job(spark, Path(folder), "parquet")}
+    if "delta folder" in kinds:
+        seen[DELTA_CORPUS] = measure_delta_corpus(spark, Path(folder))
     if "iceberg jdbc" in kinds:
         seen["iceberg jdbc"]["worst"] = ask_catalog(spark)
         seen[LOST] = {"fault": fault_of(lambda: IcebergStore(f"{LOST}.bias").check(spark, ()))}

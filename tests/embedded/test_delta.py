@@ -1,0 +1,233 @@
+"""Tables of Delta in a folder, written and read without Spark: as users start the jobs, and killed on their way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from biasspark.tables.delta_log import DeltaLog
+from biasspark.tables.parquet_files import read_files
+from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, TABLES, Table
+from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
+
+ROOT = Path(__file__).resolve().parents[2]
+NEXT_NIGHT = "2026-01-16"
+pytestmark = pytest.mark.skipif(
+    find_spec("pysail") is None or find_spec("deltalake") is None, reason="pysail or deltalake is not installed"
+)
+KILLED = """
+import os, signal, sys
+
+from biasspark.command import main
+from biasspark.tables.delta_log import DeltaLog
+
+commit = DeltaLog.commit
+
+
+def die(log, files, run):
+    if log.table.name == os.environ["DIES_AT"]:
+        if os.environ["DIES"] == "after":
+            commit(log, files, run)
+        os.kill(os.getpid(), signal.SIGKILL)
+    commit(log, files, run)
+
+
+DeltaLog.commit = die
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def start(*command: object, **changes: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | changes
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(name: str, *flags: object) -> dict[str, Any]:
+    process = start("-m", "biasspark", name, "--engine", "embedded", *flags)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    printed: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return printed
+
+
+def write_corpus(folder: Path) -> Path:
+    rows = make_rows()
+    rows["score"][:3] = [None, float("nan"), float("inf")]
+    return write_parquet(folder / "corpus", rows)
+
+
+def configure(folder: Path, output_format: str, **changes: Any) -> Path:
+    """Write a configuration whose tables are in a folder of the name of their format."""
+    output = {"path": str(folder / output_format), "format": output_format}
+    return write_config(folder, output=output, **changes)
+
+
+def log_of(folder: Path, table: Table) -> DeltaLog:
+    return DeltaLog(folder / "delta" / table.name, table)
+
+
+def published(folder: Path) -> dict[str, list[str]]:
+    """Return by table the rows of the runs in the ledger; what is not there is not counted."""
+    ledger = log_of(folder, BIAS_RUNS).read() if (folder / "delta" / "bias_runs").is_dir() else None
+    rows: dict[str, list[str]] = {}
+    for row in [] if ledger is None else ledger.to_pylist():
+        for name, n_rows in row["table_rows"]:
+            if n_rows:
+                stored = log_of(folder, TABLES[name]).read([row["run_date"]], [row["run_id"]])
+                assert len(stored) == n_rows
+                rows[name] = rows.get(name, []) + sorted(map(repr, stored.to_pylist()))
+    return rows
+
+
+def test_nights_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
+    """Of two nights with every kind of table, one measured twice, kept in order and merged to a window."""
+    write_corpus(tmp_path)
+    parts: dict[str, Any] = {
+        "thresholds": {"at": [0.5]},
+        "histograms": {"bins": 5},
+        "state": {"keep": True},
+        "gate": {"rule": [{"name": "drop", "metric": "auc", "max_drop": 0.1}]},
+    }
+    rows: dict[str, dict[str, pa.Table]] = {}
+    for output_format in ("parquet", "delta"):
+        config = configure(tmp_path, output_format, **parts)
+        for night in (NIGHT, NIGHT, NEXT_NIGHT):
+            run("measure", "--config", config, "--run-date", night)
+        kept = ("--run-date", datetime.now(UTC).date(), "--keep-days", 0, "--grace-hours", 1)
+        done = run("maintain", "--config", config, *kept)
+        assert len(done["runs"]) == 1
+        run("window", "--config", config, "--from", NIGHT, "--to", NEXT_NIGHT)
+        rows[output_format] = {}
+        for table in TABLES.values():
+            folder = tmp_path / output_format / table.name
+            if folder.is_dir() and table != BIAS_RUNS:
+                is_delta = output_format == "delta"
+                stored = log_of(tmp_path, table).read() if is_delta else read_files(table, folder.glob("*/*"))
+                names = [name for name in table.names if name != "message" and not name.endswith("run_id")]
+                stored = stored.select(names).sort_by(
+                    [(name, "ascending") for name in ("run_date", *table.key_columns)]
+                )
+                rows[output_format][table.name] = stored.combine_chunks()
+    assert {"rejected_rows", "score_blocks", "bias_alerts", "window_bias_metrics"} < rows["delta"].keys()
+    assert rows["delta"].keys() == rows["parquet"].keys()
+    assert [name for name, of_table in rows["delta"].items() if not of_table.equals(rows["parquet"][name])] == []
+    assert "latest_bias_metrics" in (tmp_path / "delta" / "views.spark.sql").read_text("utf-8")
+    run("report", "--config", config, "--run-date", NEXT_NIGHT, "--out", tmp_path / "report.html")
+    assert run("measure", "--config", config, "--run-date", NIGHT, "--only-missing")["status"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("table", "moment"), [("bias_metrics", "before"), ("bias_runs", "before"), ("bias_runs", "after")]
+)
+def test_a_killed_night_is_seen_whole_or_not_at_all(tmp_path: Path, table: str, moment: str) -> None:
+    write_corpus(tmp_path)
+    config = configure(tmp_path, "delta")
+    flags = ("--engine", "embedded", "--config", config, "--run-date")
+    run("measure", "--config", config, "--run-date", NEXT_NIGHT)
+    before = published(tmp_path)
+    killed = start("-c", KILLED, "measure", *flags, NIGHT, DIES_AT=table, DIES=moment)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    n_nights = 2 if (table, moment) == ("bias_runs", "after") else 1
+    after = published(tmp_path)
+    assert {name: len(rows) for name, rows in after.items()} == {n: n_nights * len(rows) for n, rows in before.items()}
+    assert all(set(rows) <= set(after[name]) for name, rows in before.items())
+    assert run("measure", "--config", config, "--run-date", NIGHT)["status"] == "published"
+    assert len(published(tmp_path)["bias_metrics"]) == (n_nights + 1) * len(before["bias_metrics"])
+
+
+def test_two_jobs_at_once_publish_a_night_each_whole(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    config = configure(tmp_path, "delta")
+    flags = ("-m", "biasspark", "measure", "--engine", "embedded", "--config", config, "--run-date", NIGHT)
+    jobs = [start(*flags) for _ in range(3)]
+    errors = [job.communicate()[1] for job in jobs]
+    codes = sorted(job.returncode for job in jobs)
+    assert set(codes) <= {0, 4}, errors  # those that come to the ledger at the same instant both count
+    assert codes[0] == 0
+    n_runs = len(log_of(tmp_path, BIAS_RUNS).read())
+    assert n_runs == codes.count(0)
+    (n_rows,) = {len(rows) for name, rows in published(tmp_path).items() if name == "bias_metrics"}
+    assert n_rows == n_runs * 2
+
+
+def test_blocks_of_scores_are_found_by_their_run(tmp_path: Path) -> None:
+    """Files that the engine wrote are in the log, with the statistics of their run, and no others are there."""
+    write_corpus(tmp_path)
+    config = configure(tmp_path, "delta", state={"keep": True})
+    run_ids = [run("measure", "--config", config, "--run-date", NIGHT)["run_id"] for _ in range(2)]
+    log = log_of(tmp_path, SCORE_BLOCKS)
+    files = [[file for _, file in log.list_files(run_ids=[run_id])] for run_id in run_ids]
+    assert sorted(files[0] + files[1]) == sorted(log.folder.rglob("*.parquet"))
+    assert set(pc.unique(log.read(run_ids=run_ids[:1])["run_id"]).to_pylist()) == set(run_ids[:1])
+
+
+def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -> None:
+    """Of a night that is a partition, after rows of it were replaced, and written as pandas writes categories."""
+    deltalake = pytest.importorskip("deltalake")
+    rows = pa.table(make_rows())
+    kinds = pa.array(["a", "b", None, "it's"] * (len(rows) // 4)).dictionary_encode()
+    rows = rows.append_column("kind", kinds)
+    other = rows.set_column(rows.column_names.index("day"), "day", [[NEXT_NIGHT] * len(rows)])
+    days = [
+        part.set_column(part.column_names.index("day"), "day", part["day"].cast(pa.date32())) for part in (rows, other)
+    ]
+    folder = tmp_path / "delta corpus"
+    for part in days:
+        deltalake.write_deltalake(folder, part, mode="append", partition_by=["day"])
+    deltalake.write_deltalake(folder, days[0].slice(3), mode="overwrite", predicate=f"day = '{NIGHT}'")
+    write_parquet(tmp_path / "corpus", {name: rows.slice(3)[name] for name in rows.column_names})
+    changes: dict[str, Any] = {"identities": {"columns": ["male"], "categorical": ["kind"]}}
+    found = []
+    for corpus in ({}, {"path": str(folder), "format": "delta", "run_date_column": "day"}):
+        out = tmp_path / f"out {len(found)}"
+        config = write_config(tmp_path, corpus=corpus, output={"path": str(out)}, **changes)
+        assert run("measure", "--config", config, "--run-date", NIGHT)["n_rows"] == len(rows) - 3
+        stored = read_files(TABLES["bias_metrics"], (out / "bias_metrics").glob("*/*"))
+        found.append(stored.drop_columns(["run_id"]))
+    assert found[0].equals(found[1])
+
+
+def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    write_corpus(tmp_path)
+    config = configure(tmp_path, "delta")
+    flags = ("-m", "biasspark", "measure", "--engine", "embedded", "--config", config, "--run-date", NIGHT)
+    (tmp_path / "delta").symlink_to(tmp_path / "parquet")
+    run("measure", "--config", configure(tmp_path, "parquet"), "--run-date", NIGHT)
+    job = start(*flags)
+    assert (job.communicate()[1].count("plain Parquet") > 0, job.returncode) == (True, 3)
+    (tmp_path / "delta").unlink()
+    run("measure", "--config", config, "--run-date", NIGHT)
+    deltalake.DeltaTable(tmp_path / "delta" / "u_statistics").alter.add_feature(
+        deltalake.TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
+    )
+    job = start(*flags)
+    assert (job.communicate()[1].count("deletionVectors") > 0, job.returncode) == (True, 3)
+
+
+def test_without_the_library_the_extra_is_named(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    config = configure(tmp_path, "delta")
+    hidden = "import sys, runpy; sys.modules['deltalake'] = None; runpy.run_module('biasspark', run_name='__main__')"
+    flags = ("measure", "--engine", "embedded", "--config", config, "--run-date", NIGHT)
+    job = start("-c", hidden, *flags)
+    assert "pip install 'biasspark[delta]'" in job.communicate()[1]
+    assert job.returncode == 2

@@ -1,0 +1,109 @@
+"""A corpus of Delta: the files and columns that its log lists, and tables whose files are not their rows; no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from biasspark.config import Corpus, parse_config
+from biasspark.corpus.local_delta import open_delta
+from biasspark.errors import InputError
+from tests.harness.least_configuration import changed
+
+deltalake = pytest.importorskip("deltalake")
+NIGHT = date(2026, 1, 15)
+CITIES = ("New York", "a/b", "x=1", "10:00", "%41", "é", None)
+
+
+def corpus_of(folder: Path, **keys: Any) -> Corpus:
+    return parse_config(changed(corpus={"path": str(folder), "format": "delta", **keys}), Path()).corpus
+
+
+def write(folder: Path, n_rows: int = 7, **options: Any) -> Path:
+    rows = {
+        "id": [f"c{number}" for number in range(n_rows)],
+        "city": [CITIES[number % 7] for number in range(n_rows)],
+        "day": [NIGHT + timedelta(days=number % 2) for number in range(n_rows)],
+    }
+    deltalake.write_deltalake(folder, pa.table(rows), **options)
+    return folder
+
+
+def test_each_file_comes_with_the_values_of_its_partitions(tmp_path: Path) -> None:
+    found = open_delta(corpus_of(write(tmp_path / "c", partition_by=["city", "day"])), tmp_path / "c")
+    assert (found.schema.names, found.partitions) == (["id", "city", "day"], ["city", "day"])
+    ids = {values: pq.ParquetFile(file).read(["id"])["id"].to_pylist() for file, values in found.files}
+    days = [str(NIGHT), str(NIGHT + timedelta(days=1))]
+    assert ids == {(city, days[number % 2]): [f"c{number}"] for number, city in enumerate(CITIES)}
+
+
+def test_files_of_other_nights_are_left_out_where_a_partition_is_the_night(tmp_path: Path) -> None:
+    root = write(tmp_path / "c", partition_by=["day"])
+    for column, n_files in (("day", 1), ("city", 2), (None, 2)):
+        found = open_delta(corpus_of(root, run_date_column=column), root, NIGHT)
+        assert len(found.files) == n_files
+    assert open_delta(corpus_of(root, run_date_column="day"), root, date(2026, 2, 1)).files == []
+
+
+def test_files_that_were_replaced_are_of_an_earlier_version(tmp_path: Path) -> None:
+    root = write(tmp_path / "c", 3)
+    write(root, 5, mode="overwrite")
+
+    def count(**keys: Any) -> int:
+        files = open_delta(corpus_of(root, **keys), root).files
+        return sum(pq.read_metadata(file).num_rows for file, _ in files)
+
+    assert (count(), count(options={"versionAsOf": "0"}), count(options={"VERSIONASOF": "1"})) == (5, 3, 5)
+    for version in ("2", "first"):
+        with pytest.raises(InputError, match="no such version"):
+            count(options={"versionAsOf": version})
+
+
+def _feature(name: str) -> Callable[[Path], None]:
+    def add(root: Path) -> None:
+        feature = getattr(deltalake.TableFeatures, name)
+        deltalake.DeltaTable(root).alter.add_feature(feature, allow_protocol_versions_increase=True)
+
+    return add
+
+
+def _partition_of_numbers(root: Path) -> None:
+    rows = pa.table({"id": ["a"], "share": [0.1]})
+    deltalake.write_deltalake(root, rows, mode="overwrite", schema_mode="overwrite", partition_by=["share"])
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (_feature("ColumnMapping"), "columnMapping"),
+        (_partition_of_numbers, "partitions of share double"),
+    ],
+)
+def test_tables_whose_files_are_not_their_rows_are_refused(
+    tmp_path: Path, change: Callable[[Path], None], problem: str
+) -> None:
+    root = tmp_path / "c"
+    if change is not _partition_of_numbers:
+        write(root)
+    change(root)
+    with pytest.raises(InputError, match=f"has {problem}, which the embedded engine does not read"):
+        open_delta(corpus_of(root), root)
+
+
+def test_a_table_that_may_have_deletion_vectors_and_has_none_is_read(tmp_path: Path) -> None:
+    root = write(tmp_path / "c")
+    _feature("DeletionVectors")(root)
+    assert len(open_delta(corpus_of(root), root).files) == 1
+
+
+def test_what_is_no_table_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing at this path"):
+        open_delta(corpus_of(tmp_path / "c"), tmp_path / "c")
+    with pytest.raises(InputError, match="no data files"):
+        open_delta(corpus_of(tmp_path), tmp_path)
