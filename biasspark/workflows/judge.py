@@ -21,7 +21,7 @@ from biasspark.gate.alerts import MetricKey
 from biasspark.gate.bias_alerts import Baselines, GateInput, bias_alerts, choose_latest, measure_rules, pair_runs
 from biasspark.gate.comparison_alerts import comparison_alerts
 from biasspark.gate.run_rules import Measured
-from biasspark.session import describe
+from biasspark.session import describe, sees_files
 from biasspark.tables.ledger import AcceptedRun, list_accepted, read_ledger
 from biasspark.tables.published import describe_absence, read_rows
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
@@ -149,7 +149,12 @@ def _list_unknown(rules: Sequence[Rule], statistics: pa.Table) -> dict[str, list
 
 
 def _warn_of_lost_ledger(context: RunContext) -> list[str]:
-    """Return a warning if earlier nights have rows and the ledger has none: it is lost, or every run before died."""
+    """Return a warning if earlier nights have rows and the ledger has none: it is lost, or every run before died.
+
+    Nothing is said where a session lists no folders.
+    """
+    if not sees_files(context.spark):
+        return []
     nights = {
         night for night, _ in context.store.list_runs(context.spark, U_STATISTICS) if night < context.run.run_date
     }
