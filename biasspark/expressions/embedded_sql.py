@@ -219,12 +219,10 @@ class _Expression:
         has_floats, has_decimals = self.has_floats, "decimal" in self.named
         if has_floats and has_decimals:
             raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
-        if has_decimals and (
-            types & {*_INTEGERS, "boolean"}
-            or {"/", "div"} & self.operators
-            or {"ifnull", "nvl", "nvl2", "round"} & self.functions
-        ):
-            raise NotOnTheEmbeddedEngine("divides and converts decimals in another way than Spark")
+        converts = types & {*_INTEGERS, "boolean"} or {"ifnull", "nvl", "nvl2", "round"} & self.functions
+        divides = has_decimals and {"/", "div"} & self.operators
+        if divides or (has_decimals and converts) or (has_floats and "div" in self.operators):
+            raise NotOnTheEmbeddedEngine("divides and converts fractions in another way than Spark")
         if "float" in self.named and (self.operators or "round" in self.functions):
             raise NotOnTheEmbeddedEngine("computes with columns of FLOAT in another precision than Spark")
         if has_floats and ("string" in types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}):
@@ -239,7 +237,7 @@ class _Expression:
     def _mixes_types(self, n: int) -> bool:
         """Return whether a function or CASE at a token chooses between a text and a value of another type."""
         branches = self._branches(n)
-        are_texts = [stop - start == 1 and self.tokens[start].kind == "text" for start, stop in branches]
+        are_texts = [stop - start == 1 and self._is_text(start) for start, stop in branches]
         return any(are_texts) and any(
             self.tokens[m].kind == "number" or (self._is_column(m) and self.kinds[self.tokens[m].value] != "text")
             for start, stop in branches
@@ -247,10 +245,18 @@ class _Expression:
             for m in range(start, stop)
         )
 
+    def _is_text(self, n: int) -> bool:
+        token = self.tokens[n]
+        return token.kind == "text" or (self._is_column(n) and self.kinds[token.value] == "text")
+
     def _compares_fraction(self, n: int) -> bool:
         """Return whether a token is a text with a fraction, beside a comparison with what may be an integer."""
         token = self.tokens[n]
-        if token.kind != "text" or not _FRACTION.fullmatch(token.value) or "integer" not in self.named:
+        if (
+            token.kind != "text"
+            or not _FRACTION.fullmatch(token.value)
+            or not ("integer" in self.named or _INTEGERS & self.types)
+        ):
             return False
         sides = ((n - 1, n - 2), (n + 1, n + 2))
         return any(
