@@ -49,3 +49,12 @@ def to_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch
     """Return rows, at least one, as a batch of these columns."""
     columns = zip(zip(*rows, strict=True), schema.types, strict=True)
     return pa.RecordBatch.from_arrays([pa.array(values, kind) for values, kind in columns], schema=schema)
+
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of a table, with maps as dictionaries, which older versions of pyarrow give as pairs."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for name in (field.name for field in table.schema if pa.types.is_map(field.type)):
+        for row in rows:
+            row[name] = None if row[name] is None else dict(row[name])
+    return rows

@@ -279,7 +279,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.list_(_plain(kind.value_type))
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         return pa.timestamp("us", kind.tz and "UTC")
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if pa.types.is_large_string(kind) or str(kind) == "string_view":  # which older versions of pyarrow do not have
         return pa.string()
     return _UNSIGNED.get(kind, kind)
 

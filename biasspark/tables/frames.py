@@ -9,6 +9,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from biasspark.ddl import to_rows
+
 
 def to_arrow(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     """Collect a small frame as Arrow, in the columns and types of a schema; columns that it lacks are NULL."""
@@ -25,7 +27,7 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFra
     elif hasattr(DataFrame, "toArrow"):
         frame = spark.createDataFrame(rows)
     else:  # Spark 3.5
-        values = (row.values() for row in rows.to_pylist(maps_as_pydicts="strict"))
+        values = (row.values() for row in to_rows(rows))
         frame = spark.createDataFrame(list(map(tuple, values)), schema)
     return frame.coalesce(1).to(schema)
 

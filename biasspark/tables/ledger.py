@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from biasspark import __version__
+from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.session import describe, engine_version
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run
@@ -69,7 +70,7 @@ class AcceptedRun(NamedTuple):
 
 def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None) -> list[LedgerRow]:
     """Return the rows of the ledger, of one night or of all."""
-    rows: list[LedgerRow] = store.read_ledger(spark, run_date).to_pylist(maps_as_pydicts="strict")
+    rows: list[LedgerRow] = to_rows(store.read_ledger(spark, run_date))
     for row in rows:
         if row["job"] == ACCEPT_RUN and row["accepts_run_id"] is None:  # a row of an older version
             row["accepts_run_id"] = json.loads(row["config"] or "{}").get("accepted_run_id")

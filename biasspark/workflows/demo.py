@@ -20,6 +20,7 @@ from typing import cast
 import pyarrow as pa
 
 from biasspark.cli import Command, Outcome, make_parser, parse_count, print_outcome
+from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError
 from biasspark.session import job_session
 from biasspark.session_request import SessionRequest, current_request, session_requested
@@ -170,7 +171,7 @@ def _compare_engines(folder: Path, night: Sequence[str], environment: Mapping[st
 def _read_night(warehouse: Path) -> dict[str, pa.Table]:
     """Return the tables of the last run of the night by name, in the order of their keys, without the run's columns."""
     runs = list((warehouse / BIAS_RUNS.name / f"run_date={RUN_DATE}").iterdir())
-    ledger = read_files(BIAS_RUNS, runs).sort_by("published_at").to_pylist(maps_as_pydicts="strict")
+    ledger = to_rows(read_files(BIAS_RUNS, runs).sort_by("published_at"))
     tables = {}
     for name in ledger[-1]["table_rows"]:
         table = TABLES[name]

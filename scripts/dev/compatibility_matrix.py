@@ -31,9 +31,10 @@ RESULTS = ENVIRONMENTS / "results"
 SHOWN = ("pyspark", "python", "pandas", "numpy", "pyarrow")
 VERSIONS = """
 import json, platform, sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
-versions = {name: version(name) for name in sys.argv[1:] if name != "python"} | {"python": platform.python_version()}
+names = {name: packages_distributions()[name][0] for name in sys.argv[1:] if name != "python"}
+versions = {name: version(of) for name, of in names.items()} | {"python": platform.python_version()}
 print(json.dumps({"versions": versions, "home": find_spec("pyspark").submodule_search_locations[0]}))
 """
 FAILED, UNAVAILABLE = 1, 3
