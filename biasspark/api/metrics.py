@@ -472,7 +472,7 @@ def label_balance(
     text: str | None = None,
     length: str | None = None,
     buckets: Sequence[int] | None = None,
-    models: Models | None = None,  # noqa: ARG001
+    models: Models | None = None,  # noqa: ARG001 - the same keywords fit every function
     label: str,
     label_threshold: float | None = None,
     label_positive: Sequence[Any] | None = None,

@@ -91,7 +91,7 @@ def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
 
 
 def list_columns(df: Frame, name: str) -> list[str]:
-    """Return the names of the columns of a frame. Raises `TypeError` if it is none, which calls it ``name``."""
+    """Return the names of the columns of a frame. Raises `TypeError`, with ``name``, if it is no frame."""
     return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
 
 
@@ -198,6 +198,6 @@ def _has_type(kind: pa.DataType) -> bool:
 
 
 def _spark_type(kind: pa.DataType) -> DataType:
-    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - as above
 
     return from_arrow_type(kind, prefer_timestamp_ntz=True)

@@ -43,7 +43,7 @@ class Section:
         return self
 
     @classmethod
-    def explain_unknown(cls, path: KeyPath, key: str) -> Text:  # noqa: ARG003
+    def explain_unknown(cls, path: KeyPath, key: str) -> Text:  # noqa: ARG003 - tables override it
         """Return what to do about an unknown key that resembles none."""
         return "Remove it."
 

@@ -250,7 +250,7 @@ class _Expression:
         return token.kind == "text" or (self._is_column(n) and self.kinds[token.value] == "text")
 
     def _compares_fraction(self, n: int) -> bool:
-        """Return whether a token is a text with a fraction, beside a comparison with what may be an integer."""
+        """Return whether a token is a text with a fraction that is compared with what may be an integer."""
         token = self.tokens[n]
         if (
             token.kind != "text"

@@ -10,7 +10,7 @@ order of rows, the integers are the same.
 
 What a worker holds in memory
 -----------------------------
-- while it cuts: at most `task_rows.FLUSH_ROWS` rows, or one batch of Spark more, and the parts made of them;
+- while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, and the parts made of them;
 - while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and what `measure` makes of one range
   of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
 - while it combines: the counts of the groups of its task, about `GROUPS_A_TASK`, and one running sum.

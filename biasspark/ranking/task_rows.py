@@ -24,8 +24,8 @@ Key: TypeAlias = tuple[int, int, int]
 Parts: TypeAlias = Mapping[int, Sequence[memoryview]]
 """The bytes of all parts of a range, by kind."""
 
-FLUSH_ROWS = 500_000
-"""Rows sorted at a time: as fast as 2 M, in half the memory."""
+FLUSH_ROWS, FLUSH_BYTES = 500_000, 128 << 20
+"""Rows sorted at a time, or fewer if they are wide: as fast as 2 M, in half the memory."""
 
 
 class Kind:
@@ -155,11 +155,11 @@ def set_bit(word: Ints, shift: int, rows: Flags) -> None:
 
 
 def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
-    """Give the rows of one task, `FLUSH_ROWS` or one batch more at a time."""
+    """Give the rows of one task, `FLUSH_ROWS` or `FLUSH_BYTES`, or one batch more, at a time."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(len(one) for one in held) >= FLUSH_ROWS:
+        if sum(len(one) for one in held) >= FLUSH_ROWS or sum(one.nbytes for one in held) >= FLUSH_BYTES:
             yield TaskRows(pa.Table.from_batches(held), encoding)
             held = []
     if held:

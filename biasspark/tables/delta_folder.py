@@ -67,7 +67,7 @@ class DeltaFolder(DeltaStore):
         ConfigError
             If the session has no file system for the path.
         InputError
-            If its folder holds files that are none of Delta's.
+            If its folder holds files that do not belong to a Delta table.
         """
         check_file_system(spark, ("output", "path"), self._folder.path)
         if self.local_folder is not None and not (self.local_folder / table.name).is_dir():

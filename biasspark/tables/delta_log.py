@@ -109,7 +109,7 @@ class DeltaLog:
         return self.folder / f"{RUN_DATE.name}={run.run_date}" / f"{run.run_id}-{uuid4().hex}{ending}"
 
     def commit(self, files: Sequence[Path], run: Run) -> None:
-        """Add files of a run to the table in one commit; of none there is none.
+        """Add files of a run to the table in one commit. Does nothing without files.
 
         Raises `ValueError` if a row has NULL in the key, or NaN: the table refuses them.
         """

@@ -127,6 +127,18 @@ def test_flushes_batches_and_tasks_change_nothing(flush: int, n_tasks: int, monk
     assert (counts.sums == whole.sums).all()
 
 
+def test_wide_rows_are_held_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of numbers of a row do not make a task hold hundreds of times as much."""
+    corpus = random_corpus()
+    batches = [corpus.batch.slice(start, 6) for start in range(0, ROWS, 6)]
+    most = 3 * max(batch.nbytes for batch in batches)
+    monkeypatch.setattr(task_rows, "FLUSH_BYTES", most)
+    held = list(task_rows.hold_rows(iter(batches), corpus.encoding))
+    assert sum(map(len, held)) == ROWS
+    assert len(held) > 2
+    assert max(rows.table.nbytes for rows in held) < most + batches[0].nbytes * 2
+
+
 def test_minus_zero_ties_with_zero() -> None:
     encoding = encoding_of(flags("a", nullable=False))
     scores, label = [-0.0, 0.0, 0.0, -0.0], [True, False, True, False]
