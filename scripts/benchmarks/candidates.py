@@ -158,7 +158,8 @@ def _start_job(job: str, config: str, *overrides: str) -> Start:
 
 def _start_embedded(command: str, config: str) -> Start:
     def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-        engine = [sys.executable, "-m", "biasspark", command, "--engine", "embedded"]
+        # -P: the package is that of the candidate's root, and not what lies in this folder.
+        engine = [sys.executable, "-P", "-m", "biasspark", command, "--engine", "embedded"]
         return [*engine, *_night(candidate.root / config, setting, folder)]
 
     return start

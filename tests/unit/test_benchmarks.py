@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from scripts.benchmarks.candidates import CANDIDATES, Run
+from scripts.benchmarks.candidates import CANDIDATES, Run, Setting
 from scripts.benchmarks.cases import GROUPS, exponents
 from scripts.benchmarks.cluster import (
     RESULTS,
@@ -261,6 +263,20 @@ def test_portable_candidates_run_at_another_checkout_in_turn(tmp_path: Path) -> 
     chosen = choose(["job", "floor", "pandas"], tmp_path / "before")
     assert [one.name for one in chosen] == ["job", "job@before", "floor", "floor@before", "pandas"]
     assert chosen[1].root == tmp_path / "before"
+
+
+def test_the_package_of_another_checkout_is_measured_there(tmp_path: Path) -> None:
+    """Also where the benchmark is started in this one, whose package lies in the current folder."""
+    (tmp_path / "biasspark").mkdir()
+    (tmp_path / "biasspark" / "__init__.py").touch()
+    (tmp_path / "biasspark" / "__main__.py").write_text("print('the other one')", encoding="utf-8")
+    candidate = CANDIDATES["embedded"].at(tmp_path)
+    command = candidate.start(candidate, Setting({"": tmp_path}, 1, "1g"), tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        list(map(str, command)), env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "the other one\n"
 
 
 def test_targets_are_ratios_of_medians() -> None:
