@@ -191,7 +191,8 @@ def sort_rows(
         scores, inside = rows.scores[model], usable if chosen is None else usable & chosen
         for kind, keys, of_rows in keyed:
             if of_rows is None:
-                blocks = sort_cells(keys[inside], scores[inside], boundaries[model])
+                entries = (keys, scores) if inside.all() else (keys[inside], scores[inside])
+                blocks = sort_cells(*entries, boundaries[model])
             else:
                 hit = inside[of_rows]
                 blocks = sort_memberships(keys[hit], scores[of_rows[hit]], boundaries[model])
