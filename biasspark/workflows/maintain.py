@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, date, datetime
 from functools import partial
 
-from biasspark.cli import Command, Outcome, Progress, format_table, job_parser, parse_count
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_night, parse_count
 from biasspark.config import Config, load_config
 from biasspark.session import job_session
 from biasspark.tables.maintenance import Plan, copy_run, optimize_tables, plan_maintenance, remove_runs, start_policy
@@ -71,16 +71,6 @@ examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --keep-days 7 --grace-hours 48
 """
-NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
-
-
-def maintenance_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = job_parser(__doc__, EXAMPLES, prog, run_date=NIGHT)
-    days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
-    parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
-    parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")
-    return parser
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
@@ -90,4 +80,12 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return maintain(config, arguments.run_date, keep_days, grace_hours, dry_run=arguments.dry_run)
 
 
-COMMAND = Command(maintenance_parser, main)
+NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
+KEEP_DAYS = "[maintenance] keep_days, how long a superseded run stays"
+FLAGS = (
+    *on_night(NIGHT),
+    DRY_RUN,
+    flag("--keep-days", type=partial(parse_count, least=0), metavar="N", help=KEEP_DAYS),
+    flag("--grace-hours", type=parse_count, metavar="H", help="[maintenance] grace_hours, how long a run may take"),
+)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.arrays import Ints
-from biasspark.cli import Command, Outcome, Progress, job_parser
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, make_parser, on_night
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
@@ -52,10 +52,8 @@ from biasspark.tables.schemas import (
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
 from biasspark.workflows import compare, measure
-from biasspark.workflows.balance_labels import CountedLabels, balance_labels, tabulate_labels
-from biasspark.workflows.nightly import require
-from biasspark.workflows.plan import describe_identities
-from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.measurement import CountedLabels, balance_labels, tabulate_labels
+from biasspark.workflows.nightly import RunContext, describe_identities, require
 
 
 @dataclass(frozen=True)
@@ -129,8 +127,7 @@ def run_experiment(config: Config, run_date: date, dry_run: bool) -> Outcome:
     progress = Progress()
     if mitigation.train:
         require_library()
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(JOB, config) as (spark, store):
+    with open_tables(JOB, config, progress) as (spark, store):
         experiment = open_experiment(spark, config, mitigation, run_date)
         store.check(spark, TABLES.values())
         if dry_run:
@@ -353,5 +350,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return run_experiment(config, arguments.run_date, arguments.dry_run)
 
 
-RUN_DATE = "the night to publish the scored test set as"
-COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)
+FLAGS = (*on_night("the night to publish the scored test set as"), DRY_RUN)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
 from biasspark.corpus.decode import field, single_states
@@ -27,9 +27,14 @@ from biasspark.report.console_summary import show_skew
 from biasspark.session import kept
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
-from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
-from biasspark.workflows.plan import Pass, Plan, passes_for_ids
-from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
+from biasspark.workflows.nightly import (
+    NightlyJob,
+    Pass,
+    Plan,
+    RunContext,
+    plan_or_run,
+    require,
+)
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 JOB = PINNED_SKEW.job
@@ -48,8 +53,8 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         measurement = measure(surveyed, config.rejects)
         progress.stage(f"dropping {describe_drops(skew)}")
         table = skew_classes(surveyed, measurement)
-    record = describe_run(context, measurement.counts.row_counts, measurement.warnings)
-    return progress.end(publish_run(context, {PINNED_SKEW: table}, record, lambda: show_skew(table)))
+    counts, shown = measurement.counts.row_counts, partial(show_skew, table)
+    return progress.end(context.publish({PINNED_SKEW: table}, counts, measurement.warnings, shown))
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
@@ -112,8 +117,7 @@ def plan_experiment(config: Config) -> Plan:
     """Declare the experiment and its passes over the corpus."""
     drops = Pass("drop rows", "one sorted block per range")
     ranking = Pass("rank every score, once with and once without the cell", "8 bytes per score")
-    passes = [Pass("survey"), *passes_for_ids(config), ranking, drops]
-    return Plan({"drops": describe_drops(find_experiment(config))}, passes)
+    return Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 
 def find_experiment(config: Config) -> PinnedSkew:
@@ -133,6 +137,6 @@ EXPERIMENT = NightlyJob(JOB, skew_alone, plan_experiment, run_night)
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
-RUN_DATE = "the night whose rows the experiment takes"
+FLAGS = (*on_night("the night whose rows the experiment takes"), DRY_RUN)
 main = partial(plan_or_run, EXPERIMENT)
-COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out
 from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
@@ -99,8 +99,7 @@ def report_folder(config: Config) -> str:
 def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: int = MAX_NIGHTS) -> Outcome:
     """Read a night, write its documents, and return what the job prints."""
     progress = Progress()
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(JOB, config) as (spark, store):
+    with open_tables(JOB, config, progress) as (spark, store):
         if paths.folder:
             check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
         progress.stage(f"reading {config.corpus.name} of {run_date}")
@@ -270,18 +269,6 @@ examples:
 """
 
 
-def report_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
-    add = parser.add_argument
-    add("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists")
-    folder = "write the page to the folder of [report] path (reports/ next to tables)"
-    add("--publish", action="store_true", help=folder)
-    add("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write")
-    add("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier nights to read ({MAX_NIGHTS})")
-    return parser
-
-
 def main(arguments: argparse.Namespace) -> Outcome:
     """Write the documents that the flags ask for."""
     config = load_config(arguments.config, arguments.overrides)
@@ -290,4 +277,13 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return write_report(config, arguments.run_date, paths, arguments.nights)
 
 
-COMMAND = Command(report_parser, main)
+FLAGS = (
+    *on_night("the published night to show"),
+    flag("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists"),
+    flag(
+        "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"
+    ),
+    flag("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write"),
+    flag("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier nights to read ({MAX_NIGHTS})"),
+)
+COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)

@@ -52,7 +52,7 @@ def maintain(tmp_path: Path, folder: Path, *flags: str, maintenance: str = "") -
         encoding="utf-8",
     )
     flags = ("--config", str(config), "--run-date", "2030-01-01", *flags)
-    return run_main(job.main, *flags, parser=job.maintenance_parser())
+    return run_main(job.main, *flags, parser=job.COMMAND.parser())
 
 
 @LISTING

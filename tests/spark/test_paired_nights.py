@@ -28,7 +28,7 @@ from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.judge import judge
-from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.nightly import RunContext
 from tests.harness.running_jobs import Done, ask, run_main
 from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, ordered_doubled

@@ -104,7 +104,7 @@ def run(warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             encoding="utf-8",
         )
         arguments = ["--config", str(config), "--run-date", run_date.isoformat(), *flags]
-        return Done(run_job(job.main, job.comparison_parser(), arguments), *capsys.readouterr())
+        return Done(run_job(job.main, job.COMMAND.parser(), arguments), *capsys.readouterr())
 
     return run_it
 
