@@ -21,6 +21,7 @@ from biasspark.config.declaration import (
     Spot,
     broken_text_rule,
     is_finite_number,
+    plain,
     setting,
 )
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
@@ -39,7 +40,6 @@ from biasspark.config.optional_metrics import (
     Thresholds,
 )
 from biasspark.config.paths import is_within, unusable_path
-from biasspark.config.reader import plain
 from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import list_choices
 

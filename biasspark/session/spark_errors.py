@@ -24,8 +24,7 @@ from biasspark.errors import (
     find_error_condition,
     redact,
 )
-from biasspark.session.engine_choice import is_embedded
-from biasspark.session.engine_sql import expression
+from biasspark.session.engines import expression, is_embedded
 from biasspark.session.spark_jobs import describe
 from biasspark.text import closest_match
 

@@ -19,8 +19,7 @@ from pyspark.sql import SparkSession
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe
 from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
-from biasspark.tables.publish import Rows, publish
-from biasspark.tables.published import read_frame, read_rows
+from biasspark.tables.publish import Rows, publish, read_frame, read_rows
 from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import Store

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Progress
 from biasspark.config import Config, Output
 from biasspark.session import job_session
-from biasspark.tables.delta_folder import DeltaFolder
+from biasspark.tables.delta import DeltaFolder
 from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
 

@@ -11,7 +11,7 @@ from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_nigh
 from biasspark.config import Config, load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.tables.ledger import accept, check_latest, find_published
-from biasspark.tables.published import check_tables
+from biasspark.tables.publish import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_tables

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
 from biasspark.config import Attribution, Config, Measures
-from biasspark.report.attribution_text import show_lost
+from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.workflows.attribution import describe_rare, describe_rows, ranked_blocks, survey_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables

@@ -25,7 +25,7 @@ from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError
 from biasspark.session import job_session
 from biasspark.session_request import SessionRequest, current_request, session_requested
-from biasspark.tables.parquet_files import read_files
+from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.text import show_value
 from biasspark.workflows import make_corpus, measure, write_report

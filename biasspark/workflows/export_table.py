@@ -17,7 +17,7 @@ from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
 from biasspark.tables.ledger import find_published
-from biasspark.tables.published import describe_absence, read_frame, read_rows
+from biasspark.tables.publish import describe_absence, read_frame, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from biasspark.tables.store import Store, open_tables
 

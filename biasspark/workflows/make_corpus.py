@@ -15,13 +15,15 @@ from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition
 from biasspark.session import describe, follow_tasks, job_session
 from biasspark.synthetic.chunks import Request, check_request, generate
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.pinned_balance import PinnedBalanceRequest
-from biasspark.synthetic.score_cells import ROWS_PER_CELL
-from biasspark.synthetic.score_distributions import ScoreDistributionsRequest
-from biasspark.synthetic.tall_average_short import TallAverageShortRequest
+from biasspark.synthetic.score_cells import (
+    ROWS_PER_CELL,
+    PinnedBalanceRequest,
+    ScoreDistributionsRequest,
+    TallAverageShortRequest,
+)
 from biasspark.synthetic.wording import IDENTITY_TERMS
 
 

@@ -18,13 +18,12 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import ALL_ROWS, SCORE_REASONS
 from biasspark.config import Config, Identities, Measures, PinnedAuc, Rejects
 from biasspark.corpus.check import check_schema
-from biasspark.corpus.cutpoints import Cutpoints, place_cutpoints
 from biasspark.corpus.decode import count_labels, count_rows, count_sides
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import duplicates_marked
-from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.corpus.survey import Cutpoints, Survey, place_cutpoints, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
 from biasspark.metrics import data_quality

@@ -39,7 +39,7 @@ from biasspark.mitigation.training_data import (
 )
 from biasspark.session import describe, follow_tasks
 from biasspark.synthetic.chunks import generate
-from biasspark.tables.published import read_rows
+from biasspark.tables.publish import read_rows
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,

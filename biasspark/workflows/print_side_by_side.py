@@ -14,12 +14,11 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out, write_stdout
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
-from biasspark.report.side_by_side import SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
-from biasspark.report.side_by_side_text import FORMATS
+from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe
 from biasspark.tables.ledger import find_published
-from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import Store, open_tables
 

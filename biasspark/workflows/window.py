@@ -19,10 +19,9 @@ from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, make_parser, parse_date
 from biasspark.columns import HEADER_RANGE
 from biasspark.config import Config, Measures, load_config, merge_rules
-from biasspark.corpus.cutpoints import place_cutpoints
 from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import Encoding, RowCounts
-from biasspark.corpus.survey import Survey, list_valued, order_values
+from biasspark.corpus.survey import Survey, list_valued, order_values, place_cutpoints
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
@@ -31,11 +30,10 @@ from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
 from biasspark.tables.ledger import JobCorpus, PublishedNight, list_configurations, list_nights
-from biasspark.tables.publish import Rows
-from biasspark.tables.published import check_count
+from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
-from biasspark.tables.schema_check import no_rows
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
+from biasspark.tables.spark_schemas import no_rows
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count

@@ -19,14 +19,24 @@ from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
 from biasspark.files import check_file_system, replace_file
-from biasspark.report.filters import count_rows, filter_tables, list_identities, past_run
-from biasspark.report.report_data import ReportData, worst_outcome
-from biasspark.report.run_history import earlier_runs, find_baseline, latest_runs, list_acceptances, read_config
+from biasspark.report.report_data import (
+    ReportData,
+    count_rows,
+    earlier_runs,
+    filter_tables,
+    find_baseline,
+    latest_runs,
+    list_acceptances,
+    list_identities,
+    past_run,
+    read_config,
+    worst_outcome,
+)
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
 from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
-from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import describe_cause

@@ -15,7 +15,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 import biasspark
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD
 

@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
 from biasspark.tables.ledger import read_ledger, to_run
-from biasspark.tables.parquet_files import find_data_files, list_visible
-from biasspark.tables.publish import publish
-from biasspark.tables.published import read_rows
+from biasspark.tables.parquet import find_data_files, list_visible
+from biasspark.tables.publish import publish, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, U_STATISTICS
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.workflows import accept_run, maintain, print_side_by_side, window

@@ -26,11 +26,10 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.errors import BiasSparkError
 from biasspark.expressions.sql import quote_name
 from biasspark.session import build_session
-from biasspark.tables import delta_folder
+from biasspark.tables import delta
 from biasspark.tables.ledger import read_ledger
 from biasspark.tables.maintenance import Policy, optimize_tables, plan_maintenance, remove_runs
-from biasspark.tables.publish import publish
-from biasspark.tables.published import read_rows
+from biasspark.tables.publish import publish, read_rows
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -159,7 +158,7 @@ def catalog_settings(folder: Path) -> dict[str, str]:
 @contextmanager
 def without_delta_rs() -> Iterator[None]:
     """Have Spark do all in folders of Delta, as where the library is not installed."""
-    with patch.object(delta_folder, "is_installed", lambda: False):
+    with patch.object(delta, "is_installed", lambda: False):
         yield
 
 

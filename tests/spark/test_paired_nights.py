@@ -22,7 +22,7 @@ from biasspark.cli import Progress
 from biasspark.config import load_config
 from biasspark.gate.bias_alerts import GateInput
 from biasspark.tables.ledger import find_published
-from biasspark.tables.published import read_rows
+from biasspark.tables.publish import read_rows
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
