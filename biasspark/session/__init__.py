@@ -18,23 +18,3 @@ from biasspark.session.engines import (
 )
 from biasspark.session.job_session import build_session, job_session, local
 from biasspark.session.spark_jobs import analyse, describe, follow_tasks, kept, persisted, run_side_by_side
-
-__all__ = [
-    "BYTES_AN_ATTRIBUTION",
-    "analyse",
-    "build_session",
-    "describe",
-    "engine_version",
-    "expression",
-    "follow_tasks",
-    "is_connect",
-    "is_embedded",
-    "is_session_there",
-    "job_session",
-    "kept",
-    "local",
-    "persisted",
-    "refuse_too_many",
-    "run_side_by_side",
-    "sees_files",
-]

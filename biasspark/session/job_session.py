@@ -20,15 +20,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
 from biasspark.errors import BiasSparkError, ConfigError, has_condition, redact
+from biasspark.session import engines
 from biasspark.session.classic import remember_classes, silence_failures, stop, use_driver_python_on_local_masters
-from biasspark.session.engines import (
-    choose_engine,
-    embedded_session,
-    find_session,
-    is_connect,
-    is_embedded,
-    is_session_there,
-)
 from biasspark.session_request import SessionRequest, current_request
 
 # ---- settings, and a loan of a session that is there
@@ -271,20 +264,20 @@ def build_session(
     of the cluster's own may name another one.
     """
     request, settings = request or current_request(), dict(settings or {})
-    is_own = not is_session_there()
-    if is_own and choose_engine(request, settings.get("spark.master")) == "embedded":
+    is_own = not engines.is_session_there()
+    if is_own and engines.choose_engine(request, settings.get("spark.master")) == "embedded":
         silence_query_context()
         with start_faults():
-            return embedded_session(list_settings(settings))
+            return engines.embedded_session(list_settings(settings))
     spark = _start_spark(app_name, settings, request) if is_own else _current_session(settings)
     if not is_own:
         _refuse_other_engine(spark, request)
-    jars = list_jars(spark.conf if is_connect(spark) else spark.sparkContext.getConf())
+    jars = list_jars(spark.conf if engines.is_connect(spark) else spark.sparkContext.getConf())
     if fault := find_runtime_fault(jars, spark.version):
         if is_own:
             stop(spark)
         raise ConfigError(fault)
-    if is_connect(spark):
+    if engines.is_connect(spark):
         return spark
     if is_own:
         spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
@@ -312,7 +305,7 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
 
 def _current_session(settings: Mapping[str, str]) -> SparkSession:
     """Return the session that is there, with all settings that it takes."""
-    spark = find_session()
+    spark = engines.find_session()
     for key, value in list_settings(settings).items():
         if spark.conf.get(key, None) != value:
             with suppress(Exception):  # a static one stays as it is
@@ -322,7 +315,7 @@ def _current_session(settings: Mapping[str, str]) -> SparkSession:
 
 def _refuse_other_engine(spark: SparkSession, request: SessionRequest) -> None:
     """Raise `ConfigError` if the session that is there is not of the engine that is asked for."""
-    engine = "embedded" if is_embedded(spark) else "spark"
+    engine = "embedded" if engines.is_embedded(spark) else "spark"
     if request.engine not in (None, engine):
         raise ConfigError(
             f"engine = {request.engine}: a session of the engine {engine} is there already, and a process has one at a "
@@ -336,8 +329,8 @@ def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Ite
 
     One that was there before, as in a notebook, is left running, with the settings that it had.
     """
-    if is_session_there():
-        with borrow(find_session(), list(list_settings(settings))):
+    if engines.is_session_there():
+        with borrow(engines.find_session(), list(list_settings(settings))):
             yield build_session(app_name, settings)
         return
     spark = build_session(app_name, settings)

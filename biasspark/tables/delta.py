@@ -35,19 +35,11 @@ from biasspark.errors import ConfigError, Fault, InputError, has_condition, reda
 from biasspark.expressions.sql import quote_name
 from biasspark.files import check_file_system, replace_local_file, shared_folder
 from biasspark.session import is_embedded
+from biasspark.tables import spark_schemas
 from biasspark.tables.lake import DeltaStore
 from biasspark.tables.parquet import PathStore, join_files, read_file, read_types
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.spark_schemas import (
-    NO_NAN,
-    column_types,
-    no_nan,
-    no_rows,
-    required_columns,
-    schema_faults,
-    spark_schema,
-)
 from biasspark.tables.storage_errors import storage_errors
 
 _CONSTRAINT = "delta.constraints."
@@ -66,7 +58,7 @@ class DeltaLog:
     def types(self) -> dict[str, str] | None:
         """Return the columns of the table, None where there is none."""
         log = self._open()
-        return None if log is None else column_types(pa.schema(log.schema().to_arrow()))
+        return None if log is None else spark_schemas.column_types(pa.schema(log.schema().to_arrow()))
 
     def list_unsupported(self) -> list[str]:
         """Return what the table asks of those who write it that is not done here: features, and checks of others."""
@@ -74,7 +66,8 @@ class DeltaLog:
             return []
         checks = {name for name in log.metadata().configuration if name.startswith(_CONSTRAINT)}
         return sorted(
-            list_features(log) - _FEATURES | {name for name in checks if not name.startswith(_CONSTRAINT + NO_NAN)}
+            list_features(log) - _FEATURES
+            | {name for name in checks if not name.startswith(_CONSTRAINT + spark_schemas.NO_NAN)}
         )
 
     def prepare(self) -> None:
@@ -98,7 +91,9 @@ class DeltaLog:
         configuration = log.metadata().configuration
         checks = " ".join(text for name, text in configuration.items() if name.startswith(_CONSTRAINT))
         checked = set(re.findall(r"\w+", checks))
-        for name, check in no_nan([column for column in self.table.columns if column.name not in checked]).items():
+        for name, check in spark_schemas.no_nan(
+            [column for column in self.table.columns if column.name not in checked]
+        ).items():
             log.alter.add_constraint({name: check})
 
     def append(self, rows: pa.Table, run: Run) -> None:
@@ -179,14 +174,14 @@ class DeltaLog:
             return None
 
     def _schema(self, columns: Sequence[Column]) -> Any:
-        required = required_columns(self.table)
+        required = spark_schemas.required_columns(self.table)
         fields = [pa.field(c.name, c.arrow_type, c.name not in required, {"comment": c.comment}) for c in columns]
         return import_module("deltalake").Schema.from_arrow(pa.schema(fields))
 
     def _add(self, file: Path, run: Run) -> Any:
         """Return the action that adds a file of a run. Its statistics are those by which readers find a run."""
         with pq.ParquetFile(file) as rows:
-            for name in required_columns(self.table) - {RUN_DATE.name}:
+            for name in spark_schemas.required_columns(self.table) - {RUN_DATE.name}:
                 if rows.read([name])[name].null_count:
                     raise ValueError(f"NULL in {name}, which is NOT NULL")
             for column in self.table.columns:
@@ -255,7 +250,7 @@ class DeltaFolder(DeltaStore):
             return None
         try:
             log = self._log(spark, table)
-            types = log.types() if log else column_types(spark.table(self.name(table.name)).schema)
+            types = log.types() if log else spark_schemas.column_types(spark.table(self.name(table.name)).schema)
         except AnalysisException as error:
             if not has_condition(error, "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"):
                 raise
@@ -290,8 +285,8 @@ class DeltaFolder(DeltaStore):
         for day, file in log.list_files(*_sought(runs)):
             files.setdefault(day, []).append(str(file))
         if not files:
-            return no_rows(spark, table)
-        schema = StructType([field for field in spark_schema(table) if field.name != RUN_DATE.name])
+            return spark_schemas.no_rows(spark, table)
+        schema = StructType([field for field in spark_schemas.spark_schema(table) if field.name != RUN_DATE.name])
         nights = (
             spark.read.schema(schema).parquet(*paths).withColumn(RUN_DATE.name, F.lit(day))
             for day, paths in files.items()
@@ -382,7 +377,7 @@ class DeltaFolder(DeltaStore):
         """See `CatalogStore.check`: what is there and not of Delta is refused by `types`."""
         name = self.name(table.name)
         with storage_errors(name, "read"):
-            return schema_faults(name, table, self.types(spark, table))
+            return spark_schemas.schema_faults(name, table, self.types(spark, table))
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
         """See `CatalogStore.check`; refused as well is a folder that cannot be written to."""

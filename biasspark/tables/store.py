@@ -19,18 +19,6 @@ from biasspark.tables.delta import DeltaFolder
 from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
 
-__all__ = [
-    "CatalogStore",
-    "DeltaFolder",
-    "DeltaStore",
-    "IcebergStore",
-    "PathStore",
-    "Store",
-    "open_store",
-    "open_tables",
-    "session_settings",
-]
-
 Store: TypeAlias = PathStore | CatalogStore
 
 

@@ -33,15 +33,8 @@ from biasspark.comparison.model_comparisons import (
 from biasspark.comparison.paired import PairedAucs
 from biasspark.comparison.scope import Scope, scope_warnings, unclustered_warnings
 from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Gate, Measures, Rejects, Rule
+from biasspark.corpus import decode
 from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
-from biasspark.corpus.decode import (
-    count_positives,
-    count_rows,
-    count_sides,
-    count_slices,
-    counts_for,
-    list_score_bounds,
-)
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey
@@ -56,6 +49,7 @@ from biasspark.report.console_summary import show_changes
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
 from biasspark.text import format_count
+from biasspark.workflows import nightly
 from biasspark.workflows.judge import judge_comparison
 from biasspark.workflows.measurement import (
     Measurement,
@@ -65,15 +59,6 @@ from biasspark.workflows.measurement import (
     rows_alone,
     survey_for_ranking,
     warn_of_rows,
-)
-from biasspark.workflows.nightly import (
-    NightlyJob,
-    Pass,
-    Plan,
-    RunContext,
-    describe_identities,
-    plan_or_run,
-    require,
 )
 
 ROWS_A_RANGE = 1 << 17
@@ -243,7 +228,7 @@ class Comparison:
         return {pair: pair_sides(row, sides[True][pair]) for pair, row in sides[False].items()}
 
 
-def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, compare, judge, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
@@ -285,10 +270,10 @@ def compare(
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding, clusters = surveyed.encoding, _find_clusters(asked, id_column, corpus.schema)
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
-        further = [count_sides(encoding).alias("sides"), count_slices(encoding).alias("slices")]
-        further += [list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
+        further = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
+        further += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
         with job_on_corpus(surveyed, "count the rows"):
-            (counted,) = count_rows(examples, encoding, further).collect()
+            (counted,) = decode.count_rows(examples, encoding, further).collect()
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
         yield Comparison(
@@ -322,13 +307,13 @@ def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
 
     def count_shared(model: str) -> Column:
         both = (model, asked.baseline)
-        shared = counts_for(both, encoding)
+        shared = decode.counts_for(both, encoding)
         n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if asked.cluster else F.lit(None).cast("int")
         return F.struct(
             F.lit(model).alias(MODEL),
             F.count_if(shared).alias("n_rows"),
             n_groups.alias("n_groups"),
-            count_positives(both, encoding).alias("n_positive"),
+            decode.count_positives(both, encoding).alias("n_positive"),
         )
 
     scopes = F.array(*map(count_shared, asked.models)).alias("scopes")
@@ -342,7 +327,7 @@ def compared_alone(measures: Measures) -> Measures:
     return replace(rows_alone(measures), models=models, identities=measures.identities, compare=asked)
 
 
-def plan_comparison(config: Config) -> Plan:
+def plan_comparison(config: Config) -> nightly.Plan:
     """Declare the comparison and its passes over the corpus."""
     asked = _require_compare(config)
     method, shuffled = "paired DeLong", "8 bytes per score, then 8 per score and identity"
@@ -351,21 +336,21 @@ def plan_comparison(config: Config) -> Plan:
         method, shuffled = f"jackknife, {asked.groups or GROUPS:,} groups by {ids}", "both scores of each row"
     rules = config.gate.comparison_rules if config.gate else ()
     parts = {
-        "identities": describe_identities(config.identities),
+        "identities": nightly.describe_identities(config.identities),
         "compared": f"{', '.join(asked.models)} with {asked.baseline}",
         "method": method,
         "gate": ", ".join(rule.name for rule in rules) or "none",
     }
-    passes = [Pass("count the rows")]
-    passes += [Pass(f"compare {model}, once for every 32 identities", shuffled) for model in asked.models]
-    return Plan(parts, passes)
+    passes = [nightly.Pass("count the rows")]
+    passes += [nightly.Pass(f"compare {model}, once for every 32 identities", shuffled) for model in asked.models]
+    return nightly.Plan(parts, passes)
 
 
 def _require_compare(measures: Measures) -> Compare:
-    return require(measures.compare, "compare", '[compare] baseline = "old"')
+    return nightly.require(measures.compare, "compare", '[compare] baseline = "old"')
 
 
-COMPARE = NightlyJob(JOB, compared_alone, plan_comparison, run_night)
+COMPARE = nightly.NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 
 
 # ---- the command line
@@ -373,5 +358,5 @@ COMPARE = NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
 
 FLAGS = (*on_night("the night on whose rows the models are compared"), DRY_RUN)
-main = partial(plan_or_run, COMPARE)
+main = partial(nightly.plan_or_run, COMPARE)
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

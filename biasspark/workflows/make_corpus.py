@@ -14,16 +14,11 @@ from biasspark.cli import Command, Flag, Outcome, Progress, flag, make_parser
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition
 from biasspark.session import describe, follow_tasks, job_session
+from biasspark.synthetic import score_cells
 from biasspark.synthetic.chunks import Request, check_request, generate
 from biasspark.synthetic.civil import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.score_cells import (
-    ROWS_PER_CELL,
-    PinnedBalanceRequest,
-    ScoreDistributionsRequest,
-    TallAverageShortRequest,
-)
 from biasspark.synthetic.wording import IDENTITY_TERMS
 
 
@@ -96,18 +91,18 @@ CORPORA = {
     ),
     "shapes": Kind(
         "scores in eight shapes, none to G, that show what each metric sees",
-        lambda flags: ScoreDistributionsRequest(flags.seed, flags.rows_per_cell),
-        (_rows_per_cell("four cells of a shape", 20 * ROWS_PER_CELL),),
+        lambda flags: score_cells.ScoreDistributionsRequest(flags.seed, flags.rows_per_cell),
+        (_rows_per_cell("four cells of a shape", 20 * score_cells.ROWS_PER_CELL),),
     ),
     "heights": Kind(
         "scores of tall, average and short people, that show what an AUC within a group does not see",
-        lambda flags: TallAverageShortRequest(flags.seed, flags.rows_per_cell),
-        (_rows_per_cell("six cells", ROWS_PER_CELL),),
+        lambda flags: score_cells.TallAverageShortRequest(flags.seed, flags.rows_per_cell),
+        (_rows_per_cell("six cells", score_cells.ROWS_PER_CELL),),
     ),
     "pinned": Kind(
         "scores of three groups that differ only in the balance of labels, which moves pinned AUC",
-        lambda flags: PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
-        (_rows_per_cell("two cells of the background; a group has twice as many", ROWS_PER_CELL),),
+        lambda flags: score_cells.PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
+        (_rows_per_cell("two cells of the background; a group has twice as many", score_cells.ROWS_PER_CELL),),
     ),
     "madlibs": Kind(
         "templated sentences about 50 identity terms, half of them toxic",

@@ -14,18 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark import __version__
-from biasspark.cli import (
-    CONFIGURED,
-    DRY_RUN,
-    Outcome,
-    Progress,
-    describe_unexpected,
-    flag,
-    parse_date,
-    print_failure,
-    print_outcome,
-)
+from biasspark import __version__, cli
 from biasspark.columns import ALL_ROWS, MALFORMED
 from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_config
 from biasspark.corpus.encoding import RowCounts
@@ -125,7 +114,7 @@ class RunContext:
     config: Config
     store: Store
     run: Run
-    progress: Progress
+    progress: cli.Progress
     merged_run_ids: Sequence[str] | None = None
 
     def publish(
@@ -135,7 +124,7 @@ class RunContext:
         warnings: Sequence[str],
         show: Callable[[], str],
         status: str = PUBLISHED,
-    ) -> Outcome:
+    ) -> cli.Outcome:
         """Publish the tables of the run, refresh the views, and return what the job prints.
 
         `show` returns the text for people. After the run is published a failure, also of the views, is a warning.
@@ -161,11 +150,11 @@ class RunContext:
             messages += refresh_views(spark, store)
             text = show()
         except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
-            messages.append(f"{run.run_id} is published, but a later step failed: {describe_unexpected(error)}")
+            messages.append(f"{run.run_id} is published, but a later step failed: {cli.describe_unexpected(error)}")
         summary = {"job": run.job, "status": status, "run_id": run.run_id, "run_date": run.run_date}
         summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
         summary |= {"warnings": messages, "tables": published.n_rows, "output": store.root}
-        return Outcome(summary=summary, table=text + "".join(f"\nwarning: {warning}" for warning in messages))
+        return cli.Outcome(summary=summary, table=text + "".join(f"\nwarning: {warning}" for warning in messages))
 
 
 def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ...]:
@@ -252,7 +241,7 @@ def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, 
 
 def parse_nights(text: str) -> date | Nights:
     """Read a date, or two with dots between them; for argparse."""
-    ends = [parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
+    ends = [cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
     if len(ends) == 1:
         return ends[0]
     n_nights = (ends[1] - ends[0]).days + 1
@@ -289,10 +278,10 @@ def require(part: T | None, table: str, example: str) -> T:
 _NIGHT = "the night to measure, or the first and the last of many"
 _SKIP = "skip nights that already have a published run"
 BACKFILL = (
-    *CONFIGURED,
-    flag("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=_NIGHT),
-    DRY_RUN,
-    flag("--only-missing", action="store_true", help=_SKIP),
+    *cli.CONFIGURED,
+    cli.flag("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=_NIGHT),
+    cli.DRY_RUN,
+    cli.flag("--only-missing", action="store_true", help=_SKIP),
 )
 """The flags of a job that measures one night or many."""
 
@@ -307,10 +296,10 @@ class NightlyJob(NamedTuple):
     job: str
     measures: Callable[[Config], Measures]
     plan: Callable[[Config], Plan]
-    run: Callable[[DataFrame, RunContext], Outcome]
+    run: Callable[[DataFrame, RunContext], cli.Outcome]
 
 
-def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
+def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> cli.Outcome:
     """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
     config = load_config(arguments.config, arguments.overrides)
     if config.mitigation:
@@ -319,7 +308,7 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
             "jobs/mitigation_experiment.py, or remove the table."
         )
     plan = nightly.plan(config) if arguments.dry_run else None
-    progress, days = Progress(), list_days(arguments.run_date, config)
+    progress, days = cli.Progress(), list_days(arguments.run_date, config)
     of_date = warn_of_future(days[0], config.corpus.run_date_column)
     for warning in (*of_date, *plan.warnings) if plan else ():  # which a run gives at its end
         sys.stderr.write(f"warning: {show_visibly(warning)}\n")
@@ -331,9 +320,11 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
         if plan:
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
             text = describe_plan(plan, config, len(corpus.drop(MALFORMED).columns), written)
-            return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=text)
+            return cli.Outcome(
+                summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=text
+            )
 
-        def measure_day(day: date) -> Outcome:
+        def measure_day(day: date) -> cli.Outcome:
             of_day = corpus if day == days[0] else read(spark, run_date=day)
             with dates.named(day):
                 run = new_run(day, config.corpus.name, nightly.job)
@@ -348,10 +339,10 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
 def run_nights(
     days: Sequence[date],
     published: Collection[date],
-    measure: Callable[[date], Outcome],
-    progress: Progress,
+    measure: Callable[[date], cli.Outcome],
+    progress: cli.Progress,
     debug: bool,
-) -> Outcome:
+) -> cli.Outcome:
     """Measure nights in order, and say at the end what was published, skipped and failed.
 
     Of one night alone the outcome is that of `measure`, and its faults are raised. Of more, each night's is printed
@@ -368,7 +359,7 @@ def run_nights(
         progress.stage(f"night {day}, {number} of {len(wanted)}")
         begun = progress.seconds
         outcomes.append(progress.time(_measure_one(day, measure, debug), begun))
-        print_outcome(outcomes[-1])
+        cli.print_outcome(outcomes[-1])
     failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
     gate_failed = [outcome.summary["run_date"] for outcome in outcomes if outcome.exit_code == GATE_FAILED]
@@ -389,14 +380,14 @@ def run_nights(
         "published, but the gate failed": list(map(str, gate_failed)),
     }
     table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in sections.items() if nights)
-    return progress.end(Outcome(summary=summary, table=table, exit_code=worst))
+    return progress.end(cli.Outcome(summary=summary, table=table, exit_code=worst))
 
 
-def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> Outcome:
+def _measure_one(day: date, measure: Callable[[date], cli.Outcome], debug: bool) -> cli.Outcome:
     """Measure a night; a failure is an outcome as well."""
     try:
         return measure(day)
     except Exception as error:  # noqa: BLE001 - the other nights are measured whatever has happened
-        exit_code, faults = print_failure(str(day), error, debug)
+        exit_code, faults = cli.print_failure(str(day), error, debug)
     summary = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
-    return Outcome(summary=summary, exit_code=exit_code)
+    return cli.Outcome(summary=summary, exit_code=exit_code)

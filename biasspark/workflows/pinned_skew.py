@@ -26,22 +26,15 @@ from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import show_skew
 from biasspark.session import kept
 from biasspark.tables.schemas import PINNED_SKEW
+from biasspark.workflows import nightly
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
-from biasspark.workflows.nightly import (
-    NightlyJob,
-    Pass,
-    Plan,
-    RunContext,
-    plan_or_run,
-    require,
-)
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 JOB = PINNED_SKEW.job
 _IN_CELL = "in_cell"
 
 
-def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, rank, drop rows, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     skew = find_experiment(config)
@@ -113,16 +106,16 @@ def check_cells(counts: Counts, identity: str) -> None:
         raise InputError(*faults)
 
 
-def plan_experiment(config: Config) -> Plan:
+def plan_experiment(config: Config) -> nightly.Plan:
     """Declare the experiment and its passes over the corpus."""
-    drops = Pass("drop rows", "one sorted block per range")
-    ranking = Pass("rank every score, once with and once without the cell", "8 bytes per score")
-    return Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
+    drops = nightly.Pass("drop rows", "one sorted block per range")
+    ranking = nightly.Pass("rank every score, once with and once without the cell", "8 bytes per score")
+    return nightly.Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 
 def find_experiment(config: Config) -> PinnedSkew:
     """Return what the configuration says about the experiment, which other jobs do not need."""
-    return require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
+    return nightly.require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 def describe_drops(skew: PinnedSkew) -> str:
@@ -130,7 +123,7 @@ def describe_drops(skew: PinnedSkew) -> str:
     return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
 
 
-EXPERIMENT = NightlyJob(JOB, skew_alone, plan_experiment, run_night)
+EXPERIMENT = nightly.NightlyJob(JOB, skew_alone, plan_experiment, run_night)
 
 
 # ---- the command line
@@ -138,5 +131,5 @@ EXPERIMENT = NightlyJob(JOB, skew_alone, plan_experiment, run_night)
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
 FLAGS = (*on_night("the night whose rows the experiment takes"), DRY_RUN)
-main = partial(plan_or_run, EXPERIMENT)
+main = partial(nightly.plan_or_run, EXPERIMENT)
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
