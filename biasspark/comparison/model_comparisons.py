@@ -16,8 +16,7 @@ from biasspark.metrics.intervals import Interval, auc_interval
 from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.kernels.paired_products import Products
-from biasspark.tables.arrow import to_table
-from biasspark.tables.schemas import MODEL_COMPARISONS
+from biasspark.tables.schemas import MODEL_COMPARISONS, to_table
 
 PAIRED_DELONG = "paired_delong"
 

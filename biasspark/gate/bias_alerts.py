@@ -1,11 +1,12 @@
-"""The table ``bias_alerts``: every rule of the gate on what a run measured, and on what earlier runs did.
+"""The tables ``bias_alerts`` and ``comparison_alerts``: the rules of the gate on a run, and on models and baselines.
 
-A metric is an AUC, a rate at a threshold, or a gap of either.
+A metric is an AUC, a rate at a threshold, or a gap of either. It is compared with a bound, with what earlier runs
+measured, or with that of a baseline on the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Floats
 from biasspark.columns import CROSSED, IDENTITY, MODEL, RATE_GAPS, RATES, SLICE, SUITE_GAPS
-from biasspark.comparison.differences import PairedMetric
-from biasspark.comparison.jackknife import pair_sides
+from biasspark.comparison.differences import LEAST_GROUPS, LEAST_ROWS, PairedMetric
+from biasspark.comparison.jackknife import LEAST_GROUPS_OF_A_CELL, pair_sides
+from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.comparison.paired import PairedAucs
 from biasspark.config import Gate, Rule
 from biasspark.distributions import normal_quantile
@@ -37,7 +39,8 @@ from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
 from biasspark.metrics.proportions import Share, newcombe_difference, wilson_interval
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.metrics.thresholds import BACKGROUND, SHARES
-from biasspark.tables.schemas import BIAS_ALERTS
+from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS
+from biasspark.text import show_visibly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,3 +381,62 @@ def _evaluated(row: Measured, baselines: Baselines) -> EvaluatedRow:
     if before is not None and aucs is not None and aucs.difference_variance is not None:
         paired = PairedMetric.of(aucs, ((row.low, row.high), (before.low, before.high)), row.key[3] in SUITE_GAPS)
     return EvaluatedRow(row.key[:3], row, before, paired)
+
+
+# ---- a model and its baseline on the same rows
+
+
+def comparison_alerts(
+    compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str] = ()
+) -> pa.Table:
+    """Return the table ``comparison_alerts``: of both models' AUCs of every pair of cells, by intervals of a level.
+
+    Rules that name no baseline are left out. `missing_models` are those without one usable score.
+    """
+    alerts = []
+    for rule in gate.comparison_rules:
+        pairs = {
+            (row.model, row.slice, row.identity): row.paired
+            for row in compared
+            if applies_to(rule, (row.model, row.slice, row.identity, row.metric, None), row.crossed)
+        }
+        alerts.append(evaluate_comparison(RuleEvaluation(rule, gate, level, missing_models), pairs))
+    return alerts_table(COMPARISON_ALERTS, alerts)
+
+
+def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMetric]) -> list[Alert]:
+    """Return the alerts of a rule that names a baseline, by model, slice and identity.
+
+    `pairs` are what the run has that the rule selects. What the rule names and the run lacks is added.
+    """
+    alerts = [_test_pair(evaluation, key, paired) for key, paired in pairs.items()]
+    for key in list_missing(evaluation.rule, pairs):
+        alert = Alert(evaluation.rule, *key)
+        alerts.append(replace(alert, message=f"{alert.metric_text}: the run has no such row."))
+    return decide(evaluation, alerts)
+
+
+def _test_pair(evaluation: RuleEvaluation, key: Key, paired: PairedMetric) -> Alert:
+    """Return the alert with its evidence, or with why there is none."""
+    alert = Alert(evaluation.rule, *key, value=paired.value, baseline_value=paired.baseline_value)
+    alert = replace(alert, **paired_change(evaluation, paired))
+    if alert.p_violation is not None:
+        return alert
+    return replace(alert, message=_describe_insufficient(alert, paired))
+
+
+def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
+    """Return why there is no evidence."""
+    rows = f"{paired.n_low:,} and {paired.n_high:,} rows"
+    if alert.value is None:
+        return f"{alert.metric_text} has no value: its cells have {rows} that both models score."
+    if min(paired.n_low, paired.n_high) < LEAST_ROWS:
+        why = f"its cells have {rows}, and a verdict takes {LEAST_ROWS} in each."
+    elif paired.n_groups is not None and paired.n_groups < LEAST_GROUPS:
+        why = f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict takes {LEAST_GROUPS}."
+    elif paired.difference_variance is None:
+        why = f"its cells have {rows}, those of one in fewer than {LEAST_GROUPS_OF_A_CELL} groups."
+    else:
+        why = f"by the {rows} of its cells the difference has no variance, so nothing tells how sure it is."
+    baseline = show_visibly(str(alert.rule.baseline))
+    return f"{alert.metric_text} is {alert.value:.4f}, that of {baseline} {alert.baseline_value:.4f}: {why}"

@@ -18,8 +18,7 @@ from biasspark.columns import BELOW_MINIMUM_ROWS, WITHHELD
 from biasspark.metrics.suite import SUITE
 from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
 from biasspark.ranking.counts import Counts
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import PINNED_AUC
+from biasspark.tables.schemas import PINNED_AUC, Masked, to_table
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
 """The four AUCs of which the pinned AUC is a weighted mean."""

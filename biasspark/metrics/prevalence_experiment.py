@@ -19,8 +19,7 @@ from biasspark.config import PinnedSkew
 from biasspark.metrics.pinned import PINNED_PAIRS, PINNED_TERMS, pinned_auc, pinned_terms
 from biasspark.metrics.u_statistics import HIGH, LOW, UStatistics
 from biasspark.ranking.counts import Counts
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import PINNED_SKEW
+from biasspark.tables.schemas import PINNED_SKEW, Masked, to_table
 
 Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
 """How many rows of the cell each trial drops, and of each trial twice U between the rows of the cell that it keeps and

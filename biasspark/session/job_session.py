@@ -19,7 +19,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
-from biasspark.errors import BiasSparkError, ConfigError, has_condition, redact
+from biasspark.errors import BiasSparkError, ConfigError, has_condition, innermost_cause, redact
 from biasspark.session import engines
 from biasspark.session.classic import remember_classes, silence_failures, stop, use_driver_python_on_local_masters
 from biasspark.session_request import SessionRequest, current_request
@@ -134,8 +134,11 @@ def start_faults() -> Iterator[None]:
         if context is not None and (fault := find_runtime_fault(list_jars(context.getConf()), context.version)):
             context.stop()
             raise ConfigError(fault) from None
+        cause = innermost_cause(error)
+        if "stopped SparkContext" in str(error):
+            cause = "it was stopped while it started, as happens where no master answers"
         raise BiasSparkError(
-            f"Spark did not start on {_describe_master()}: {_find_cause(error)}. Check the master, SPARK_LOCAL_IP and "
+            f"Spark did not start on {_describe_master()}: {cause}. Check the master, SPARK_LOCAL_IP and "
             "the settings of the session."
         ) from error
 
@@ -148,15 +151,6 @@ def _describe_master() -> str:
         return f"the master {redact(SparkConf().get('spark.master', '') or 'that is configured')}"
     except Exception:  # noqa: BLE001 - there may be no JVM to ask
         return "the master that is configured"
-
-
-def _find_cause(error: Exception) -> str:
-    """Return the innermost cause of an error in one line. No row was read yet that it could quote."""
-    lines = [line for line in str(error).splitlines() if line and not line.startswith("An error occurred while")]
-    if "stopped SparkContext" in str(error):
-        return "it was stopped while it started, as happens where no master answers"
-    causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
-    return redact(causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip("."))
 
 
 def explain_no_gateway() -> BiasSparkError:

@@ -24,10 +24,10 @@ from biasspark.gate.bias_alerts import (
     Measured,
     bias_alerts,
     choose_latest,
+    comparison_alerts,
     measure_rules,
     pair_runs,
 )
-from biasspark.gate.comparison_alerts import comparison_alerts
 from biasspark.session import describe, sees_files
 from biasspark.tables.ledger import AcceptedRun, list_accepted, read_ledger
 from biasspark.tables.publish import describe_absence, read_rows

@@ -156,8 +156,7 @@ class Measurement:
             bins = {model: Bins(cuts.bin_edges, cuts.bin_edge_index) for model, cuts in self.cutpoints.items()}
             tables[schemas.SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
         if measures.label_balance and counts.labels is not None:
-            names, lengths = self.encoding.names[: self.encoding.first_pair], list_length_bins(measures.label_balance)
-            tables[schemas.LABEL_BALANCE] = label_balance(counts.labels, names, lengths, measures.privacy)
+            tables[schemas.LABEL_BALANCE] = tabulate_labels(counts.labels, self.encoding, measures)
         return tables
 
     @cached_property
