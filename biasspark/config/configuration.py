@@ -27,7 +27,7 @@ from biasspark.config.declaration import (
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
 from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation
-from biasspark.config.paths import is_within, unusable_path
+from biasspark.config.toml_file import is_within, unusable_path
 from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import list_choices
 

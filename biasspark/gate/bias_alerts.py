@@ -17,10 +17,15 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Floats
 from biasspark.columns import CROSSED, IDENTITY, MODEL, RATE_GAPS, RATES, SLICE, SUITE_GAPS
-from biasspark.comparison.differences import LEAST_GROUPS, LEAST_ROWS, PairedMetric
-from biasspark.comparison.jackknife import LEAST_GROUPS_OF_A_CELL, pair_sides
+from biasspark.comparison.differences import (
+    LEAST_GROUPS,
+    LEAST_GROUPS_OF_A_CELL,
+    LEAST_ROWS,
+    PairedAucs,
+    PairedMetric,
+    pair_sides,
+)
 from biasspark.comparison.model_comparisons import ComparedPair
-from biasspark.comparison.paired import PairedAucs
 from biasspark.config import Gate, Rule
 from biasspark.distributions import normal_quantile
 from biasspark.gate.alerts import (

@@ -32,7 +32,7 @@ either sign of the gap now, and violation for either of that before; its p-value
 product of its two placements, each as it departs from its mean (DeLong, DeLong and Clarke-Pearson). High scores stay
 high, so C is above 0, and adding the variances finds less than there is; but where a gap changed its sign, the sum is
 too small by 2·C. Runs that keep what is left of U without each group of ids are paired by these
-(``biasspark.comparison.jackknife``), and a rule with a ``baseline`` is judged on pairs.
+(``biasspark.comparison.differences``), and a rule with a ``baseline`` is judged on pairs.
 
 In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell) a change of
 just the bound seems to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at

@@ -20,25 +20,26 @@ from pyspark.sql.types import StructType
 from biasspark.arrays import Floats
 from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
-from biasspark.comparison.jackknife import pair_sides
+from biasspark.comparison.differences import PairedAucs, pair_sides
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
     ComparedPair,
+    Scope,
     list_cell_pairs,
     model_comparisons,
     name_models,
     pair_cells,
+    scope_warnings,
+    unclustered_warnings,
 )
-from biasspark.comparison.paired import PairedAucs
-from biasspark.comparison.scope import Scope, scope_warnings, unclustered_warnings
 from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Gate, Measures, Rejects, Rule
 from biasspark.corpus import decode
-from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey
 from biasspark.corpus.usable import list_missing_models
+from biasspark.corpus.values import category, column
 from biasspark.errors import ConfigError
 from biasspark.metrics.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
 from biasspark.metrics.suite import METRIC_OF_CELLS
@@ -60,6 +61,32 @@ from biasspark.workflows.measurement import (
     survey_for_ranking,
     warn_of_rows,
 )
+
+UNCLUSTERED = "unclustered"
+"""True on a row without a cluster."""
+
+
+def cluster_of(name: str | None, schema: StructType) -> Column | None:
+    """Return the cluster of a row as STRING: -0.0 is 0.0, NULL where it is NULL or NaN; None without clusters."""
+    return None if name is None else category(name, schema[name].dataType)
+
+
+def is_unclustered(cluster: Column | None) -> Column:
+    """Return whether a row has no cluster; false on every row without clusters."""
+    return F.lit(False) if cluster is None else cluster.isNull()
+
+
+def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
+    """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where it has none.
+
+    A row without a cluster is in none, also where its id reads as the name of one.
+    """
+    row_id = column(id_column).cast("string")
+    hashed = F.xxhash64(row_id)
+    if cluster is not None:
+        hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
+    return F.pmod(hashed, F.lit(groups)).cast("int")
+
 
 ROWS_A_RANGE = 1 << 17
 """Of the corpus: a row takes a placement for every identity along, so fewer of them fit a worker."""

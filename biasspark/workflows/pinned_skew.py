@@ -19,7 +19,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.survey import check_identity
 from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
-from biasspark.metrics.prevalence_experiment import pinned_skew
+from biasspark.metrics.pinned import pinned_skew
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import rank
 from biasspark.ranking.sampled_trials import sum_kept_rows

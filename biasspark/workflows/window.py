@@ -37,12 +37,12 @@ from biasspark.tables.spark_schemas import no_rows
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
-from biasspark.windows.agreement import list_disagreements
 from biasspark.windows.sketch import (
     RangeBoundaries,
     Sketch,
     SketchHeader,
     is_skewed,
+    list_disagreements,
     merge_extremes,
     merge_quantiles,
     reuse_boundaries,

@@ -28,7 +28,6 @@ from biasspark.expressions.sql import quote_name
 from biasspark.session import build_session
 from biasspark.tables import delta
 from biasspark.tables.ledger import read_ledger
-from biasspark.tables.maintenance import Policy, optimize_tables, plan_maintenance, remove_runs
 from biasspark.tables.publish import publish, read_rows
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
@@ -43,6 +42,7 @@ from biasspark.tables.schemas import (
 from biasspark.tables.store import CatalogStore, DeltaFolder, DeltaStore, IcebergStore, PathStore, Store
 from biasspark.tables.views import refresh_views
 from biasspark.workflows import measure as bias_metrics
+from biasspark.workflows.maintain import Policy, optimize_tables, plan_maintenance, remove_runs
 from scripts.dev.soak_test import write_corpus
 from tests.harness.running_jobs import run_main
 from tests.harness.sample_night import NIGHT, full_rows, record_of, skew_tables, start_run

@@ -129,5 +129,6 @@ def test_connect_gives_the_same_bits_as_a_classic_session(spark: SparkSession, f
     assert result["found"] == classic
     assert len(classic["bias_metrics"]) > 20
     for name in FUNCTIONS:
-        columns = ", ".join(TABLES[name].value_columns)
+        is_dropped = "_method" if name == "bias_metrics" else "."  # which the function leaves out
+        columns = ", ".join(column for column in TABLES[name].value_columns if not column.endswith(is_dropped))
         assert sorted(map(repr, read_latest(folder / "warehouse", columns, table=name))) == classic[name]

@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
 from biasspark.tables.ledger import read_ledger
-from biasspark.tables.maintenance import Policy, copy_run, plan_maintenance, remove_runs
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, PINNED_SKEW
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.workflows import maintain as job
+from biasspark.workflows.maintain import Policy, copy_run, plan_maintenance, remove_runs
 from tests.harness.running_jobs import Done, run_main
 from tests.harness.sample_night import NIGHT, read_latest, record_of, skew_tables, start_run, table_rows
 
