@@ -1,4 +1,4 @@
-"""The files of a configuration: TOML, what ``--set`` changes in it, what relative paths mean, where tables cannot be."""
+"""The files of a configuration: TOML, what ``--set`` changes, what relative paths mean, and where tables cannot be."""
 
 from __future__ import annotations
 
