@@ -133,7 +133,7 @@ def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.Mon
             context._accumulatorServer.shutdown()
 
     own = SimpleNamespace(sparkContext=context, stop=stop)
-    monkeypatch.setattr(JOB_SESSION, "is_session_there", lambda: False)
+    monkeypatch.setattr(engines, "is_session_there", lambda: False)
     monkeypatch.setattr(JOB_SESSION, "build_session", lambda *_: own)
     with session.job_session("a job"):
         pass
