@@ -1,4 +1,4 @@
-"""Two values of a metric that are not independent, of two models or in two runs: tests of their difference."""
+"""Tests of the difference of two dependent values of a metric, of two models or in two runs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from biasspark.distributions import NORMAL, student_quantile, student_tail
 from biasspark.metrics.multiple_testing import clip
 
 LEAST_ROWS = LEAST_GROUPS = 10
-"""With fewer rows in a cell, or by the jackknife with fewer groups of rows in both, no verdict is given."""
+"""With fewer rows in a cell, or fewer groups of rows for the jackknife, there is no verdict."""
 
 _ROUNDING = 1e-12
-"""Values that differ by less are equal but for rounding."""
+"""Smaller differences are rounding errors."""
 
 Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedMetric:
-    """One metric of a model and its baseline on the same rows, or of a run and one before.
+    """One metric of a model and its baseline on the same rows, or of a run and an earlier one.
 
-    It has the rows of its two cells, of two runs the fewer; both values, None where a cell is empty; the variances of
-    their difference and sum, None where there is none; of a gap both intervals, None of an AUC; and of how many groups
-    of rows the variances were made, None where rows were taken for independent.
+    It has the rows of its two cells, for two runs the smaller number; both values, None if a cell is empty; the
+    variances of their difference and sum, None if undefined; both intervals of a gap, None for an AUC; and the number
+    of groups of rows from which the variances were estimated, None if rows were taken as independent.
     """
 
     n_low: int
@@ -41,7 +41,7 @@ class PairedMetric:
 
     @classmethod
     def of(cls, aucs: PairedAucs, intervals: tuple[Ends, Ends], is_gap: bool) -> PairedMetric:
-        """Return a metric from both AUCs and their intervals, for a gap 1/2 more than it and its own."""
+        """Return a metric from both AUCs and their intervals; 1/2 is subtracted from both for a gap."""
 
         def less(auc: float | None) -> float | None:
             return None if auc is None else auc - (0.5 if is_gap else 0.0)
@@ -60,17 +60,17 @@ class PairedMetric:
 
     @property
     def is_gap(self) -> bool:
-        """Whether it is a gap, of which the size counts, and not the sign."""
+        """Whether it is a gap, whose size matters and not its sign."""
         return self.intervals is not None
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of Student's t by which the variances are to be taken: one less than the groups."""
+        """Degrees of freedom of Student's t for these variances: one less than the groups."""
         return NORMAL if self.n_groups is None else self.n_groups - 1
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are not too few rows in a cell, nor groups of rows."""
+        """Whether there are enough rows in each cell, and enough groups of rows."""
         few_groups = self.n_groups is not None and self.n_groups < LEAST_GROUPS
         return min(self.n_low, self.n_high) >= LEAST_ROWS and not few_groups
 
@@ -78,8 +78,8 @@ class PairedMetric:
 class DifferenceEstimate(NamedTuple):
     """The difference of two values of a metric, its interval and its two-sided p-value.
 
-    The difference is value - baseline_value, in [-1, 1]; of a gap |value| - |baseline_value|, in [-1/2, 1/2], and more
-    is worse. None where a value is; the rest is None where the data are insufficient. `one_sided` is whether the
+    The difference is value - baseline_value, in [-1, 1]; for a gap |value| - |baseline_value|, in [-1/2, 1/2], where
+    more is worse. It is None if a value is; the rest is None if the data are insufficient. `one_sided` is whether the
     difference points the same way whatever the signs of the gaps.
     """
 
@@ -93,20 +93,21 @@ class DifferenceEstimate(NamedTuple):
 def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimate:
     """Return the difference of two models with its interval and p-value, both by Student's t.
 
-    By DeLong that is the normal distribution; by the jackknife it has one degree of freedom less than there are groups.
+    With DeLong's variance that is the normal distribution; with the jackknife it has one degree of freedom less than
+    there are groups.
 
-    The difference of absolute values has a kink where a gap is 0. So of a gap each contrast s·value - t·baseline_value
-    is tested whose signs s and t both gaps' intervals allow: the interval is that around all of theirs, and the p-value
-    the largest. As neither size is below 0,
+    The difference of absolute values has a kink where a gap is 0. So for a gap, each contrast s·value -
+    t·baseline_value is tested whose signs s and t are allowed by both gaps' intervals: the interval is the hull of all
+    their intervals, and the p-value the largest. As no size is below 0,
 
         -|baseline_value| <= |value| - |baseline_value| <= |value|
 
-    so the interval ends no further up than the size that the interval of the value allows, and no further down than
-    minus the size that that of the baseline allows. What is cut off is true only where one of these misses its gap.
+    so the interval is cut off above at the largest size in the value's interval, and below at minus the largest size in
+    the baseline's interval. The true difference is cut off only if one of these intervals misses its gap.
 
-    There is no interval and no p-value where a cell has fewer than 10 rows, where these are of fewer than 10 groups, or
-    where a contrast that is not 0 has variance 0. Where difference and variance are both 0 the p-value is 1, and the
-    interval a point. The level is the nominal coverage, in (0, 1).
+    There is no interval and no p-value if a cell has fewer than 10 rows, if these are in fewer than 10 groups, or if a
+    contrast that is not 0 has variance 0. If difference and variance are both 0, the p-value is 1 and the interval is a
+    point. The level is the nominal coverage, in (0, 1).
     """
     if paired.value is None or paired.baseline_value is None:
         return DifferenceEstimate(None)
@@ -129,34 +130,34 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
 def noninferiority_test(
     paired: PairedMetric, bound_kind: str, margin: float, p_size: float | None = None
 ) -> tuple[float, float] | None:
-    """Return how strong the evidence is that a model is worse than its baseline by more than a margin, and that not.
+    """Return the p-values that a model is worse than its baseline by more than a margin, and that it is not.
 
     With r how much worse it is, s the standard error of r and Φ Student's distribution as in `estimate_difference`,
     violation has p = Φ((margin - r)/s), the chance of such an r or a larger one where the truth is the margin.
-    Compliance has Φ((r - margin)/s), but below the margin with at least s = sqrt(margin (1 - margin)/n), n being the
-    rows of the smaller cell: so large is the standard error where the truth is the margin, and all of it comes of a few
-    rows that change sides. Where by chance fewer of them are seen, or none, r is small, and the s of the rows seen is
-    too small.
+    Compliance has Φ((r - margin)/s), but below the margin with s at least
+    sqrt(margin (1 - margin)/n), n being the rows of the smaller cell: the standard error if the truth is the margin and
+    all of it comes from a few rows that change sides. If by chance fewer of them are seen, or none, r is small, and the
+    s estimated from the data is too small.
 
-    Of a gap each contrast is tested that both gaps' intervals allow, as in `estimate_difference`, and either p-value
-    is the largest.
+    For a gap, each contrast that both gaps' intervals allow is tested, as in `estimate_difference`, and each p-value is
+    the largest.
 
-    Of a gap `p_size` is the p-value of compliance of its size alone: a size below the margin did not rise by more. It
-    stands for contrasts of two signs, whose variance is that of a sum and large where both gaps may be 0.
+    For a gap, `p_size` is the p-value of compliance of its size alone: a size below the margin did not rise by more. It
+    replaces that of contrasts of two signs, whose variance is that of a sum, and large if both gaps may be 0.
 
-    Where both place all rows alike, violation has p = 1. To be worse by the margin they must differ on that share of
-    pairs of rows, or more. That n pairs without a common row show none of it has the chance (1 - margin)^n, which is
-    the p-value of compliance.
+    If both models place all rows alike, violation has p = 1. To be worse by the margin they must differ on at least
+    that share of pairs of rows. The chance that n pairs without a common row show none of it is (1 - margin)^n, which
+    is the p-value of compliance.
 
     Parameters
     ----------
     bound_kind : {"max_drop", "max_rise"}
-        How much an AUC is lower, or how much further a gap is from 0; the margin is 0 or more.
+        By how much an AUC is lower, or a gap is further from 0; the margin is 0 or more.
 
     Returns
     -------
     (violation, compliance) or None
-        In [0, 1], low is strong evidence. None where `estimate_difference` has no p-value.
+        In [0, 1], low is strong evidence. None if `estimate_difference` has no p-value.
     """
     contrasts = _contrasts(paired)
     if contrasts is None:
@@ -172,7 +173,7 @@ def noninferiority_test(
 
 
 def _test_margin(excess: float, variance: float, margin: float, n: int, freedom: float) -> tuple[float, float]:
-    """Return the p-values of violation and of compliance, given how far a contrast is beyond the margin."""
+    """Return the p-values of violation and compliance, given how far a contrast exceeds the margin."""
     if not variance:
         return 1.0, (1 - margin) ** n
     at_margin = margin * (1 - margin) / n if excess < 0 else 0.0
@@ -183,7 +184,7 @@ def _test_margin(excess: float, variance: float, margin: float, n: int, freedom:
 
 
 class _Contrast(NamedTuple):
-    """A difference that the signs of two gaps allow, its variance, and whether both gaps have one sign in it."""
+    """A difference for possible signs of two gaps, its variance, and whether both gaps have the same sign in it."""
 
     difference: float
     variance: float
@@ -191,7 +192,7 @@ class _Contrast(NamedTuple):
 
 
 def _contrasts(paired: PairedMetric) -> list[_Contrast] | None:
-    """Return the contrasts of both values; None where the data are insufficient."""
+    """Return the contrasts of both values; None if the data are insufficient."""
     value, baseline = paired.value, paired.baseline_value
     if value is None or baseline is None or not paired.is_enough:
         return None
@@ -217,10 +218,10 @@ def _allowed_signs(low: float | None, high: float | None) -> tuple[int, ...]:
 
 
 def _largest_size(low: float | None, high: float | None) -> float:
-    """Return how far from 0 a gap may be by its interval; without one, as far as any."""
+    """Return the largest size of a gap in its interval; without an interval, the largest possible one."""
     return 0.5 if low is None or high is None else max(-low, high)
 
 
 def _two_sided(contrast: _Contrast, freedom: float) -> float:
-    """Return how likely a contrast is at least as far from 0 where the true one is 0."""
+    """Return the two-sided p-value of a contrast of 0."""
     return 2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), freedom) if contrast.variance else 1.0

@@ -1,4 +1,4 @@
-"""Two AUCs of rows in the same groups, and their variances by the delete-a-group jackknife."""
+"""Two AUCs over rows in the same groups, and their variances by the delete-a-group jackknife."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from biasspark.comparison.paired import CONTRASTS, PairedAucs
 
 LEAST_GROUPS_OF_A_CELL = 5
-"""With fewer the jackknife makes no variance: a cell's part in it would be no estimate."""
+"""With fewer groups there is no jackknife variance: the contribution of the cell could not be estimated."""
 
 
 class PairCounts(NamedTuple):
@@ -21,12 +21,12 @@ class PairCounts(NamedTuple):
 
     @property
     def doubled_pairs(self) -> int:
-        """Twice as many as there are pairs."""
+        """Twice the number of pairs."""
         return 2 * self.n_low * self.n_high
 
 
 class Replicates(NamedTuple):
-    """The counts of a pair of cells, and those that are left without each group of rows."""
+    """The counts of a pair of cells, and the counts without each group of rows."""
 
     whole: PairCounts
     without: Sequence[PairCounts]
@@ -49,7 +49,7 @@ class Replicates(NamedTuple):
 
     @property
     def fewest_groups(self) -> int:
-        """How many groups have a row in a cell, of both numbers the lesser."""
+        """The number of groups with a row in a cell, the smaller of the two cells' numbers."""
         return min(sum(left[cell] < self.whole[cell] for left in self.without) for cell in (0, 1))
 
 
@@ -59,23 +59,23 @@ def pair_sides(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> PairedAuc
 
 
 def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
-    """Return two AUCs of rows in the same groups, and their variances by leaving out one group after another.
+    """Return two AUCs over rows in the same groups, and their variances by leaving out each group in turn.
 
-    With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of what is
-    linear in both AUCs, as A - B, is
+    With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of a linear
+    combination of both AUCs, such as A - B, is
 
         (G - 1)/G · Σ (A_g - B_g - mean of A_g - B_g)²
 
     (Kott, Journal of Official Statistics 2001, 17:521). A group's influence on A - B is the difference of its
-    influences on A and on B. Of rows that both AUCs are of, and that are placed alike, it is nothing; rows of one of
-    them alone come independent of the other, so that the covariance is 0 in expectation. So this holds whichever rows
-    both share, all, some or none. It is an estimate of G numbers, with a relative standard error of some
-    sqrt(2/(G - 1)). Where nearly all of it comes of the few groups of one cell, as of an identity that three authors
-    mention, it is less sure than G tells.
+    influences on A and on B. Rows that both AUCs share and place alike have none; rows of only one of them are
+    independent of the other, so their covariance is 0 in expectation. So this holds whether the AUCs share all, some or
+    no rows. It is an estimate from G numbers, with a relative standard error of some sqrt(2/(G - 1)). If nearly all of
+    it comes from the few groups of one cell, as for an identity that only three authors mention, it is less certain
+    than G suggests.
 
-    The result has the lesser number of rows of either cell, and no variances where fewer than five groups have rows in
-    a cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
-    each group, so that its variance is 0 only where every group leaves the same.
+    The result has the smaller number of rows of each cell, and no variances if fewer than five groups have rows in a
+    cell, or if the numbers of groups differ. Each replicate of a linear combination is rounded once from a fraction, so
+    its variance is 0 only if all replicates are equal.
     """
     n_low, n_high = (min(sizes) for sizes in zip(model.whole[:2], baseline.whole[:2], strict=True))
     auc, baseline_auc = (model.auc, baseline.auc) if n_low and n_high else (None, None)
@@ -93,13 +93,13 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
 
 
 def _combine(x: int, model: PairCounts, y: int, baseline: PairCounts) -> float:
-    """Return x·A + y·B, rounded once: Python divides integers of any size so."""
+    """Return x·A + y·B, rounded once: Python's division of big integers rounds correctly."""
     pairs, baseline_pairs = model.doubled_pairs, baseline.doubled_pairs
     return (x * model.two_u * baseline_pairs + y * baseline.two_u * pairs) / (pairs * baseline_pairs)
 
 
 def _variance(replicates: Sequence[float]) -> float:
-    """Return the jackknife's variance; 0 where all replicates are the same, whatever their mean is rounded to."""
+    """Return the jackknife variance; 0 if all replicates are equal, however their mean is rounded."""
     if min(replicates) == max(replicates):
         return 0.0
     mean = fsum(replicates) / len(replicates)

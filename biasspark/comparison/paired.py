@@ -1,4 +1,4 @@
-"""Two AUCs that are not independent, and the variances of their difference and sum: paired DeLong."""
+"""Two dependent AUCs, and the variances of their difference and sum: paired DeLong."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from biasspark.metrics.delong import delong_part
 from biasspark.ranking.kernels.paired_products import Products
 
 CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
-"""The factors of both AUCs in each combination that has a variance: either AUC, their difference and their sum."""
+"""Coefficients of both AUCs in each combination with a variance: each AUC, their difference and their sum."""
 
 
 class PairedAucs(NamedTuple):
     """Two AUCs of one pair of cells: of both models over the rows that both score, or of two runs.
 
-    It has the rows of the cells, of two runs the fewer; the AUCs, in [0, 1], None where a cell is empty; the variances
-    of either AUC, of their difference and of their sum, None where a cell has fewer than two rows; and how many groups
-    have a row in any of the cells, of which the jackknife made the variances, None by DeLong.
+    It has the rows of the cells, for two runs the smaller number; the AUCs, in [0, 1], None if a cell is empty; the
+    variances of each AUC, of their difference and of their sum, None if a cell has fewer than two rows; and the number
+    of groups with a row in any cell from which the jackknife estimated the variances, None for DeLong.
     """
 
     n_low: int
@@ -34,14 +34,14 @@ class PairedAucs(NamedTuple):
 def delong_aucs(low: Products, high: Products) -> PairedAucs:
     """Return both AUCs of two cells, and DeLong's variances.
 
-    Over both cells, of m rows that are placed among n, the variance of A ± B is the sum of
+    The variance of A ± B is the sum over both cells, each of m rows placed among n, of
 
         (S_AA + S_BB ± 2·S_AB) / m
 
     with S the sample variances and covariance of placements as shares of n (DeLong, DeLong and Clarke-Pearson 1988).
 
-    Given are the rows of either cell, placed among those of the other by the model and by the baseline; ties count
-    half. Each number is rounded once from a fraction, so that a variance is 0 only where it is 0, as that of the
+    `low` and `high` are the rows of each cell, placed among those of the other by the model and by the baseline; ties
+    count half. Each number is rounded once from a fraction, so a variance is 0 only if the exact one is, as for the
     difference of a model and itself.
     """
     if not low.n or not high.n:
@@ -57,7 +57,7 @@ def delong_aucs(low: Products, high: Products) -> PairedAucs:
 
 
 def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
-    """Return the part of one cell in the variance of x·A + y·B: DeLong's, of sums linear in both placements."""
+    """Return one cell's part of DeLong's variance of x·A + y·B, from sums linear in both placements."""
     total = x * rows.first + y * rows.second
     squares = x * x * rows.first_squares + y * y * rows.second_squares + 2 * x * y * rows.products
     return delong_part(rows.n, n_opposite, total, squares)

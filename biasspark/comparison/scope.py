@@ -1,4 +1,4 @@
-"""The rows and groups on which a comparison rests, and what a person should look at in them."""
+"""The rows and groups on which a comparison rests, and warnings about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_NAMED = 10
 class Scope(NamedTuple):
     """What a model shares with the baseline: rows with a label that both score, and their groups and positives.
 
-    None where there are no clusters, and where nobody counted the positives.
+    Groups are None without clusters, and positives if they were not counted.
     """
 
     model: str
@@ -25,7 +25,7 @@ class Scope(NamedTuple):
 
 
 def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
-    """Yield a sentence on the models that share no row with the baseline, or rows of one label, and on few clusters."""
+    """Yield a sentence on models that share no row, or only one label, with the baseline, and on too few clusters."""
     shared = [scope for scope in scopes if scope.n_rows]
     if apart := [scope.model for scope in scopes if not scope.n_rows]:
         yield f"compare: {_pair(compare, apart)}: no row with a label is scored by both, so nothing is compared."

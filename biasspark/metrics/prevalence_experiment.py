@@ -1,7 +1,7 @@
-"""Pinned AUC moves with the prevalence of positives, the suite stands still (Pinned, section 3): the experiment.
+"""The experiment that pinned AUC moves with the prevalence of positives and the suite does not (Pinned, section 3).
 
-Dropping rows of one cell changes no order of scores. So a trial ranks nothing anew: U over the rows that are kept is a
-sum over their placements, and the pinned AUC is a weighted mean of four AUCs.
+Dropping rows of one cell does not change the order of scores. So a trial needs no new ranking: U over the kept rows is
+a sum of their placements, and the pinned AUC is a weighted mean of four AUCs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from biasspark.tables.arrow import Masked, to_table
 from biasspark.tables.schemas import PINNED_SKEW
 
 Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
-"""How many rows of the cell each trial drops, and of each trial twice U between the rows of the cell that it keeps and
-the rows of the other label, in the subgroup and in the background."""
+"""The number of rows of the cell that each trial drops, and for each trial twice U between the rows of the cell that it
+keeps and the rows of the other label, in the subgroup and in the background."""
 
 
 def pinned_skew(
@@ -34,20 +34,20 @@ def pinned_skew(
     include_subgroup: bool = True,
     without: Counts | None = None,
 ) -> pa.Table:
-    """Return the table ``pinned_skew``: one row for each (model, slice) and identity, that which loses rows first.
+    """Return the table ``pinned_skew``: one row for each (model, slice, identity), the one that loses rows first.
 
-    `kept` is what is left of each ranking, missing for a slice without rows; `include_subgroup` is as in
-    `biasspark.metrics.pinned.pinned_weights`; `without` are the counts of the same groups without any row of the cell,
-    and if it is None there are no other identities.
+    `kept` has the trials of each ranking, and lacks slices without rows; `include_subgroup` is as in
+    `biasspark.metrics.pinned.pinned_weights`; `without` are the counts of the same groups without the rows of the cell;
+    None if there are no other identities.
 
     Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
-    form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference to the mean over trials is
-    noise. All in [0, 1]. An AUC over an empty cell is NULL and weighs nothing. An AUC that does not involve the cell is
-    its value before, to the bit.
+    form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference from the mean over trials is
+    noise. All are in [0, 1]. An AUC over an empty cell is NULL and weighs 0. An AUC that does not involve the cell
+    keeps its value bit by bit.
 
-    Of another identity there is the closed form. Every row of the cell is kept with the same probability q =
-    (n - d) / n, and every pair has one row of the cell's label. So the expected size of each of its cells, and the
-    expected U of each of its pairs, is q times that of all rows and 1 - q times that without the cell.
+    Other identities have only the closed form. Every row of the cell is kept with the same probability q = (n - d) / n,
+    and every pair has one row of the cell's label. So the expected size of each of their cells, and the expected U of
+    each of their pairs, is q times that of all rows plus 1 - q times that without the cell.
     """
     cell, groups, counts = FOUR_CELLS.index(skew.cell), statistics.groups, statistics.counts
     keys = list(zip(groups.model, groups.slice, strict=True))
@@ -88,7 +88,7 @@ def pinned_skew(
 def _project(
     statistics: UStatistics, without: Counts, group: int, share: float, include_subgroup: bool
 ) -> dict[str, float]:
-    """Return the AUCs of one group of another identity: of all rows, and the pinned AUC by the closed form.
+    """Return the AUCs of a group of another identity: over all rows, and the pinned AUC by the closed form.
 
     `share` is the share of the cell that is kept.
     """
@@ -110,7 +110,7 @@ def _project(
 
 
 def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup: bool) -> dict[str, float]:
-    """Return the AUCs of one (model, slice): of all rows, by the closed form, and over the trials."""
+    """Return the AUCs of one (model, slice): over all rows, by the closed form, and over the trials."""
     (n_dropped, two_u), left = kept, sizes.copy()
     left[cell] -= n_dropped
     before, skewed = (float(pinned_auc(n, aucs, include_subgroup)) for n in (sizes, left))
@@ -133,9 +133,9 @@ def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup:
 
 
 def mean_and_sd(values: Sequence[float], expected: float) -> tuple[float, float]:
-    """Return mean and standard deviation (n - 1) of values, added up in their order; NaN where there is none.
+    """Return mean and standard deviation (n - 1) of values, summed in order; NaN if there are none.
 
-    By moves from the value that is expected: what never moves keeps its value to the bit, and has a deviation of 0.
+    Sums are of deviations from the expected value, so constant values keep theirs bit by bit, with a deviation of 0.
     """
     if not values or isnan(expected):
         return nan, nan

@@ -125,7 +125,7 @@ class RankOffsets(NamedTuple):
 
     @staticmethod
     def encode(counts: Ints) -> Iterator[bytes]:
-        """Yield the offsets of each range as bytes, from a task's row counts, shape (ranges, sets); none without rows."""
+        """Yield the offsets of each range as bytes, from a task's row counts, shape (ranges, sets), if any."""
         total = narrow(counts.sum(axis=0))
         return (pack([narrow(below), total]) for below in counts.cumsum(axis=0) - counts if total.any())
 

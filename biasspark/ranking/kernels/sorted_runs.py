@@ -137,7 +137,7 @@ class Segments:
         return shifted
 
     def following(self, values: Ints, last: Ints) -> Ints:
-        """Return the next entry's value; at the end of a run, the run's value in `last`."""
+        """Return the next entry's value; at the end of a run, the entry of `last` there."""
         shifted = np.roll(values, -1)
         ends = self.starts + self.lengths - 1
         shifted[ends] = last[ends]
