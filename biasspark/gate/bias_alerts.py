@@ -1,4 +1,4 @@
-"""The table ``bias_alerts``: every rule of the gate on what a run measured, and on what earlier runs did."""
+"""The table ``bias_alerts``: every rule of the gate, on the metrics of a run and their changes since earlier runs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 
 
 class GateInput(NamedTuple):
-    """What the gate evaluates of a run.
+    """The tables of a run that the gate evaluates.
 
-    The tables ``u_statistics``; ``threshold_rates``, where thresholds are configured; ``jackknife_statistics``, where
+    These are ``u_statistics``; ``threshold_rates``, where thresholds are configured; ``jackknife_statistics``, where
     runs are paired; and the models without one usable score.
     """
 
@@ -45,8 +45,8 @@ class GateInput(NamedTuple):
 class Baselines(NamedTuple):
     """What changes are measured against.
 
-    Of each metric what it had in the latest accepted run that has an interval of it, and both runs' AUCs with variances
-    by leaving the same groups of ids out of both.
+    For each metric, its row in the latest accepted run with an interval, and both runs' AUCs with variances from
+    leaving the same groups of ids out of both.
     """
 
     latest: Mapping[MetricKey, Measured] = {}
@@ -69,16 +69,16 @@ def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) 
 def measure_rules(
     statistics: pa.Table | None, rates: pa.Table | None, rules: Sequence[Rule], level: float
 ) -> list[Measured]:
-    """Return what rules are on: AUCs and gaps from ``u_statistics``, rates and their gaps from ``threshold_rates``."""
+    """Return the metrics that rules apply to: AUCs and gaps in ``u_statistics``, rates in ``threshold_rates``."""
     rate_rules = [rule for rule in rules if rule.threshold is not None]
     measured = [] if statistics is None else _measure_aucs(statistics, rules, level)
     return measured + ([] if rates is None or not rate_rules else _measure_rates(rates, rate_rules, level))
 
 
 def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
-    """Return of each metric the first row that has an interval: given the latest run first, that of the latest.
+    """Return the first row of each metric that has an interval; rows are ordered from the latest run.
 
-    An interval is where an AUC has a variance, or a rate is over any row.
+    A metric has an interval if its AUC has a variance, or its rate has rows.
     """
     latest: dict[MetricKey, Measured] = {}
     for row in rows:
@@ -90,10 +90,10 @@ def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
 def pair_runs(
     jackknife: pa.Table, before: pa.Table, latest: Mapping[MetricKey, Measured]
 ) -> dict[MetricKey, PairedAucs]:
-    """Return both runs' AUCs of what changes are measured of, with variances by leaving out groups of ids.
+    """Return both runs' AUCs of the metrics whose changes are measured, with variances by leaving out groups of ids.
 
-    Given are ``jackknife_statistics`` of the run and of accepted runs, by the same groups, and what `choose_latest`
-    returns.
+    `jackknife` and `before` are ``jackknife_statistics`` of the run and of accepted runs, by the same groups; `latest`
+    is the result of `choose_latest`.
     """
     baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
     chosen = [(row, _key(row)) for row in jackknife.to_pylist()]
@@ -105,7 +105,7 @@ def pair_runs(
 
 
 def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
-    """Return the AUCs that rules are on."""
+    """Return the AUCs that rules apply to."""
     metrics = {rule.metric for rule in rules}
     rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
     auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
@@ -129,7 +129,7 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
 
 
 def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
-    """Return the rates and gaps that rules are on."""
+    """Return the rates and gaps that rules apply to."""
     z = normal_quantile(level)
     thresholds = pa.array(sorted({rule.threshold for rule in rules if rule.threshold is not None}))
     rows = rates.filter(_of_rules(rules) & pc.is_in(pc.field("threshold"), thresholds)).to_pylist()
@@ -156,13 +156,13 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
 
 
 def _share(rows: Sequence[Row], side: str, rate: str) -> Share:
-    """Return a rate of each row with its counts, NaN where they are withheld."""
+    """Return a rate of each row with its counts, NaN if they are suppressed."""
     counted, among = (np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate])
     return Share(counted, among)
 
 
 def _of_rules(rules: Sequence[Rule]) -> pc.Expression:
-    """Return whether any rule is on the model and slice of a row."""
+    """Return whether any rule applies to the model and slice of a row."""
     models, slices = ({name for rule in rules for name in getattr(rule, names)} for names in ("models", "slices"))
     return pc.is_in(pc.field(MODEL), pa.array(sorted(models))) & pc.is_in(pc.field(SLICE), pa.array(sorted(slices)))
 
@@ -181,7 +181,7 @@ def _known(value: float) -> float | None:
 
 
 def _evaluated(row: Measured, baselines: Baselines) -> EvaluatedRow:
-    """Return a metric now, with that in the run to compare with."""
+    """Return a metric of this run together with that of the run to compare with."""
     before, aucs, paired = baselines.latest.get(row.key), baselines.paired.get(row.key), None
     if before is not None and aucs is not None and aucs.difference_variance is not None:
         paired = PairedMetric.of(aucs, ((row.low, row.high), (before.low, before.high)), row.key[3] in SUITE_GAPS)

@@ -28,9 +28,9 @@ from biasspark.text import show_visibly
 def comparison_alerts(
     compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str] = ()
 ) -> pa.Table:
-    """Return the table ``comparison_alerts``: of both models' AUCs of every pair of cells, by intervals of a level.
+    """Return the table ``comparison_alerts`` from both models' AUCs of every pair of cells.
 
-    Rules that name no baseline are left out. `missing_models` are those without one usable score.
+    `level` is that of the intervals. Rules without a baseline are left out. `missing_models` lack any usable score.
     """
     alerts = []
     for rule in gate.comparison_rules:
@@ -46,7 +46,7 @@ def comparison_alerts(
 def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMetric]) -> list[Alert]:
     """Return the alerts of a rule that names a baseline, by model, slice and identity.
 
-    `pairs` are what the run has that the rule selects. What the rule names and the run lacks is added.
+    `pairs` are the metrics of the run that the rule selects. Keys that the rule names and the run lacks are added.
     """
     alerts = [_test(evaluation, key, paired) for key, paired in pairs.items()]
     for key in list_missing(evaluation.rule, pairs):
@@ -56,7 +56,7 @@ def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMe
 
 
 def _test(evaluation: RuleEvaluation, key: Key, paired: PairedMetric) -> Alert:
-    """Return the alert with its evidence, or with why there is none."""
+    """Return the alert with its evidence, or with the reason why there is none."""
     alert = Alert(evaluation.rule, *key, value=paired.value, baseline_value=paired.baseline_value)
     alert = replace(alert, **paired_change(evaluation, paired))
     if alert.p_violation is not None:

@@ -1,21 +1,21 @@
-"""Rates and gaps of two rates, and how far bounds lie from them: by Wilson's interval and Newcombe's. numpy only.
+"""Rates and gaps of two rates, and their distance from bounds by Wilson's and Newcombe's intervals. numpy only.
 
 **A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
 (`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), the standard error being that of
-θ. As z grows from 0, it comes to end at θ when both sides are equal, so that θ lies
+θ. As z grows from 0, the interval's end reaches θ when both sides are equal, so θ lies
 
     z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
 
-standard errors below p: the inverse of the interval is the score test. At θ = 0 and 1 no row is counted, or every one.
-A single row that is otherwise disproves it, so that such a bound is infinitely far from every rate but itself. A rate
-over no rows has no value.
+standard errors below p: the inverse of the interval is the score test. At θ = 0 no row is counted, at θ = 1 every row.
+A single exception disproves such a bound, so it is infinitely far from every other rate. A rate over no rows has no
+value.
 
-Counts leap, so a rate of just θ seems to be above it at 0.05 with a chance of up to 7.5 % where nθ is ten or more, 12 %
-where it is one, 20 % where it is a fifth; and below it with up to 7.5 %.
+Counts are discrete, so a rate of exactly θ seems to be above it at 0.05 with a probability of up to 7.5 % if nθ is ten
+or more, 12 % if it is one, 20 % if it is a fifth; and below it with up to 7.5 %.
 
-**A gap** is p - q, of the share p in a subgroup and q in its background, or in two runs. Newcombe's interval of it
-grows with z, so a bound is as many standard errors away as make the interval end there; that z takes the place of an
-AUC's in `biasspark.gate.rule_tests`.
+**A gap** is p - q, with the share p in a subgroup and q in its background, or in two runs. Newcombe's interval grows
+with z, so the distance of a bound in standard errors is the z at which the interval ends there. That z takes the place
+of an AUC's in `biasspark.gate.rule_tests`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from biasspark.metrics.proportions import Share
 
 
 class Rates(Share):
-    """Rates with the counts that they come of, one per entry; NaN where there is none."""
+    """Rates with their counts, one per entry; NaN if there is none."""
 
     @property
     def complement(self) -> Rates:
@@ -39,7 +39,7 @@ class Rates(Share):
 
     @property
     def absolute(self) -> Rates:
-        """The lesser of value and 1 - value."""
+        """The smaller of value and 1 - value."""
         return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
 
     def standard_errors(self, theta: Floats | float) -> Floats:
@@ -69,7 +69,7 @@ class RateGaps:
 
     @property
     def absolute(self) -> RateGaps:
-        """The lesser of value and 1 - value: where the gap is above 0, subgroup and background exchanged."""
+        """The smaller of value and 1 - value: for gaps above 0, subgroup and background are exchanged."""
         above = self.value > 0.5
         return RateGaps(
             Rates(*np.where(above, self.background, self.subgroup)),
@@ -77,5 +77,5 @@ class RateGaps:
         )
 
     def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each value lies above θ; infinite where no interval reaches θ."""
+        """Return how many standard errors each value lies above θ; infinite if no interval reaches θ."""
         return errors_of_difference(self.subgroup, self.background, self.value - theta)

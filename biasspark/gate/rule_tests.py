@@ -1,7 +1,7 @@
-"""How strong the evidence is that a metric keeps to a bound, or breaks it: p-values both ways. numpy only.
+"""Two p-values of a metric against a bound: of violation and of compliance. numpy only.
 
-Each p-value is the inverse of the interval that stands beside the value (``biasspark.metrics.intervals``): with the
-method that the row names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and
+Each p-value is the inverse of the published interval (``biasspark.metrics.intervals``): with the method that the row
+names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and
 θ a bound, the bound lies z standard errors below A:
 
 ``logit_delong``
@@ -9,34 +9,35 @@ method that the row names, the interval at level 1 - 2p ends at the bound. With 
 ``newcombe``
     z(θ) = (A - θ) / sqrt(V(θ)), a score test: Hanley and McNeil's variance at the bound, not at the value.
 
-At least θ: compliance has p = Φ(-z), the chance of such an A or a higher one where the true AUC is θ; violation has
-Φ(z). At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have a z of
-their own (``biasspark.gate.rate_estimates``), and all that follows holds of them as well.
+At least θ: compliance has p = Φ(-z), the probability of A or a higher value if the true AUC is θ; violation has Φ(z).
+At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have their own z
+(``biasspark.gate.rate_estimates``), and the rest applies to them as well.
 
-**Within ±b.** A gap g keeps to it if it is below b *and* above -b. Compliance must reject both opposites, so its
-p-value is the larger of the two (intersection-union, no adjustment). Violation must reject that g lies anywhere within;
-of those, ±b make a gap as far out as the one seen most likely, and there it comes out so on either side: p = Φ(z(b)) +
-Φ(z(-b)) for |g| (union-intersection). The second term counts only where b is small; at b = 0 it is the two-sided test.
+**Within ±b.** A gap g complies if it is below b *and* above -b. Compliance must reject both g >= b and g <= -b, so its
+p-value is the larger of the two (intersection-union, no adjustment). Violation must reject every g within ±b; among
+these, ±b make a gap as large as the observed one most likely, on either side: p = Φ(z(b)) + Φ(z(-b)) for |g|
+(union-intersection). The second term matters only if b is small; at b = 0 this is the two-sided test.
 
 **Changes.** Runs are taken as independent, so the variances of a difference add, on the plain scale, where the bound
-is. But of an AUC near 1, or of one without a misordered pair, the variance at the value says little of how low the true
+is. But for an AUC near 1, or without a misordered pair, the variance at the value says little about how low the true
 AUC may be; its interval does. So each variance is recovered from the end of the interval that faces the bound (Zou and
-Donner, Statistics in Medicine 2008, 27:1693). Let the change keep to its bound by D: the bound lies z standard errors
-away if the lower end of now and the upper end of before, both at z, are at distances r and r' with r² + r'² = D².
-Violation takes the other two ends. The ends of the size of a gap are those of the gap, no further in than 0; where that
-of before is 0, the rise is as large as the gap now. But a gap that seems small to one side may be large to the other:
-few rows of a subgroup, none of them counted, leave more room above the background than below. So compliance holds for
-either sign of the gap now, and violation for either of that before; its p-value is the larger.
+Donner, Statistics in Medicine 2008, 27:1693). Let the change be within its bound by D: the bound lies z standard errors
+away if the lower end of the current value and the upper end of the earlier one, both at z, are at distances r and r'
+with r² + r'² = D². Violation uses the other two ends. The ends of the size of a gap are those of the gap, clipped at 0;
+if the earlier end is 0, the rise is as large as the current gap. But a gap that seems small on one side may be large on
+the other: if few rows of a subgroup are known and none is counted, there is more room above the background than below.
+So compliance must hold for either sign of the current gap, and violation for either sign of the earlier one; the
+p-value is the larger.
 
-**Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs have adds to C the
-product of its two placements, each as it departs from its mean (DeLong, DeLong and Clarke-Pearson). High scores stay
-high, so C is above 0, and adding the variances finds less than there is; but where a gap changed its sign, the sum is
-too small by 2·C. Runs that keep what is left of U without each group of ids are paired by these
-(``biasspark.comparison.jackknife``), and a rule with a ``baseline`` is judged on pairs.
+**Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs share adds to C the
+product of its two centered placements (DeLong, DeLong and Clarke-Pearson). High scores stay high, so C is positive, and
+adding the variances is conservative; but if a gap changed its sign, the sum is too small by 2·C. Runs that keep the
+jackknife replicates of U by groups of ids are paired through these (``biasspark.comparison.jackknife``), and a rule
+with a ``baseline`` is tested on pairs.
 
 In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell) a change of
-just the bound seems to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at
-the values it would be 5.9 and 13.9 %. Of gaps it is 5.1 and 5.6 %.
+exactly the bound is called a violation at 0.05 in at most 5.5 % of them, and compliance in 5.5 %; with the variances at
+the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
 """
 
 from __future__ import annotations
@@ -53,28 +54,28 @@ from biasspark.distributions import normal_tail
 
 _HIGHER_THAN_ANY = 2.0
 _STEPS = 70
-"""Steps at most in which a point of a circle is located, down to neighboring doubles."""
+"""The most steps to locate a point on a circle, down to neighboring doubles."""
 _FEW = 256
-"""So many points take less time if each step cuts the arc where one may be into eight parts and not into two."""
+"""For at most so many points, cutting the arc into eight parts per step is faster than cutting it into two."""
 
 
 class Estimates(Protocol):
-    """Estimates, one per entry, with what their intervals come of; NaN where there is none."""
+    """Estimates, one per entry, with the data for their intervals; NaN if there is none."""
 
     @property
     def value(self) -> Floats:
-        """An AUC or a rate, or 1/2 more than a gap."""
+        """An AUC, a rate, or a gap + 1/2."""
 
     @property
     def complement(self) -> Self:
-        """1 - value: the bounds of the one are 1 less those of the other."""
+        """1 - value; its bounds are 1 less those of the value."""
 
     @property
     def absolute(self) -> Self:
-        """The lesser of value and 1 - value, which is 1/2 - |gap|: the further from 1/2, the worse."""
+        """The smaller of value and 1 - value, which is 1/2 - |gap|: the further from 1/2, the worse."""
 
     def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each lies above θ; infinite where none can be beyond θ, NaN without one."""
+        """Return how many standard errors each lies above θ; infinite if none can be beyond θ, NaN without a value."""
 
 
 E = TypeVar("E", bound=Estimates)
@@ -82,10 +83,10 @@ E = TypeVar("E", bound=Estimates)
 
 @dataclass(frozen=True)
 class Aucs:
-    """AUCs with what their intervals come of, one per entry; NaN where there is none.
+    """AUCs with the data for their intervals, one per entry; NaN if there is none.
 
-    The values are U/(mn), with variances by DeLong, NaN where a cell has fewer than two rows, and the sizes of both
-    cells. An interval is ``logit_delong`` or else ``newcombe``, or there is none where the variance is NaN.
+    The values are U/(mn), with DeLong's variances, NaN if a cell has fewer than two rows, and the sizes of both cells.
+    An interval is by ``logit_delong`` or else ``newcombe``, and there is none if the variance is NaN.
     """
 
     value: Floats
@@ -96,16 +97,16 @@ class Aucs:
 
     @property
     def complement(self) -> Aucs:
-        """1 - A, of the same variance."""
+        """1 - A, with the same variance."""
         return replace(self, value=1 - self.value)
 
     @property
     def absolute(self) -> Aucs:
-        """The lesser of A and 1 - A."""
+        """The smaller of A and 1 - A."""
         return replace(self, value=np.minimum(self.value, 1 - self.value))
 
     def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each AUC lies above θ; infinite where no AUC can be beyond θ."""
+        """Return how many standard errors each AUC lies above θ; infinite if no AUC can be beyond θ."""
         a, at = np.broadcast_arrays(self.value, np.asarray(theta, float))
         with np.errstate(all="ignore"):
             log_odds, log_odds_at = (apply(_log, value / (1 - value)) for value in (a, at))
@@ -118,7 +119,7 @@ class Aucs:
 
 
 def within_range(value: Floats, theta: Floats, z: Floats) -> Floats:
-    """Return z where θ is in (0, 1), infinity where nothing can be beyond it; 0 at the value, NaN without one."""
+    """Return z if θ is in (0, 1), else infinity, as nothing can be beyond θ; 0 at the value, NaN without a value."""
     z = np.where((theta > 0) & (theta < 1), z, np.copysign(np.inf, value - theta))
     return np.where(np.isnan(value), np.nan, np.where(value == theta, 0.0, z))
 
@@ -126,8 +127,8 @@ def within_range(value: Floats, theta: Floats, z: Floats) -> Floats:
 def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance, in [0, 1]; low is strong evidence, NaN without an interval.
 
-    The kind is ``min``, ``max`` or ``max_abs``, the distance from 1/2. Of a gap, estimates, and the bounds of ``min``
-    and ``max``, are 1/2 more.
+    The kind is ``min``, ``max`` or ``max_abs``, the distance from 1/2. For a gap, the estimates and the bounds of
+    ``min`` and ``max`` are gap + 1/2.
     """
     if bound_kind == "max_abs":
         z, z_opposite = (estimates.absolute.standard_errors(0.5 + sign * bound) for sign in (-1, 1))
@@ -141,7 +142,7 @@ def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> t
 def compare_with_baseline(
     now: E, before: E, bound_kind: str, bound: float, *, is_size_change: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return the p-values of violation and of compliance of a change, as of `compare_with_bound`.
+    """Return the p-values of violation and of compliance of a change, like `compare_with_bound`.
 
     The bound, 0 or more, is how far a value may fall (``max_drop``) or rise (``max_rise``), or the size of a gap,
     whatever its sign.
@@ -155,9 +156,9 @@ def compare_with_baseline(
 
 
 def _compare_sizes(now: E, before: E, bound: float) -> tuple[Floats, Floats]:
-    """Return the p-values of a rise of the size of gaps, which are given as the lesser of value and 1 - value.
+    """Return the p-values of a rise of the size of gaps, given as the smaller of value and 1 - value.
 
-    Each is the larger of two: that of violation with either sign of the gap before, of compliance of the gap now.
+    Each is the larger of two: violation over the signs of the earlier gap, compliance over those of the current.
     """
 
     def standard_errors(first: E, second: E, *highest: float) -> Floats:
@@ -172,18 +173,19 @@ def _compare_sizes(now: E, before: E, bound: float) -> tuple[Floats, Floats]:
 def errors_of_difference(
     first: Estimates, second: Estimates, margin: Floats, highest: Sequence[float] = (1.0, 1.0)
 ) -> Floats:
-    """Return how many standard errors the first less the second, of independent estimates, lies above a bound.
+    """Return how many standard errors the difference of two independent estimates lies above a bound.
 
-    It is `margin` above. The result is the z at which an end of either, each that far from its value and facing the
-    bound, are at distances r and r' with r² + r'² = margin². Both are looked for on that circle, by the tangent t of
-    half its angle: sine and cosine are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy.
-    Infinite where no interval reaches the bound, NaN where a value is. `highest` is the most that either may be.
+    `margin` is the distance from the bound. The result is the z at which the ends of both intervals that face the bound
+    are at distances r and r' with r² + r'² = margin². They are located on that circle by the tangent t of half its
+    angle: sine and cosine are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy. The result
+    is infinite if no interval reaches the bound, NaN if a value is. `highest` is the largest possible value of each
+    estimate.
     """
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
     highest_first, highest_second = highest
 
     def z_at(tangent: Floats) -> tuple[Floats, Floats]:
-        """Return how many standard errors both ends are away, that of the first less the smaller the tangent."""
+        """Return the distances of both ends in standard errors; the first is smaller the smaller the tangent."""
         sine, cosine = 2 * tangent / (1 + tangent**2), (1 - tangent**2) / (1 + tangent**2)
         return (
             _standard_errors_to(first, -sign * length * sine, highest_first),
@@ -201,7 +203,7 @@ def errors_of_difference(
         low = np.where(z_first >= z_second, low, inner).max(axis=0)
         high = np.where(z_first >= z_second, inner, high).min(axis=0)
     z = np.minimum(*z_at(high))
-    # Where the second may be as high as can be, its end goes no further, and all that is left is the first's.
+    # If the second reaches its highest possible value, the rest of the margin is left to the first.
     room = highest_second - second.value
     at_most = np.maximum(
         _standard_errors_to(second, room, highest_second), _standard_errors_to(first, room - length, highest_first)
@@ -210,7 +212,7 @@ def errors_of_difference(
 
 
 def _standard_errors_to(estimates: Estimates, step: Floats, highest: float) -> Floats:
-    """Return how many standard errors it is to each value plus a step; infinite where an end never gets so high."""
+    """Return how many standard errors away each value plus a step is; infinite if no end gets that high."""
     theta = estimates.value + step
     return np.where(theta > highest, np.inf, np.abs(estimates.standard_errors(theta)))
 

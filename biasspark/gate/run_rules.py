@@ -1,4 +1,4 @@
-"""One rule of the gate on what a run measured: values and changes, and the p-values of each.
+"""One rule of the gate on the metrics of a run: values and changes, and the p-values of each.
 
 A metric is an AUC, a rate at a threshold, or a gap of either.
 """
@@ -22,10 +22,11 @@ from biasspark.gate.rule_tests import Aucs, Estimates, compare_with_baseline, co
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One metric of a run with its interval, or the reason why there is none; of a gap of scores those of its AUC.
+    """One metric of a run with its interval, or the reason why there is none; for a gap of scores, those of its AUC.
 
-    The interval of an AUC comes of `variance`, `n_low`, `n_high` and `by_logit`; a rate or its gap of `decisions`: rows
-    that are counted, of how many, in the subgroup and, of a gap, in the background. An earlier run has its `run_id`.
+    The interval of an AUC comes from `variance`, `n_low`, `n_high` and `by_logit`; that of a rate or its gap from
+    `decisions`: counted rows and all rows in the subgroup and, for a gap, in the background. An earlier run has its
+    `run_id`.
     """
 
     key: MetricKey
@@ -43,9 +44,9 @@ class Measured:
 
 
 class EvaluatedRow(NamedTuple):
-    """What a rule evaluates: a metric now and in the run to compare with, None where there is no such row.
+    """What a rule evaluates: a metric in this run and in the run to compare with, None if there is no such row.
 
-    `paired` has both values with variances by the rows of the same ids, where these are known.
+    `paired` has both values with variances that pair rows of the same ids, if these are known.
     """
 
     key: Key
@@ -57,9 +58,9 @@ class EvaluatedRow(NamedTuple):
 def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> list[Alert]:
     """Return the alerts of a rule, by model, slice and identity: one for each row that the rule selects.
 
-    What the rule names and the run lacks is added. A rule on the worst identity has one more for each (model, slice),
-    of ``(overall)``: it fails where an identity fails, and passes where every one passes. No identity is chosen by its
-    value, so that no estimate is the lowest of many.
+    Keys that the rule names and the run lacks are added. A rule on the worst identity has one more alert for each
+    (model, slice), of ``(overall)``: it fails if any identity fails, and passes if all pass. No identity is chosen by
+    its value, so there is no selection bias.
     """
     rows = [*rows, *map(EvaluatedRow, list_missing(evaluation.rule, [row.key for row in rows]))]
     violation, compliance = _test(evaluation.rule, rows)
@@ -67,7 +68,7 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
 
 
 def _test(rule: Rule, rows: Sequence[EvaluatedRow]) -> list[list[float | None]]:
-    """Return the p-values of violation and of compliance of every row, None where there is no evidence."""
+    """Return the p-values of violation and of compliance of every row, None without evidence."""
     now = _estimates(rule, [row.now for row in rows])
     if rule.is_change:
         before = _estimates(rule, [row.before for row in rows])
@@ -79,7 +80,7 @@ def _test(rule: Rule, rows: Sequence[EvaluatedRow]) -> list[list[float | None]]:
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
-    """Return the estimates that a rule is on."""
+    """Return the estimates that a rule tests."""
     if rule.threshold is None:
         return _aucs(measured)
     nothing = (np.nan,) * (4 if rule.is_gap else 2)
@@ -99,10 +100,10 @@ def _aucs(measured: Sequence[Measured | None]) -> Aucs:
 def _describe(
     evaluation: RuleEvaluation, row: EvaluatedRow, violation: float | None, compliance: float | None
 ) -> Alert:
-    """Return the alert with its evidence, or with why there is none, given its p-values.
+    """Return the alert with its evidence, or with the reason why there is none, given its p-values.
 
-    Those of a change are by the variances of both runs, added. Where the runs are paired, by enough groups of ids, the
-    paired ones count.
+    The given p-values of a change are from the sum of both runs' variances. If the runs are paired by enough groups of
+    ids, the paired p-values replace them.
     """
     rule, now, before = evaluation.rule, row.now, row.before
     alert = Alert(rule, *row.key, p_violation=violation, p_compliance=compliance)
@@ -118,8 +119,8 @@ def _describe(
     if not rule.is_change:
         return alert
     if row.paired is not None:
-        # The size of a gap rises by no more than all of it. So where gaps of two signs are possible, the size alone is
-        # the evidence that the bound is kept.
+        # The size of a gap cannot rise by more than the size itself. So if both signs are possible, the size alone is
+        # the evidence of compliance.
         p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
         change = paired_change(evaluation, row.paired, p_size)
         if change["p_violation"] is not None:
@@ -128,7 +129,7 @@ def _describe(
 
 
 def _ends(rule: Rule, measured: Measured) -> list[float | None]:
-    """Return the low end, the value and the high end of the metric, given those of its AUC or rate."""
+    """Return the low end, the value and the high end of the metric, from those of its AUC or rate."""
     less = 0.5 if rule.is_gap and rule.threshold is None else 0.0
     return [None if end is None else end - less for end in (measured.low, measured.value, measured.high)]
 
@@ -154,8 +155,8 @@ class _Ends(NamedTuple):
 def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     """Return the change of a value, or of the size of a gap, and the interval that its p-values invert.
 
-    Each end is as far from the change as those of both values are together (`biasspark.gate.rule_tests`), of a gap by
-    the sign of the gap before, or now, that leaves more room.
+    Each end combines the distances of both values' ends (`biasspark.gate.rule_tests`); for a gap, the sign of the
+    earlier or the current gap is the one that leaves more room.
     """
     value, baseline = (_ends(rule, measured)[1] for measured in (now, before))
     if value is None or baseline is None:
@@ -180,11 +181,11 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
 
 
 def _combine(first: float, second: float) -> float:
-    return sqrt(first * first + second * second)  # the last bits of a hypot differ from platform to platform
+    return sqrt(first * first + second * second)  # the last bits of math.hypot differ between platforms
 
 
 def _both_signs(rule: Rule, measured: Measured) -> tuple[_Ends, _Ends] | None:
-    """Return the ends of a value twice; of a gap those of its size, 0 or more, and of it with the other sign."""
+    """Return the ends of a value twice; for a gap, the ends of its size, 0 or more, and those for the other sign."""
     low, value, high = _ends(rule, measured)
     if low is None or value is None or high is None:
         return None

@@ -1,4 +1,4 @@
-"""Which runs of a window do not merge, and in what they differ. No Spark."""
+"""Which runs of a window do not merge, and how they differ. No Spark."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from biasspark.text import show_value
 from biasspark.windows.sketch import Sketch, hash_agreement
 
 Sketches = Mapping[date, Mapping[str, Sketch]]
-"""Of each night in order, by model."""
+"""The sketches of each night, in order, by model."""
 
 _FIX = "Nights merge that were measured alike. Measure those again: jobs/bias_metrics.py --run-date FIRST..LAST."
 
 
 def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
-    """Return every reason why the nights do not merge with the last of them, or are not what is configured.
+    """Return every reason why nights do not merge with the last one, or do not match the configuration.
 
-    There is one night at least. Models and rules are those configured, the latter as of `config.merge_rules`.
+    There is at least one night. Models and rules are those configured, the latter as in `config.merge_rules`.
     """
     last = max(sketches)
     faults = [
@@ -43,7 +43,7 @@ def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping
 
 
 def _compare_nights(model: str, sketches: Mapping[date, Sketch]) -> list[str]:
-    """Compare each night with the last; nights that are alike are one fault."""
+    """Compare each night with the last; nights that differ from it in the same way share one fault."""
     by_key: dict[str, list[date]] = {}
     for day, sketch in sketches.items():
         by_key.setdefault(sketch.key, []).append(day)
