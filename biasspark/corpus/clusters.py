@@ -1,4 +1,4 @@
-"""Groups of rows for the jackknife: by a hash, so not by where a row lies."""
+"""Groups of rows for the jackknife: by a hash, independent of the physical order of rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ UNCLUSTERED = "unclustered"
 
 
 def cluster_of(name: str | None, schema: StructType) -> Column | None:
-    """Return the cluster of a row as STRING: -0.0 is 0.0, NULL where it is NULL or NaN; None without clusters."""
+    """Return the cluster of a row as STRING: -0.0 is 0.0, NaN is NULL; None if there is no cluster column."""
     return None if name is None else category(name, schema[name].dataType)
 
 
 def is_unclustered(cluster: Column | None) -> Column:
-    """Return whether a row has no cluster; false on every row without clusters."""
+    """Return whether a row has no cluster; always false if there is no cluster column."""
     return F.lit(False) if cluster is None else cluster.isNull()
 
 
 def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
     """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where it has none.
 
-    A row without a cluster is in none, also where its id reads as the name of one.
+    A row without a cluster joins none, even if its id is also the name of a cluster.
     """
     row_id = column(id_column).cast("string")
     hashed = F.xxhash64(row_id)

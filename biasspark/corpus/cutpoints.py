@@ -20,10 +20,9 @@ class Cutpoints:
     Attributes
     ----------
     thresholds
-        In the order of the configuration, as the type of the model's column holds them: the float32 that is written
-        0.7 is less than 0.7.
+        In the order of the configuration, rounded to the type of the model's column: the float32 0.7 is less than 0.7.
     bin_edges
-        One more than bins, ascending; none without histograms.
+        One more than bins, ascending; empty without histograms.
     """
 
     thresholds: tuple[float, ...]
@@ -46,9 +45,9 @@ class Cutpoints:
 
 
 def place_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
-    """Return the cutpoints of every model; an empty dict where neither thresholds nor histograms are configured.
+    """Return the cutpoints of every model; an empty dict if neither thresholds nor histograms are configured.
 
-    Bins span [0, 1], or from the least to the greatest score of the rows with a label where one lies outside.
+    Bins span [0, 1], or, if a score of a labelled row lies outside, the range from the lowest to the highest score.
     """
     if measures.thresholds is None and measures.histograms is None:
         return {}

@@ -1,6 +1,6 @@
-"""Whether an expression looks at its own row alone, and always has the same value there.
+"""Check that an expression depends on its own row alone, and is deterministic.
 
-Spark refuses other predicates when it analyzes them. The embedded engine does not, and would measure something else.
+Spark refuses other predicates in its analysis. The embedded engine does not, and would measure something else.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def has_lambda(text: str) -> bool:
 
 
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
-    """Return Spark's error condition for an expression that is left to chance or looks at other rows; None if it fits.
+    """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
 
-    Raises `AnalysisException` if the engine has no plan for the expression, as for a text that is taken for a boolean.
+    Raises `AnalysisException` if the engine has no plan for the expression, such as for text used as a boolean.
 
     Notes
     -----
-    Chance, windows and generators are found by name. An aggregate gives one row of the two rows of NULLs on which the
-    expression is tried, without reading the corpus.
+    Random functions, windows and generators are found by name. Aggregates are found by evaluating the expression on two
+    rows of NULLs, for which they return one row; the corpus is not read.
     """
     bare = _QUOTED.sub(" ", text)
     if _LEFT_TO_CHANCE.search(bare):
@@ -50,7 +50,7 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     try:
         try:
             rows = frame.select(F.expr(text)).collect()
-        except AnalysisException:  # in the form in which it is computed it may have a plan
+        except AnalysisException:  # the form that is actually computed may have a plan
             rows = frame.select(expression(frame, text)).collect()
     except AnalysisException:
         raise
