@@ -145,7 +145,7 @@ class Encoding:
         """For every identity, as bits, the nullable sources of which one is known on the rows of its known population.
 
         0 stands for all rows. A crossed pair is out if one side is known to be out, so its known population is the rows
-        on which either source is known; if the side that is known is not out, the row is an unknown entry.
+        on which either source is known; if only one is known and that side is not out, the row is an unknown entry.
         """
         bit = {index: 1 << n for n, index in enumerate(self.nullable_sources)}
         masks = [bit.get(index, 0) for index in self.source_of]

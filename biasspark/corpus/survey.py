@@ -216,7 +216,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
 
 
 def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -> None:
-    """Stop at floating-point categories that only Spark, not the embedded engine, writes with an exponent or as Infinity."""
+    """Stop at floating-point categories that Spark alone, not this engine, writes with an exponent or as Infinity."""
     for name, known in values.items():
         sizes = map(abs, map(float, known if isinstance(schema[name].dataType, FloatType | DoubleType) else ()))
         if any(size and not 1e-3 <= size < 1e7 for size in sizes):
