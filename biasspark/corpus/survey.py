@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -11,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
-from biasspark.config import Identities, Label, Measures, unknown_identity
+from biasspark.config import Identities, Label, Measures, divide, unknown_identity
 from biasspark.corpus.eligibility import is_value, known_score, row_reason
 from biasspark.corpus.values import category, column
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
@@ -373,3 +374,57 @@ def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tupl
         )
         raise InputError(Fault(("identities",), ABSENT, problem, "Name another column, or use predicates."))
     return tuple(sorted(known, key=lambda value: (float(value), value)) if numeric else sorted(known))
+
+
+@dataclass(frozen=True)
+class Cutpoints:
+    """The cutpoints of one model.
+
+    Attributes
+    ----------
+    thresholds
+        In the order of the configuration, rounded to the type of the model's column: the float32 0.7 is less than 0.7.
+    bin_edges
+        One more than bins, ascending; empty without histograms.
+    """
+
+    thresholds: tuple[float, ...]
+    bin_edges: tuple[float, ...]
+
+    @cached_property
+    def scores(self) -> Floats:
+        """All cutpoints, ascending, each once."""
+        return np.unique(np.array([*self.thresholds, *self.bin_edges], np.float64))
+
+    @property
+    def threshold_index(self) -> list[int]:
+        """Index in `scores` of each threshold."""
+        return list(np.searchsorted(self.scores, self.thresholds).tolist())
+
+    @property
+    def bin_edge_index(self) -> list[int]:
+        """Index in `scores` of each bin edge."""
+        return list(np.searchsorted(self.scores, self.bin_edges).tolist())
+
+
+def place_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
+    """Return the cutpoints of every model; an empty dict if neither thresholds nor histograms are configured.
+
+    Bins span [0, 1], or, if a score of a labelled row lies outside, the range from the lowest to the highest score.
+    """
+    if measures.thresholds is None and measures.histograms is None:
+        return {}
+    at = measures.thresholds.at if measures.thresholds else ()
+    cutpoints = {}
+    for model, name in measures.models.items():
+        is_single = isinstance(schema[name].dataType, FloatType)
+        thresholds = tuple(float(np.float32(value)) if is_single else value for value in at)
+        cutpoints[model] = Cutpoints(thresholds, _bin_edges(measures, survey.extremes.get(model, (0.0, 1.0))))
+    return cutpoints
+
+
+def _bin_edges(measures: Measures, extremes: tuple[float, float]) -> tuple[float, ...]:
+    if measures.histograms is None:
+        return ()
+    low, high = extremes if extremes[0] < 0 or extremes[1] > 1 else (0.0, 1.0)
+    return divide(low, high, measures.histograms.bins)

@@ -1,8 +1,8 @@
 """Two p-values of a metric against a bound: of violation and of compliance. numpy only.
 
 Each p-value is the inverse of the published interval (``biasspark.metrics.intervals``): with the method that the row
-names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and
-θ a bound, the bound lies z standard errors below A:
+names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and θ a bound, the bound
+lies z standard errors below A:
 
 ``logit_delong``
     z(θ) = (logit A - logit θ)·A(1 - A) / sqrt(V).
@@ -10,8 +10,8 @@ names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its var
     z(θ) = (A - θ) / sqrt(V(θ)), a score test: Hanley and McNeil's variance at the bound, not at the value.
 
 At least θ: compliance has p = Φ(-z), the probability of A or a higher value if the true AUC is θ; violation has Φ(z).
-At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have their own z
-(``biasspark.gate.rate_estimates``), and the rest applies to them as well.
+At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have their own z,
+below, and the rest applies to them as well.
 
 **Within ±b.** A gap g complies if it is below b *and* above -b. Compliance must reject both g >= b and g <= -b, so its
 p-value is the larger of the two (intersection-union, no adjustment). Violation must reject every g within ±b; among
@@ -25,19 +25,36 @@ Donner, Statistics in Medicine 2008, 27:1693). Let the change be within its boun
 away if the lower end of the current value and the upper end of the earlier one, both at z, are at distances r and r'
 with r² + r'² = D². Violation uses the other two ends. The ends of the size of a gap are those of the gap, clipped at 0;
 if the earlier end is 0, the rise is as large as the current gap. But a gap that seems small on one side may be large on
-the other: if few rows of a subgroup are known and none is counted, there is more room above the background than below.
+the other: with few rows of a subgroup, none of them counted, there is more room above the background than below.
 So compliance must hold for either sign of the current gap, and violation for either sign of the earlier one; the
 p-value is the larger.
 
 **Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs share adds to C the
 product of its two centered placements (DeLong, DeLong and Clarke-Pearson). High scores stay high, so C is positive, and
 adding the variances is conservative; but if a gap changed its sign, the sum is too small by 2·C. Runs that keep the
-jackknife replicates of U by groups of ids are paired through these (``biasspark.comparison.jackknife``), and a rule
+jackknife replicates of U by groups of ids are paired through these (``biasspark.comparison.differences``), and a rule
 with a ``baseline`` is tested on pairs.
 
 In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell) a change of
 exactly the bound is called a violation at 0.05 in at most 5.5 % of them, and compliance in 5.5 %; with the variances at
 the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
+
+**A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
+(`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), the standard error being that of
+θ. As z grows from 0, the interval's end reaches θ when both sides are equal, so θ lies
+
+    z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
+
+standard errors below p: the inverse of the interval is the score test. At θ = 0 no row is counted, at θ = 1 every row.
+A single exception disproves such a bound, so it is infinitely far from every other rate. A rate over no rows has no
+value.
+
+Counts are discrete, so a rate of exactly θ seems to be above it at 0.05 with a probability of up to 7.5 % if nθ is ten
+or more, 12 % if it is one, 20 % if it is a fifth; and below it with up to 7.5 %.
+
+**A gap** is p - q, with the share p in a subgroup and q in its background, or in two runs. Newcombe's interval grows
+with z, so the distance of a bound in standard errors is the z at which the interval ends there. That z takes the place
+of an AUC's above.
 """
 
 from __future__ import annotations
@@ -51,6 +68,7 @@ import numpy as np
 
 from biasspark.arrays import Flags, Floats, apply
 from biasspark.distributions import normal_tail
+from biasspark.metrics.proportions import Share
 
 _HIGHER_THAN_ANY = 2.0
 _STEPS = 70
@@ -219,3 +237,55 @@ def _standard_errors_to(estimates: Estimates, step: Floats, highest: float) -> F
 
 def _log(value: float) -> float:
     return log(value) if value > 0 else -inf if value == 0 else nan
+
+
+class Rates(Share):
+    """Rates with their counts, one per entry; NaN if there is none."""
+
+    @property
+    def complement(self) -> Rates:
+        """1 - value: the rows that are not counted."""
+        return Rates(self.among - self.counted, self.among)
+
+    @property
+    def absolute(self) -> Rates:
+        """The smaller of value and 1 - value."""
+        return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each rate lies above θ, the error being that of θ."""
+        p, at = np.broadcast_arrays(self.value, np.asarray(theta, float))
+        with np.errstate(all="ignore"):
+            z = (p - at) / np.sqrt(at * (1 - at) / self.among)
+        return within_range(p, at, z)
+
+
+@dataclass(frozen=True)
+class RateGaps:
+    """Gaps of rates that are independent of each other, one per entry."""
+
+    subgroup: Rates
+    background: Rates
+
+    @property
+    def value(self) -> Floats:
+        """The gap + 1/2, as of gaps of AUCs: in [-1/2, 3/2], NaN where a rate is over no rows."""
+        return self.subgroup.value - self.background.value + 0.5
+
+    @property
+    def complement(self) -> RateGaps:
+        """1 - value: subgroup and background exchanged."""
+        return RateGaps(self.background, self.subgroup)
+
+    @property
+    def absolute(self) -> RateGaps:
+        """The smaller of value and 1 - value: for gaps above 0, subgroup and background are exchanged."""
+        above = self.value > 0.5
+        return RateGaps(
+            Rates(*np.where(above, self.background, self.subgroup)),
+            Rates(*np.where(above, self.subgroup, self.background)),
+        )
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each value lies above θ; infinite if no interval reaches θ."""
+        return errors_of_difference(self.subgroup, self.background, self.value - theta)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from biasspark.cli import Outcome, job_parser, run_job
+from biasspark.cli import DRY_RUN, Outcome, make_parser, on_night, run_job
 from biasspark.tables.views import DUCKDB_FILE
 
 
@@ -36,7 +36,8 @@ def run_main(
     """Run a job with these arguments; none prints a traceback."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run_job(main, parser or job_parser(""), list(map(str, flags)))
+        parser = parser or make_parser("", flags=(*on_night("the night"), DRY_RUN))
+        code = run_job(main, parser, list(map(str, flags)))
     done = Done(code, out.getvalue(), err.getvalue())
     assert "Traceback" not in done.out + done.err
     return done
