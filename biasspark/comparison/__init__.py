@@ -1,1 +1,1 @@
-"""Two values of a metric that are not independent, of two models or runs: their variances, difference and verdict."""
+"""Compare two dependent values of a metric, of two models or runs: variances, differences and verdicts."""

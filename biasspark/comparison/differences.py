@@ -1,4 +1,4 @@
-"""Two values of a metric that are not independent, of two models or in two runs: tests of their difference.
+"""Tests of the difference of two dependent values of a metric, of two models or in two runs.
 
 The variances of the difference and the sum of two AUCs are those of paired DeLong, or of the delete-a-group jackknife
 where rows are in the same groups.
@@ -19,15 +19,15 @@ from biasspark.metrics.multiple_testing import clip
 from biasspark.ranking.kernels.paired_products import Products
 
 CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
-"""The factors of both AUCs in each combination that has a variance: either AUC, their difference and their sum."""
+"""Coefficients of both AUCs in each combination with a variance: each AUC, their difference and their sum."""
 
 
 class PairedAucs(NamedTuple):
     """Two AUCs of one pair of cells: of both models over the rows that both score, or of two runs.
 
-    It has the rows of the cells, of two runs the fewer; the AUCs, in [0, 1], None where a cell is empty; the variances
-    of either AUC, of their difference and of their sum, None where a cell has fewer than two rows; and how many groups
-    have a row in any of the cells, of which the jackknife made the variances, None by DeLong.
+    It has the rows of the cells, for two runs the smaller number; the AUCs, in [0, 1], None if a cell is empty; the
+    variances of each AUC, of their difference and of their sum, None if a cell has fewer than two rows; and the number
+    of groups with a row in any cell from which the jackknife estimated the variances, None for DeLong.
     """
 
     n_low: int
@@ -44,14 +44,14 @@ class PairedAucs(NamedTuple):
 def delong_aucs(low: Products, high: Products) -> PairedAucs:
     """Return both AUCs of two cells, and DeLong's variances.
 
-    Over both cells, of m rows that are placed among n, the variance of A ± B is the sum of
+    The variance of A ± B is the sum over both cells, each of m rows placed among n, of
 
         (S_AA + S_BB ± 2·S_AB) / m
 
     with S the sample variances and covariance of placements as shares of n (DeLong, DeLong and Clarke-Pearson 1988).
 
-    Given are the rows of either cell, placed among those of the other by the model and by the baseline; ties count
-    half. Each number is rounded once from a fraction, so that a variance is 0 only where it is 0, as that of the
+    `low` and `high` are the rows of each cell, placed among those of the other by the model and by the baseline; ties
+    count half. Each number is rounded once from a fraction, so a variance is 0 only if the exact one is, as for the
     difference of a model and itself.
     """
     if not low.n or not high.n:
@@ -67,7 +67,7 @@ def delong_aucs(low: Products, high: Products) -> PairedAucs:
 
 
 def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
-    """Return the part of one cell in the variance of x·A + y·B: DeLong's, of sums linear in both placements."""
+    """Return one cell's part of DeLong's variance of x·A + y·B, from sums linear in both placements."""
     total = x * rows.first + y * rows.second
     squares = x * x * rows.first_squares + y * y * rows.second_squares + 2 * x * y * rows.products
     return delong_part(rows.n, n_opposite, total, squares)
@@ -77,7 +77,7 @@ def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
 
 
 LEAST_GROUPS_OF_A_CELL = 5
-"""With fewer the jackknife makes no variance: a cell's part in it would be no estimate."""
+"""With fewer groups there is no jackknife variance: the contribution of the cell could not be estimated."""
 
 
 class PairCounts(NamedTuple):
@@ -89,12 +89,12 @@ class PairCounts(NamedTuple):
 
     @property
     def doubled_pairs(self) -> int:
-        """Twice as many as there are pairs."""
+        """Twice the number of pairs."""
         return 2 * self.n_low * self.n_high
 
 
 class Replicates(NamedTuple):
-    """The counts of a pair of cells, and those that are left without each group of rows."""
+    """The counts of a pair of cells, and the counts without each group of rows."""
 
     whole: PairCounts
     without: Sequence[PairCounts]
@@ -117,7 +117,7 @@ class Replicates(NamedTuple):
 
     @property
     def fewest_groups(self) -> int:
-        """How many groups have a row in a cell, of both numbers the lesser."""
+        """The number of groups with a row in a cell, the smaller of the two cells' numbers."""
         return min(sum(left[cell] < self.whole[cell] for left in self.without) for cell in (0, 1))
 
 
@@ -127,23 +127,23 @@ def pair_sides(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> PairedAuc
 
 
 def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
-    """Return two AUCs of rows in the same groups, and their variances by leaving out one group after another.
+    """Return two AUCs over rows in the same groups, and their variances by leaving out each group in turn.
 
-    With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of what is
-    linear in both AUCs, as A - B, is
+    With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of a linear
+    combination of both AUCs, such as A - B, is
 
         (G - 1)/G · Σ (A_g - B_g - mean of A_g - B_g)²
 
     (Kott, Journal of Official Statistics 2001, 17:521). A group's influence on A - B is the difference of its
-    influences on A and on B. Of rows that both AUCs are of, and that are placed alike, it is nothing; rows of one of
-    them alone come independent of the other, so that the covariance is 0 in expectation. So this holds whichever rows
-    both share, all, some or none. It is an estimate of G numbers, with a relative standard error of some
-    sqrt(2/(G - 1)). Where nearly all of it comes of the few groups of one cell, as of an identity that three authors
-    mention, it is less sure than G tells.
+    influences on A and on B. Rows that both AUCs share and place alike have none; rows of only one of them are
+    independent of the other, so their covariance is 0 in expectation. So this holds whether the AUCs share all, some or
+    no rows. It is an estimate from G numbers, with a relative standard error of some sqrt(2/(G - 1)). If nearly all of
+    it comes from the few groups of one cell, as for an identity that only three authors mention, it is less certain
+    than G suggests.
 
-    The result has the lesser number of rows of either cell, and no variances where fewer than five groups have rows in
-    a cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
-    each group, so that its variance is 0 only where every group leaves the same.
+    The result has the smaller number of rows of each cell, and no variances if fewer than five groups have rows in a
+    cell, or if the numbers of groups differ. Each replicate of a linear combination is rounded once from a fraction, so
+    its variance is 0 only if all replicates are equal.
     """
     n_low, n_high = (min(sizes) for sizes in zip(model.whole[:2], baseline.whole[:2], strict=True))
     auc, baseline_auc = (model.auc, baseline.auc) if n_low and n_high else (None, None)
@@ -161,13 +161,13 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
 
 
 def _combine(x: int, model: PairCounts, y: int, baseline: PairCounts) -> float:
-    """Return x·A + y·B, rounded once: Python divides integers of any size so."""
+    """Return x·A + y·B, rounded once: Python's division of big integers rounds correctly."""
     pairs, baseline_pairs = model.doubled_pairs, baseline.doubled_pairs
     return (x * model.two_u * baseline_pairs + y * baseline.two_u * pairs) / (pairs * baseline_pairs)
 
 
 def _variance(replicates: Sequence[float]) -> float:
-    """Return the jackknife's variance; 0 where all replicates are the same, whatever their mean is rounded to."""
+    """Return the jackknife variance; 0 if all replicates are equal, however their mean is rounded."""
     if min(replicates) == max(replicates):
         return 0.0
     mean = fsum(replicates) / len(replicates)
@@ -178,21 +178,21 @@ def _variance(replicates: Sequence[float]) -> float:
 
 
 LEAST_ROWS = LEAST_GROUPS = 10
-"""With fewer rows in a cell, or by the jackknife with fewer groups of rows in both, no verdict is given."""
+"""With fewer rows in a cell, or fewer groups of rows for the jackknife, there is no verdict."""
 
 _ROUNDING = 1e-12
-"""Values that differ by less are equal but for rounding."""
+"""Smaller differences are rounding errors."""
 
 Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedMetric:
-    """One metric of a model and its baseline on the same rows, or of a run and one before.
+    """One metric of a model and its baseline on the same rows, or of a run and an earlier one.
 
-    It has the rows of its two cells, of two runs the fewer; both values, None where a cell is empty; the variances of
-    their difference and sum, None where there is none; of a gap both intervals, None of an AUC; and of how many groups
-    of rows the variances were made, None where rows were taken for independent.
+    It has the rows of its two cells, for two runs the smaller number; both values, None if a cell is empty; the
+    variances of their difference and sum, None if undefined; both intervals of a gap, None for an AUC; and the number
+    of groups of rows from which the variances were estimated, None if rows were taken as independent.
     """
 
     n_low: int
@@ -206,7 +206,7 @@ class PairedMetric:
 
     @classmethod
     def of(cls, aucs: PairedAucs, intervals: tuple[Ends, Ends], is_gap: bool) -> PairedMetric:
-        """Return a metric from both AUCs and their intervals, for a gap 1/2 more than it and its own."""
+        """Return a metric from both AUCs and their intervals; 1/2 is subtracted from both for a gap."""
 
         def less(auc: float | None) -> float | None:
             return None if auc is None else auc - (0.5 if is_gap else 0.0)
@@ -225,17 +225,17 @@ class PairedMetric:
 
     @property
     def is_gap(self) -> bool:
-        """Whether it is a gap, of which the size counts, and not the sign."""
+        """Whether it is a gap, whose size matters and not its sign."""
         return self.intervals is not None
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of Student's t by which the variances are to be taken: one less than the groups."""
+        """Degrees of freedom of Student's t for these variances: one less than the groups."""
         return NORMAL if self.n_groups is None else self.n_groups - 1
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are not too few rows in a cell, nor groups of rows."""
+        """Whether there are enough rows in each cell, and enough groups of rows."""
         few_groups = self.n_groups is not None and self.n_groups < LEAST_GROUPS
         return min(self.n_low, self.n_high) >= LEAST_ROWS and not few_groups
 
@@ -243,8 +243,8 @@ class PairedMetric:
 class DifferenceEstimate(NamedTuple):
     """The difference of two values of a metric, its interval and its two-sided p-value.
 
-    The difference is value - baseline_value, in [-1, 1]; of a gap |value| - |baseline_value|, in [-1/2, 1/2], and more
-    is worse. None where a value is; the rest is None where the data are insufficient. `one_sided` is whether the
+    The difference is value - baseline_value, in [-1, 1]; for a gap |value| - |baseline_value|, in [-1/2, 1/2], where
+    more is worse. It is None if a value is; the rest is None if the data are insufficient. `one_sided` is whether the
     difference points the same way whatever the signs of the gaps.
     """
 
@@ -258,20 +258,21 @@ class DifferenceEstimate(NamedTuple):
 def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimate:
     """Return the difference of two models with its interval and p-value, both by Student's t.
 
-    By DeLong that is the normal distribution; by the jackknife it has one degree of freedom less than there are groups.
+    With DeLong's variance that is the normal distribution; with the jackknife it has one degree of freedom less than
+    there are groups.
 
-    The difference of absolute values has a kink where a gap is 0. So of a gap each contrast s·value - t·baseline_value
-    is tested whose signs s and t both gaps' intervals allow: the interval is that around all of theirs, and the p-value
-    the largest. As neither size is below 0,
+    The difference of absolute values has a kink where a gap is 0. So for a gap, each contrast s·value -
+    t·baseline_value is tested whose signs s and t are allowed by both gaps' intervals: the interval is the hull of all
+    their intervals, and the p-value the largest. As no size is below 0,
 
         -|baseline_value| <= |value| - |baseline_value| <= |value|
 
-    so the interval ends no further up than the size that the interval of the value allows, and no further down than
-    minus the size that that of the baseline allows. What is cut off is true only where one of these misses its gap.
+    so the interval is cut off above at the largest size in the value's interval, and below at minus the largest size in
+    the baseline's interval. The true difference is cut off only if one of these intervals misses its gap.
 
-    There is no interval and no p-value where a cell has fewer than 10 rows, where these are of fewer than 10 groups, or
-    where a contrast that is not 0 has variance 0. Where difference and variance are both 0 the p-value is 1, and the
-    interval a point. The level is the nominal coverage, in (0, 1).
+    There is no interval and no p-value if a cell has fewer than 10 rows, if these are in fewer than 10 groups, or if a
+    contrast that is not 0 has variance 0. If difference and variance are both 0, the p-value is 1 and the interval is a
+    point. The level is the nominal coverage, in (0, 1).
     """
     if paired.value is None or paired.baseline_value is None:
         return DifferenceEstimate(None)
@@ -294,34 +295,34 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
 def noninferiority_test(
     paired: PairedMetric, bound_kind: str, margin: float, p_size: float | None = None
 ) -> tuple[float, float] | None:
-    """Return how strong the evidence is that a model is worse than its baseline by more than a margin, and that not.
+    """Return the p-values that a model is worse than its baseline by more than a margin, and that it is not.
 
     With r how much worse it is, s the standard error of r and Φ Student's distribution as in `estimate_difference`,
     violation has p = Φ((margin - r)/s), the chance of such an r or a larger one where the truth is the margin.
-    Compliance has Φ((r - margin)/s), but below the margin with at least s = sqrt(margin (1 - margin)/n), n being the
-    rows of the smaller cell: so large is the standard error where the truth is the margin, and all of it comes of a few
-    rows that change sides. Where by chance fewer of them are seen, or none, r is small, and the s of the rows seen is
-    too small.
+    Compliance has Φ((r - margin)/s), but below the margin with s at least
+    sqrt(margin (1 - margin)/n), n being the rows of the smaller cell: the standard error if the truth is the margin and
+    all of it comes from a few rows that change sides. If by chance fewer of them are seen, or none, r is small, and the
+    s estimated from the data is too small.
 
-    Of a gap each contrast is tested that both gaps' intervals allow, as in `estimate_difference`, and either p-value
-    is the largest.
+    For a gap, each contrast that both gaps' intervals allow is tested, as in `estimate_difference`, and each p-value is
+    the largest.
 
-    Of a gap `p_size` is the p-value of compliance of its size alone: a size below the margin did not rise by more. It
-    stands for contrasts of two signs, whose variance is that of a sum and large where both gaps may be 0.
+    For a gap, `p_size` is the p-value of compliance of its size alone: a size below the margin did not rise by more. It
+    replaces that of contrasts of two signs, whose variance is that of a sum, and large if both gaps may be 0.
 
-    Where both place all rows alike, violation has p = 1. To be worse by the margin they must differ on that share of
-    pairs of rows, or more. That n pairs without a common row show none of it has the chance (1 - margin)^n, which is
-    the p-value of compliance.
+    If both models place all rows alike, violation has p = 1. To be worse by the margin they must differ on at least
+    that share of pairs of rows. The chance that n pairs without a common row show none of it is (1 - margin)^n, which
+    is the p-value of compliance.
 
     Parameters
     ----------
     bound_kind : {"max_drop", "max_rise"}
-        How much an AUC is lower, or how much further a gap is from 0; the margin is 0 or more.
+        By how much an AUC is lower, or a gap is further from 0; the margin is 0 or more.
 
     Returns
     -------
     (violation, compliance) or None
-        In [0, 1], low is strong evidence. None where `estimate_difference` has no p-value.
+        In [0, 1], low is strong evidence. None if `estimate_difference` has no p-value.
     """
     contrasts = _contrasts(paired)
     if contrasts is None:
@@ -337,7 +338,7 @@ def noninferiority_test(
 
 
 def _test_margin(excess: float, variance: float, margin: float, n: int, freedom: float) -> tuple[float, float]:
-    """Return the p-values of violation and of compliance, given how far a contrast is beyond the margin."""
+    """Return the p-values of violation and compliance, given how far a contrast exceeds the margin."""
     if not variance:
         return 1.0, (1 - margin) ** n
     at_margin = margin * (1 - margin) / n if excess < 0 else 0.0
@@ -348,7 +349,7 @@ def _test_margin(excess: float, variance: float, margin: float, n: int, freedom:
 
 
 class _Contrast(NamedTuple):
-    """A difference that the signs of two gaps allow, its variance, and whether both gaps have one sign in it."""
+    """A difference for possible signs of two gaps, its variance, and whether both gaps have the same sign in it."""
 
     difference: float
     variance: float
@@ -356,7 +357,7 @@ class _Contrast(NamedTuple):
 
 
 def _contrasts(paired: PairedMetric) -> list[_Contrast] | None:
-    """Return the contrasts of both values; None where the data are insufficient."""
+    """Return the contrasts of both values; None if the data are insufficient."""
     value, baseline = paired.value, paired.baseline_value
     if value is None or baseline is None or not paired.is_enough:
         return None
@@ -382,10 +383,10 @@ def _allowed_signs(low: float | None, high: float | None) -> tuple[int, ...]:
 
 
 def _largest_size(low: float | None, high: float | None) -> float:
-    """Return how far from 0 a gap may be by its interval; without one, as far as any."""
+    """Return the largest size of a gap in its interval; without an interval, the largest possible one."""
     return 0.5 if low is None or high is None else max(-low, high)
 
 
 def _two_sided(contrast: _Contrast, freedom: float) -> float:
-    """Return how likely a contrast is at least as far from 0 where the true one is 0."""
+    """Return the two-sided p-value of a contrast of 0."""
     return 2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), freedom) if contrast.variance else 1.0

@@ -33,7 +33,7 @@ MOST_NAMED = 10
 class Scope(NamedTuple):
     """What a model shares with the baseline: rows with a label that both score, and their groups and positives.
 
-    None where there are no clusters, and where nobody counted the positives.
+    Groups are None without clusters, and positives if they were not counted.
     """
 
     model: str
@@ -43,7 +43,7 @@ class Scope(NamedTuple):
 
 
 def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
-    """Yield a sentence on the models that share no row with the baseline, or rows of one label, and on few clusters."""
+    """Yield a sentence on models that share no row, or only one label, with the baseline, and on too few clusters."""
     shared = [scope for scope in scopes if scope.n_rows]
     if apart := [scope.model for scope in scopes if not scope.n_rows]:
         yield f"compare: {_pair(compare, apart)}: no row with a label is scored by both, so nothing is compared."
@@ -97,7 +97,7 @@ class CellPair(NamedTuple):
 
 
 class ComparedPair(NamedTuple):
-    """A metric of a model and of its baseline on the same rows, and how the variances were made."""
+    """A metric of a model and of its baseline on the same rows, and the method of the variances."""
 
     model: str
     baseline_model: str
@@ -117,8 +117,8 @@ def list_cell_pairs(is_overall: bool) -> Sequence[tuple[str, str]]:
 def pair_cells(sums: Mapping[tuple[Any, str, str], Products], pairs: Iterable[CellPair]) -> dict[CellPair, PairedAucs]:
     """Return both models' AUCs of pairs of cells, with variances by DeLong.
 
-    Given are by ((slice, identity), cell, opposite cell) the sums of both models' placements of the rows of one cell
-    among those of another, missing for empty cells.
+    `sums` has, by ((slice, identity), cell, opposite cell), the sums of both models' placements of the rows of one cell
+    among those of another; empty cells are missing.
     """
 
     def products(pair: CellPair, cell: str, opposite: str) -> Products:
@@ -135,9 +135,9 @@ def name_models(
 ) -> list[ComparedPair]:
     """Return the metrics of a model and its baseline, given the AUCs of their pairs of cells.
 
-    The intervals of gaps are by `auc_interval`, so by the normal distribution, also of a variance of few groups: they
-    only decide which signs gaps may have. With the same few clusters, intervals of differences of gaps cover them no
-    more than 1.1 % less often than those of AUCs do (``scripts/simulations/comparison_coverage.py``).
+    The intervals of gaps are by `auc_interval`, so by the normal distribution, even for a variance from few groups:
+    they only decide which signs gaps may have. With the same few clusters, intervals of differences of gaps cover at
+    most 1.1 % less often than those of AUCs (``scripts/simulations/comparison_coverage.py``).
     """
 
     def column(name: str) -> Floats:
@@ -158,8 +158,7 @@ def name_models(
 def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Table:
     """Return the table ``model_comparisons``.
 
-    P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs among
-    themselves.
+    P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs separately.
     """
     families: dict[tuple[Any, ...], list[ComparedPair]] = {}
     for row in compared:
@@ -177,10 +176,10 @@ def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Tabl
 def judge_differences(
     estimates: Sequence[DifferenceEstimate], less_is_better: Sequence[bool]
 ) -> list[tuple[float | None, str]]:
-    """Return the adjusted p-value and the verdict of each of the differences that are tested together.
+    """Return the adjusted p-value and the verdict of each difference in a family of tests.
 
-    P-values are adjusted by Benjamini and Hochberg; a verdict is `better` or `worse` where the adjusted one is below
-    0.05 and the difference points one way, `no_evidence` elsewhere, and `insufficient_data` where there is none.
+    P-values are adjusted by Benjamini and Hochberg. A verdict is `better` or `worse` if the adjusted p-value is below
+    0.05 and the difference points one way, `insufficient_data` without a p-value, and `no_evidence` otherwise.
     """
     adjusted = benjamini_hochberg([estimate.p_value for estimate in estimates])
     return list(zip(adjusted, map(_verdict, estimates, adjusted, less_is_better), strict=True))

@@ -1,4 +1,4 @@
-"""Does the corpus have what the configuration names? All faults at once, before any row is read.
+"""Check that the corpus has what the configuration names: all faults at once, before any row is read.
 
 Spark refuses expressions that look at other rows, or are left to chance, when it analyzes them. The embedded engine
 does not, and would measure something else: here they are refused for it.
@@ -41,14 +41,14 @@ def has_lambda(text: str) -> bool:
 
 
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
-    """Return Spark's error condition for an expression that is left to chance or looks at other rows; None if it fits.
+    """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
 
-    Raises `AnalysisException` if the engine has no plan for the expression, as for a text that is taken for a boolean.
+    Raises `AnalysisException` if the engine has no plan for the expression, such as for text used as a boolean.
 
     Notes
     -----
-    Chance, windows and generators are found by name. An aggregate gives one row of the two rows of NULLs on which the
-    expression is tried, without reading the corpus.
+    Random functions, windows and generators are found by name. Aggregates are found by evaluating the expression on two
+    rows of NULLs, for which they return one row; the corpus is not read.
     """
     bare = _QUOTED.sub(" ", text)
     if _LEFT_TO_CHANCE.search(bare):
@@ -60,7 +60,7 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     try:
         try:
             rows = frame.select(F.expr(text)).collect()
-        except AnalysisException:  # in the form in which it is computed it may have a plan
+        except AnalysisException:  # the form that is actually computed may have a plan
             rows = frame.select(expression(frame, text)).collect()
     except AnalysisException:
         raise
@@ -123,8 +123,9 @@ class ColumnNames:
     names
         The columns.
     are_certain
-        Whether they are names. If not only their number is shown, and none is suggested but one that differs in case
-        alone: of a CSV file without a header line Spark takes the first row for the names, and no message shows a row.
+        Whether these are certainly names. If not, only their number is shown, and only a name that differs in case is
+        suggested: for a CSV file without a header line, Spark takes the first row as names, and no message may show a
+        row.
     """
 
     def __init__(self, names: Sequence[str], are_certain: bool = True) -> None:
@@ -132,20 +133,20 @@ class ColumnNames:
         self._is_described = False
 
     def describe(self) -> str:
-        """List the columns, or count them; return nothing after the first time."""
+        """List the columns, or count them; return an empty text after the first time."""
         if self._is_described:
             return ""
         self._is_described = True
         return f"It has: {', '.join(self.names)}." if self.are_certain else _count_columns(self.names)
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str = NAME_ANOTHER) -> Fault:
-        """Return the fault of a column that the corpus lacks, with its columns and the one that is probably meant."""
+        """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
         close = self.closest(name)
         hint = f"Did you mean '{close}'?" if close else fix if self.are_certain else ""
         return Fault(path, value, f"{problem} {self.describe()}".rstrip(), hint)
 
     def closest(self, name: str) -> str | None:
-        """Return the column that a name resembles most, whatever its case."""
+        """Return the column whose name is closest, ignoring case."""
         by_lower = {column.lower(): column for column in self.names}
         close = closest_match(name.lower(), tuple(by_lower) if self.are_certain else ())
         return by_lower.get(close or name.lower())
@@ -176,7 +177,7 @@ def check_schema(
     columns
         The columns in messages.
     fix
-        How to fix a column that is missing, if none has nearly its name.
+        How to fix a missing column if no column has a similar name.
 
     Notes
     -----
@@ -224,7 +225,7 @@ def _column_faults(
 
 
 def _floats_as_names(schema: T.StructType, measures: Measures, id_column: str | None) -> Iterator[Fault]:
-    """Yield a fault for each floating-point column that is written as text: the survey looks at identities' values."""
+    """Yield a fault for each floating-point column to be written as text; the survey checks those of identities."""
     for path, name, use in list_columns(measures, id_column):
         is_name = use == "category" and path != ("identities", "categorical") and name in schema.names
         if is_name and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
@@ -233,7 +234,7 @@ def _floats_as_names(schema: T.StructType, measures: Measures, id_column: str | 
 
 
 def _length_faults(schema: T.StructType, balance: LabelBalance | None) -> Iterator[Fault]:
-    """Yield the fault of a length that is a text."""
+    """Yield the fault of a length column that holds text."""
     length = balance.length if balance else None
     if length in schema.names and isinstance(schema[str(length)].dataType, T.StringType):
         rule = "It is of type string. A length is a number."
@@ -279,10 +280,10 @@ def _label_faults(label: Label, kind: T.DataType) -> Iterator[Fault]:
 
 
 def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: ColumnNames) -> Fault | None:
-    """Return what is wrong with an expression of the configuration over a corpus; None if it fits. Reads no row.
+    """Return the fault of an expression of the configuration over a corpus; None if it fits. Reads no row.
 
-    Groupings are expressions of any single value, all others are predicates. Each looks at one row, and gives the same
-    value whenever it is computed.
+    Groupings may be expressions of any atomic type, all others must be predicates. Each must depend on its own row
+    alone, and be deterministic.
     """
     is_predicate = path[:2] != ("attribution", "groupings")
     if path == FILTER and is_embedded(corpus.sparkSession) and has_lambda(text):
@@ -296,13 +297,13 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
             kind = corpus.select(value).schema[0].dataType
             if isinstance(kind, T.BooleanType) or not is_predicate:
                 condition = value if is_predicate else value.isNotNull()
-                # Spark refuses here what needs other rows or is left to chance; Connect, when the schema is asked for.
+                # Spark refuses here what needs other rows or is random; Connect does when the schema is requested.
                 for frame in (corpus.where(condition), corpus.agg(F.max(condition))):
                     _ = frame.schema
     except InputError as error:
         (fault,) = error.faults
         assert isinstance(fault, Fault)
-        if not fault.path:  # of this engine, and not of the expression
+        if not fault.path:  # a limit of this engine, not of the expression
             return replace(fault, path=path, value=text)
         if is_embedded(corpus.sparkSession) and str(fault.rule).startswith("Spark refuses it"):
             return Fault(path, text, "The embedded engine cannot compute it.", "Correct it, or run it on Spark.")
@@ -317,7 +318,7 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
     except PySparkException as error:
         if not is_embedded(corpus.sparkSession):
             raise
-        name = find_error_condition(error) or type(error).__name__  # and not its text, which may quote values
+        name = find_error_condition(error) or type(error).__name__  # not the error's text, which may quote values
         return Fault(path, text, f"The embedded engine cannot compute it ({name}).", "Correct it.")
     problem = f"It is of type {kind.simpleString()}. It must be"
     if is_predicate:

@@ -1,4 +1,4 @@
-"""Files that the embedded engine cannot read, written anew as Parquet that it can, for the life of the process."""
+"""Files that the embedded engine cannot read, rewritten as Parquet for the life of the process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _converted: dict[object, Path] = {}
 def convert_files(files: Sequence[Path], root: Path, read: ReadBatches, how: object) -> Path:
     """Write files as Parquet below a temporary folder, in the same folders, and return it.
 
-    The same files are written once in a process, at whose end the folder is deleted.
+    The same files are written once per process; the folder is deleted when the process ends.
 
     Parameters
     ----------
     read
         Yields the rows of a file, in the columns and types that are to be written.
     how
-        What else the result depends on.
+        Anything else on which the result depends.
     """
     states = [(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     key = (root, tuple(states), how)

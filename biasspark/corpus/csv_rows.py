@@ -1,7 +1,7 @@
-"""Rows of CSV files: lines that do not have the fields of their header, and columns of numbers where SQL asks for them.
+"""Rows of CSV files: malformed lines, and typed columns for SQL expressions.
 
-All columns are read as text. Of those that an expression of the configuration names, numbers and booleans are told from
-the values: SQL would compare 10 and 9 as texts otherwise.
+All columns are read as text. The types of those that an expression of the configuration names are inferred from the
+values: otherwise SQL would compare 10 and 9 as text.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _TEXT = "STRING"
 def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: Corpus) -> DataFrame:
     """Read CSV files again, and mark the lines that have more or fewer fields than the header line: `MALFORMED`.
 
-    Such a line holds NULL in every column but the id and the day, since nobody knows which field is whose. Rows stay as
-    they are where a `schema` has types besides text: Spark marks a value that does not fit its type in the same way.
+    Such a line holds NULL in every column but the id and the day, since its fields cannot be assigned to columns. Rows
+    are not marked if a `schema` has types other than text: Spark marks a value that does not fit its type the same way.
 
     Parameters
     ----------
     reader
-        By which `rows` were read from the path.
+        The reader by which `rows` were read from the path.
     """
     has_types = corpus.schema and any(not isinstance(field.dataType, StringType) for field in rows.schema)
     if has_types or "columnnameofcorruptrecord" in map(str.lower, corpus.options):
         return rows
     schema = StructType([*rows.schema.fields, StructField(MALFORMED, StringType())])
-    reader = reader.option("columnNameOfCorruptRecord", MALFORMED).option("columnPruning", "false")  # or none is marked
+    reader = reader.option("columnNameOfCorruptRecord", MALFORMED).option("columnPruning", "false")  # else no marks
     marked = reader.schema(schema).load(path)
-    # Spark refuses queries that look at the mark alone. No length is below 0.
+    # Spark refuses queries that read only the corrupt-record column. No length is below 0.
     never = F.octet_length(column(rows.schema.names[0])) < 0
     is_malformed = F.coalesce(F.col(MALFORMED).isNotNull() | never, F.lit(False))
     values = {name: F.when(~is_malformed, column(name)).alias(name) for name in rows.schema.names}
@@ -56,10 +56,10 @@ def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: 
 
 
 def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> DataFrame:
-    """Return rows of text with numbers and booleans where an expression of the configuration names such columns.
+    """Cast the columns of text that an expression of the configuration names to numbers or booleans, if they are such.
 
-    A column is one of numbers if each of its values is, and none begins with a zero that numbers do not have (007). A
-    column whose text is meant, as of an id or a category, becomes one only if its numbers are written as in the text.
+    A column is numeric if all its values are numbers and none has a leading zero (007). A column used as text, such as
+    an id or a category, becomes numeric only if its numbers are written back as the same text.
 
     Notes
     -----
@@ -132,12 +132,12 @@ def _is_named(name: str, expressions: Sequence[str]) -> bool:
 
 
 def _common_type(name: str, as_written: bool, no_boolean: bool) -> Column:
-    """Return the first type that all values of a column have, as an aggregate; a column of NULLs is text."""
+    """Return the first type that fits all values of a column, as an aggregate; a column of NULLs is text."""
     chosen = F.lit(_TEXT)
     for kind, of_type, pattern in reversed(_TYPES[:-1] if no_boolean else _TYPES):
         value = try_cast(name, kind)
         is_same = as_category(value, of_type).eqNullSafe(column(name)) if as_written else value.isNotNull()
         matches = F.trim(column(name)).rlike(rf"(?i)^({pattern})\z")
-        fits = F.when(matches, is_same).otherwise(F.lit(False))  # Spark casts slowly what it cannot cast
+        fits = F.when(matches, is_same).otherwise(F.lit(False))  # failing casts are slow in Spark
         chosen = F.when(F.bool_and(F.when(column(name).isNotNull(), fits)), F.lit(kind)).otherwise(chosen)
     return chosen

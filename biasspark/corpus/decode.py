@@ -1,4 +1,4 @@
-"""EXAMPLES in Spark SQL: its bit fields, who is in which identity, and counts of its rows."""
+"""EXAMPLES in Spark SQL: its bit fields, memberships, and counts of its rows."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def name_of(number: Column, names: tuple[str, ...]) -> Column:
 def each_present(rows: DataFrame, name: str, values: Sequence[Column]) -> DataFrame:
     """Return each row once for every value that is not NULL, with that value in a new column.
 
-    NULLs are filtered after the array is exploded. Filtered before, Spark would infer that some elements are left, and
-    compute them once more from the columns of the corpus to filter by it, in code that is not compiled.
+    NULLs are filtered after the array is exploded. If they were filtered before, Spark would infer a filter for
+    non-empty arrays and compute the elements a second time for it, in interpreted code.
     """
     return rows.select("*", F.explode(F.array(*values)).alias(name)).where(F.col(name).isNotNull())
 
@@ -39,8 +39,8 @@ def each_present(rows: DataFrame, name: str, values: Sequence[Column]) -> DataFr
 def scored_by(number: int, encoding: Encoding, *fields: Column) -> Column:
     """Return a structure of a model's number and its score, and of more fields; NULL on rows that it does not score.
 
-    Its score may be NULL as well, as the types say: in an array, DataFusion takes a structure with a field that may be
-    NULL and one with a field that may not for two types, and panics.
+    The score is nullable as well: in an array, DataFusion takes structures with a nullable and with a non-nullable
+    field for two types, and panics.
     """
     is_scored = field("score_reason", number, encoding) == 0
     score = F.when(is_scored, F.col(encoding.score_columns[number]) + F.lit(0.0))
@@ -48,9 +48,9 @@ def scored_by(number: int, encoding: Encoding, *fields: Column) -> Column:
 
 
 def states(encoding: Encoding) -> list[Column]:
-    """Return for every identity by number whether a row of EXAMPLES is in it: BOOLEAN, NULL where unknown.
+    """Return for every identity by number whether a row of EXAMPLES is in it: BOOLEAN, NULL if unknown.
 
-    Spark's AND has three values: a crossed pair is out where one side is out, else unknown where one is unknown.
+    Spark's AND is three-valued: a crossed pair is out if one side is out, else unknown if one is unknown.
     """
     singles = single_states(encoding)
     return singles + [singles[a] & singles[b] for a, b in encoding.pairs]
@@ -72,7 +72,7 @@ def _source_states(index: int, source: Source, encoding: Encoding) -> list[Colum
     if source.kind == "terms":
         return [_any_is(values, pattern) for _, pattern in source.patterns]
     if source.kind == "array":
-        # A null element means nothing, but would make array_contains NULL where the value is not there.
+        # Null elements are ignored; they would make array_contains NULL if the value is absent.
         return [F.array_contains(F.array_compact(values), F.lit(value)) for value in source.values]
     return [values == F.lit(value) for value in source.values]
 
@@ -95,18 +95,18 @@ def count_rows(examples: DataFrame, encoding: Encoding, more: Sequence[Column] =
 
 
 def counts_for(models: Sequence[str], encoding: Encoding) -> Column:
-    """Return whether a row of EXAMPLES counts for each of some models; of none, whether it has a label."""
+    """Return whether a row of EXAMPLES counts for each of the models; without models, whether it has a label."""
     scores = [field("score_reason", encoding.models.index(name), encoding) for name in models]
     return reduce(Column.__and__, (reason == 0 for reason in [field("row_reason", 0, encoding), *scores]))
 
 
 def count_positives(models: Sequence[str], encoding: Encoding) -> Column:
-    """Return how many positive rows of EXAMPLES count for each of some models: an aggregate."""
+    """Return the number of positive rows of EXAMPLES that count for each of the models: an aggregate."""
     return F.count_if(counts_for(models, encoding) & (field("label", 0, encoding) == 1))
 
 
 def count_sides(encoding: Encoding) -> Column:
-    """Return for every single identity how many usable rows are in it, and how many outside: an aggregate."""
+    """Return the usable rows in and outside of every identity except crossed pairs: an aggregate."""
     usable = _is_usable(encoding)
     _, *members = single_states(encoding)
     sides = [(F.count_if(usable & state), F.count_if(usable & ~state)) for state in members]
@@ -122,7 +122,7 @@ def count_slices(encoding: Encoding) -> Column:
 
 
 def list_score_bounds(encoding: Encoding) -> Column:
-    """Return the least and the greatest score of each model, on the rows that count for it: an aggregate."""
+    """Return the lowest and the highest score of each model, on the rows that count for it: an aggregate."""
     scores = [
         F.when(counts_for((model,), encoding), F.col(name) + F.lit(0.0))  # -0.0 becomes 0.0
         for model, name in zip(encoding.models, encoding.score_columns, strict=True)
@@ -153,7 +153,7 @@ def count_labels(examples: DataFrame, encoding: Encoding) -> Ints:
 
 
 def _is_usable(encoding: Encoding) -> Column:
-    """Return whether a row of EXAMPLES counts for any model; where there are none, whether it has a label."""
+    """Return whether a row of EXAMPLES counts for any model; without models, whether it has a label."""
     subsets: list[tuple[str, ...]] = [(name,) for name in encoding.models] or [()]
     return combine(Column.__or__, [counts_for(subset, encoding) for subset in subsets])
 

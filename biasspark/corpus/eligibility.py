@@ -14,10 +14,10 @@ from biasspark.corpus.identity_sources import annotation_out_of_range
 from biasspark.corpus.values import at_least, boolean, cast_like, column, first_true, known_number, number, outside
 
 DUPLICATE = "_biasspark_duplicate"
-"""BOOLEAN column that marks rows of a repeated id, where the configuration rejects them."""
+"""BOOLEAN column that marks rows with a repeated id, if the configuration rejects them."""
 
 _N_PARTS = 64
-"""Parts in which the rejected rows of a reason are cut down before they come together."""
+"""Partitions in which the rejected rows of a reason are limited before they are brought together."""
 
 
 def label_of(label: Label, schema: StructType) -> Column:
@@ -64,18 +64,18 @@ def score_reason(name: str, schema: StructType) -> Column:
 
 
 def known_score(name: str, schema: StructType) -> Column:
-    """Return a score as DOUBLE, NULL where it is rejected."""
+    """Return a score as DOUBLE, NULL if it is rejected."""
     return F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType))
 
 
 def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
     """Return whether a column holds one of the values, all of one type; NULL where it is NULL.
 
-    A number among them counts as the column holds it: the float32 that is written 0.1 is more than 0.1.
-    Among booleans or numbers a text counts as what it reads as, ``TRUE`` or ``1.0``, and otherwise as none of them.
+    A number is compared as the type of the column holds it: the float32 0.1 is more than 0.1. In a column of booleans
+    or numbers, a text such as ``TRUE`` or ``1.0`` is parsed; a text that cannot be parsed matches nothing.
     """
     if isinstance(kind, FloatType | DoubleType):
-        # Spark's -0.0 is 0.0, and that of an embedded engine is not.
+        # In Spark -0.0 equals 0.0; in an embedded engine it does not.
         known = known_number(name, kind) + F.lit(0.0)
         return known.isin(*(cast_like(float(value) + 0.0, kind) for value in values))
     if not isinstance(kind, StringType) or isinstance(values[0], str):
@@ -87,17 +87,17 @@ def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: Data
 def rejected_rows(
     corpus: DataFrame, measures: Measures, id_column: str | None, counts: Mapping[str, int], max_rows: int
 ) -> DataFrame | None:
-    """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason; None where there are none.
+    """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason; None if there are none.
 
     Parameters
     ----------
     counts : mapping of str to int
-        How many rows each reason has, as the ranking counted them; without any the corpus is not read.
+        The rows of each reason, as counted by the ranking; if there are none, the corpus is not read.
 
     Notes
     -----
-    Which rows are kept depends on their ids alone: those with the smallest hash. Cost: one scan, a shuffle of what is
-    rejected, and one of a few times `max_rows` rows.
+    The rows with the smallest hashes of their ids are kept. Cost: one scan, a shuffle of the rejected rows, and one of
+    a few times `max_rows` rows.
     """
     if not sum(counts.values()) or not max_rows:
         return None
@@ -106,7 +106,7 @@ def rejected_rows(
         row_id.cast("string").alias(ROW_ID),
         F.inline(_rejects(measures, corpus.schema, id_column)),
     )
-    # Rows without an id have one hash, so chance spreads them.
+    # Rows without an id share one hash, so they are spread at random.
     part = F.when(F.col(ROW_ID).isNull(), F.floor(F.rand(0) * _N_PARTS)).otherwise(F.pmod("_hash", F.lit(_N_PARTS)))
     hashed = rows.withColumn("_hash", F.xxhash64(ROW_ID)).withColumn("_part", part)
     kept = _smallest(_smallest(hashed, max_rows, REASON, "_part"), max_rows, REASON)

@@ -29,9 +29,9 @@ from biasspark.session import expression, is_embedded
 
 
 def build_encoding(measures: Measures, survey: Survey) -> Encoding:
-    """Return the names of everything that EXAMPLES holds, and where it is.
+    """Return the encoding of EXAMPLES: all names, and where each value is stored.
 
-    Raises `InputError` if two identities have one name, or there are more crossed pairs than are allowed.
+    Raises `InputError` if two identities have the same name, or there are too many crossed pairs.
     """
     identities, balance = measures.identities, measures.label_balance
     encoding = Encoding(
@@ -109,14 +109,14 @@ def encode_examples(
 
 
 def list_length_bins(balance: LabelBalance) -> tuple[tuple[int, int], ...]:
-    """Return the least and the greatest length of every bin; none where no length is known."""
+    """Return the minimum and maximum length of every bin; none if no length is configured."""
     if balance.text is None and balance.length is None:
         return ()
     return tuple((low, high - 1) for low, high in pairwise(balance.buckets))
 
 
 def _length_bin(balance: LabelBalance, schema: StructType) -> Column:
-    """Return the length bin of a row, counted from 1; 0 where its length is unknown or in no bin.
+    """Return the length bin of a row, counted from 1; 0 if its length is unknown or in no bin.
 
     The length of a text is its characters (Unicode code points).
     """
@@ -160,8 +160,8 @@ def _field_values(
 def _flag_bits(name: str, source: Source, identities: Identities, encoding: Encoding, corpus: DataFrame) -> Column:
     """Return the bits of an identity of a source of flags: ``member``, ``unknown`` and ``off_scale``.
 
-    One chain of comparisons gives all bits of a number: the code that Spark generates for them is most of that of a
-    scan, and several times slower where HotSpot finds it too long to compile. Spark's NaN is greater than infinity.
+    One chain of comparisons gives all bits of a number: this is most of the code that Spark generates for a scan, and
+    it is several times slower if HotSpot finds it too long to compile. Spark's NaN is greater than infinity.
     """
     schema = corpus.schema
     member, unknown, off_scale = (
@@ -170,7 +170,7 @@ def _flag_bits(name: str, source: Source, identities: Identities, encoding: Enco
     )
     if source.name != PREDICATES and identities.range is None and isinstance(schema[name].dataType, NumericType):
         value = F.coalesce(number(name, schema[name].dataType), F.lit(math.nan))
-        if is_embedded(corpus.sparkSession):  # to which a NaN with a sign is less than all numbers
+        if is_embedded(corpus.sparkSession):  # there a NaN with a sign is less than all numbers
             value = F.nanvl(value, F.lit(math.nan))
         threshold = cast_like(identities.threshold, schema[name].dataType)
         low = [(value < 0, off_scale)] if off_scale else []

@@ -1,9 +1,9 @@
-"""What the bits and columns of EXAMPLES mean: the agreement between the corpus and the ranking. No Spark.
+"""The layout of the bits and columns of EXAMPLES, shared by the corpus and the ranking. No Spark.
 
-A row of EXAMPLES is narrow, because handing rows to Python is most of the cost of ranking them: one score per model,
-a few BIGINT words that pack label, reasons, slices and memberships, and one column of strings for each source whose
-identities are values of the data (a categorical column, an array, the terms found in a text). The kernels on the
-executors read this, too.
+A row of EXAMPLES is narrow, because transferring rows to Python is most of the cost of ranking them: one score per
+model, a few BIGINT words that pack label, reasons, slices and memberships, and one column of strings for each source
+whose identities are data values (a categorical column, an array, the terms found in a text). The kernels on the
+executors read it, too.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Source:
-    """Identities that become known together: all are unknown on a row on which their source is.
+    """Identities that are known or unknown together: all are unknown on rows on which their source is.
 
     Attributes
     ----------
     kind
-        What membership is read from: bits, the value of a category, those of an array, or the terms found in a text.
+        How membership is stored: as bits, the value of a category, the values of an array, or terms found in a text.
     nullable
         Whether the source can be unknown on a row. If not, every row is in the known population of its identities.
     values
@@ -62,7 +62,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The dictionary encoding of EXAMPLES: names of models, slices and identities by number, and the place of each bit.
+    """The dictionary encoding of EXAMPLES: names of models, slices and identities by number, and the bit positions.
 
     Identities are numbered: 0 is ``(overall)``, then the configured ones in their order, then the crossed pairs. The
     first slice has all rows.
@@ -70,16 +70,16 @@ class Encoding:
     Attributes
     ----------
     crossed, min_rows
-        Whether pairs of identities are ranked, and the fewest rows of one that is listed.
+        Whether pairs of identities are ranked, and the minimum number of rows for a pair to be listed.
     n_length_bins
-        Bins of text lengths in which labels are counted; None where labels are not counted.
+        Bins of text lengths in which labels are counted; None if labels are not counted.
     text_columns
-        Columns of annotations that are text, in which those that cannot be read are counted.
+        Text columns of annotations, in which unreadable values are counted.
     fraction_columns
-        Columns of annotations, and that of the label, in which values outside of 0 to 1 are counted.
+        Columns of annotations or of the label in which values outside of 0 to 1 are counted.
     number_columns
-        Columns of annotations that Python reads as numbers, and the least number of a member. To pack their bits, the
-        embedded engine takes several times as long as numpy.
+        Columns of annotations that Python reads as numbers, and the lowest value of a member. The embedded engine would
+        pack their bits several times slower than numpy.
     keeps_state
         Whether the ranking returns its sorted blocks, to be merged with those of other runs.
     """
@@ -96,7 +96,7 @@ class Encoding:
     keeps_state: bool = False
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickle the fields alone: cached properties would make an equal plan look new to Spark's cache."""
+        """Pickle only the fields: with cached properties, Spark's cache would not recognize an equal plan."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @cached_property
@@ -137,15 +137,15 @@ class Encoding:
 
     @cached_property
     def open_sources(self) -> tuple[int, ...]:
-        """Indices of the sources whose identities are the values of the data, so that other runs may have more."""
+        """Indices of the sources whose identities are data values, so other runs may have more of them."""
         return tuple(index for index, source in enumerate(self.sources) if source.kind in ("category", "array"))
 
     @cached_property
     def base_masks(self) -> tuple[int, ...]:
-        """For every identity, as bits, the nullable sources one of which is known on the rows of its known population.
+        """For every identity, as bits, the nullable sources of which one is known on the rows of its known population.
 
-        0 stands for all rows. A crossed pair is out where one side is known to be out, so its known population has the
-        rows on which either source is known; where the other side is not out, the row is an entry of kind unknown.
+        0 stands for all rows. A crossed pair is out if one side is known to be out, so its known population is the rows
+        on which either source is known; if only one is known and that side is not out, the row is an unknown entry.
         """
         bit = {index: 1 << n for n, index in enumerate(self.nullable_sources)}
         masks = [bit.get(index, 0) for index in self.source_of]
@@ -154,7 +154,7 @@ class Encoding:
 
     @cached_property
     def score_columns(self) -> tuple[str, ...]:
-        """DOUBLE, never NULL: the value of a rejected score means nothing."""
+        """Score columns: DOUBLE, never NULL; the value of a rejected score is arbitrary."""
         return tuple(f"score_{n}" for n in range(len(self.models)))
 
     @cached_property
@@ -169,13 +169,13 @@ class Encoding:
 
     @cached_property
     def numbers(self) -> dict[int, tuple[str, float]]:
-        """By identity that Python reads from a number: the DOUBLE column of it, and the least number of a member."""
+        """The DOUBLE column and the lowest value of a member, by identity that Python reads from a number."""
         read = {self.number[name]: least for name, least in self.number_columns.items()}
         return {number: (f"number_{number}", least) for number, least in read.items()}
 
     @cached_property
     def packed_columns(self) -> tuple[str, ...]:
-        """The words as Python gets them, without the bits of `numbers`."""
+        """The words that Python receives, without the bits of `numbers`."""
         return tuple(f"packed_{n}" for n in range(len(self.word_columns))) if self.numbers else self.word_columns
 
     @cached_property
@@ -197,8 +197,8 @@ class Encoding:
         ``label``, ``row_reason`` and ``annotation`` (out of its range); ``unreadable`` by text column; ``length_bin``
         of the text, from 1 on, 0 outside all; ``score_reason`` by model; ``slice`` by slice, the one of all rows left
         out; ``known`` by nullable source of values. By identity, next to each other: ``member``, ``unknown`` and
-        ``off_scale``, of which the label's has number 0. A source of flags is unknown where all its ``unknown`` are
-        set, which then say nothing of its identities.
+        ``off_scale``; the ``off_scale`` of the label has number 0. A source of flags is unknown on rows on which all
+        its ``unknown`` bits are set.
         """
         off_scale = {self.number.get(name, 0) for name in self.fraction_columns}
         widths = {("label", 0): 1, ("row_reason", 0): len(ROW_REASONS).bit_length(), ("annotation", 0): 1}
@@ -225,7 +225,7 @@ class Encoding:
         return packed
 
     def masks(self, what: str) -> dict[int, int]:
-        """Return by word of `packed_columns` the bits of all fields of one bit with that name."""
+        """Return, by word of `packed_columns`, the bits of all one-bit fields with that name."""
         of_words: dict[int, int] = defaultdict(int)
         for (name, _), item in self.packed_fields.items():
             if name == what:
@@ -234,7 +234,7 @@ class Encoding:
 
     @cached_property
     def count_keys(self) -> tuple[tuple[str, int], ...]:
-        """What is counted over all rows read, in order: (what, number of the model, reason code, column or pair).
+        """Keys of the counts over all rows read, in order: (what, number of the model, reason code, column or pair).
 
         ``rejected`` rows count for no model, ``label`` ones are positive, scored or not, and ``scored_label`` ones are
         positive and count for a model.
@@ -257,7 +257,7 @@ class Encoding:
     def list_identities(self, counts: Sequence[int] | Ints) -> list[int]:
         """Return the numbers of ``(overall)``, of all identities and of crossed pairs with `min_rows` rows or more.
 
-        `counts` are those of all rows read, in the order of `count_keys`.
+        `counts` are over all rows read, in the order of `count_keys`.
         """
         n_rows = np.asarray(counts[self.first_pair_count :], np.int64)
         enough = np.flatnonzero(n_rows >= self.min_rows) + self.first_pair
@@ -295,7 +295,7 @@ class RowCounts:
     n_rows, n_rejected
         All rows read, and those that count for no model.
     rejects
-        Rejects by reason, those of single models added up; reasons that never apply are left out.
+        Rejects by reason, summed over models; reasons that never apply are left out.
     n_eligible
         Rows that count, by model.
     rejected_scores
@@ -326,7 +326,7 @@ class RowCounts:
         return self.n_rows - sum(self.rejects.get(reason, 0) for reason in ROW_REASONS)
 
     def count_rarer_label(self, model: str) -> int:
-        """Return the rows that count for a model and have the label that fewer of them have."""
+        """Return the number of rows of the rarer label that count for a model."""
         n_positive = self.eligible_positives.get(model, 0)
         return min(n_positive, self.n_eligible.get(model, 0) - n_positive)
 
@@ -338,6 +338,6 @@ def _nonzero(counts: dict[str, int]) -> dict[str, int]:
 def any_term(terms: Iterable[str]) -> str:
     """Return a regular expression for any of the terms, the longest first, for Python and Java alike.
 
-    Python's escapes are Java's, too: a backslash before what is neither letter nor digit.
+    Python's escapes are valid in Java, too: a backslash before characters other than letters and digits.
     """
     return f"(?:{'|'.join(re.escape(term) for term in sorted(set(terms), key=len, reverse=True))})"

@@ -22,10 +22,10 @@ from biasspark.session import expression
 from biasspark.text import DECIMAL_POINT
 
 MOST_CATEGORIES = 1000
-"""A feature or a grouping of more values splits nothing that a person could read, and may be the text itself."""
+"""A feature or a grouping with more values is unreadable, and may be the text itself."""
 
 MOST_GROUPS = 200
-"""The most frequent values; all others are one group together."""
+"""The number of most frequent values with a group each; all other values share one group."""
 
 Grouping = tuple[str, ...]
 """The names of the groups by number: first `NULL_GROUP`, then the values by code points, and last `OTHER_GROUP`."""
@@ -34,7 +34,7 @@ _HASHES = 1 << 30
 
 
 class SurveyedValues(NamedTuple):
-    """What is known of the columns of rows.
+    """The surveyed values of features and groupings.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class SurveyedValues(NamedTuple):
     tree_features
         The features as trees see them: values of fewer than ``tree.min_leaf`` rows are rare.
     unreadable
-        By numeric feature that is text, the rows whose text is no number, if there are any.
+        By numeric feature of type text, the number of rows whose text is not a number, if any.
     reserved
-        By grouping and the name of the group of NULL or of all others, the rows whose text is this name, if any.
+        By grouping and reserved name (the NULL group or the group of all others), the rows with this text, if any.
     """
 
     features: tuple[Feature, ...]
@@ -62,10 +62,10 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     each exact quantile to the next: the value of row ``floor(k N / max_bins)`` of the N rows in order, for every k,
     begins a bin. A categorical feature has a bin for each value, in the order of code points.
 
-    A grouping has a group for each of its 200 most frequent values, of equally frequent ones the first in order. A
-    value that is itself written ``(null)`` or ``(other)`` belongs to the group of that name, NaN to that of NULL, and
-    -0.0 is 0.0. Raises `InputError` if a categorical feature or a grouping has more than 1,000 values, or a numeric
-    feature is text without a number.
+    A grouping has a group for each of its 200 most frequent values; ties go to the first in order. A value that is
+    itself written ``(null)`` or ``(other)`` belongs to the group of that name, NaN to the NULL group, and -0.0 is 0.0.
+    Raises `InputError` if a categorical feature or a grouping has more than 1,000 values, or a numeric feature is text
+    without a number.
 
     Notes
     -----
@@ -163,12 +163,12 @@ def _list_group_faults(attribution: Attribution, groups: Sequence[Mapping[str, i
 
 
 def _most_frequent(counts: Mapping[str, int]) -> list[str]:
-    """Return the most frequent values, in order; of equally frequent ones the first is kept."""
+    """Return the most frequent values, in order; ties go to the first."""
     return sorted(sorted(counts, key=lambda value: (-counts[value], value))[:MOST_GROUPS])
 
 
 def _group_value(corpus: DataFrame, text: str) -> Column:
-    """Return the value as text; NULL if it reads as the group of NULL."""
+    """Return the value as text; NULL if it is the name of the NULL group."""
     value = _as_text(corpus, text)
     return F.when(value != NULL_GROUP, value)
 
@@ -193,7 +193,7 @@ def row_columns(
     for n, pair in enumerate(attribution.pairs_of.values()):
         predicates |= {pair_name(n, False): pair.negatives, pair_name(n, True): pair.positives}
     for name, text in predicates.items():
-        # Rows of which a predicate is neither true nor false are among the others, as for predicates of identities.
+        # Rows for which a predicate is NULL are outside, as for predicates of identities.
         columns[name] = F.coalesce(expression(corpus, text), F.lit(False))
     if attribution.tree or attribution.slice_search:
         columns[HONEST] = only_estimates(id_column, attribution.split)
@@ -204,6 +204,6 @@ def row_columns(
 
 
 def only_estimates(id_column: str, split: TreeSettings) -> Column:
-    """Return whether a row estimates and does not grow trees: by a seeded hash of its id as text."""
+    """Return whether a row is in the estimation sample, not used to grow trees: by a seeded hash of its id as text."""
     hashed = F.pmod(F.xxhash64(F.lit(split.seed).cast("bigint"), column(id_column).cast("string")), F.lit(_HASHES))
     return hashed < F.lit(round(split.honest_fraction * _HASHES))

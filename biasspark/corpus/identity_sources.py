@@ -16,7 +16,7 @@ from biasspark.session import expression, is_embedded
 COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
 
 WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"
-"""What Python's `\\w` is, in Java; Java's own, even with (?U), takes marks for letters and leaves superscripts out."""
+"""Python's `\\w` in Java syntax; Java's own, even with (?U), includes marks and excludes superscripts."""
 
 
 def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -> tuple[Source, ...]:
@@ -46,7 +46,7 @@ def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -
 
 
 def flag_column(name: str, source: Source, identities: Identities, corpus: DataFrame) -> Column:
-    """Return whether a row is in an identity of a source of flags: BOOLEAN, NULL where it is unknown."""
+    """Return whether a row is in an identity of a source of flags: BOOLEAN, NULL if unknown."""
     if source.name == PREDICATES:
         return expression(corpus, identities.predicates[name])
     schema = corpus.schema
@@ -67,16 +67,16 @@ def value_column(source: Source, identities: Identities, corpus: DataFrame) -> C
 
 
 def _terms_in(text: Column, terms: Sequence[str]) -> Column:
-    """Return the terms that are whole words of a text, as they are spelled there: at each position the longest.
+    """Return the terms that are whole words of a text, as spelled there: the longest at each position.
 
-    The search only looks ahead, so a term within another one matches as well.
+    The match is a lookahead, so a term within another one is found as well.
     """
     pattern = rf"(?iu)(?<!{WORD_LETTER})(?=({any_term(terms)})(?!{WORD_LETTER}))"
     return F.regexp_extract_all(text, F.lit(pattern), F.lit(1))
 
 
 def _each_term_in(text: Column, terms: Sequence[str]) -> Column:
-    """Return the terms that are whole words of a text, as they are configured: for an engine that cannot look ahead.
+    """Return the terms that are whole words of a text, as configured: for an engine without lookahead.
 
     A term within another one is listed as well, so the memberships are those of `_terms_in`.
     """

@@ -1,4 +1,4 @@
-"""The files of a corpus: which there are, and a stop where Spark would skip or misread some in silence."""
+"""The files of a corpus, and checks that stop a run if Spark would silently skip or misread some of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CORRUPT = "_corrupt_record"
 """The column in which Spark keeps lines of JSON that it cannot read."""
 
 _FILE_FORMATS = {"parquet", "orc", "json", "csv"}
-_WITH_A_LOG = {"delta", "iceberg", "hudi"}  # which lists the files that count
+_WITH_A_LOG = {"delta", "iceberg", "hudi"}  # the log lists the files of the table
 _FILE_OPTIONS = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}
 OF_PATTERNS = "*?[]{},\\"
 _STARTS_A_LONG_RECORD = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
@@ -67,15 +67,15 @@ class Files(NamedTuple):
 def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> Files:
     """Return the files of the run date if its column is among the first partitions of the path, otherwise all.
 
-    So the files of other days are not even listed. All are if the configuration chooses files by itself or merges the
-    schemas of all, and if no folder is of the date.
+    So the files of other days are not even listed. All files are listed if the configuration chooses files by itself or
+    merges all schemas, or if no folder has the date.
     """
     path, name = str(corpus.path), corpus.run_date_column
     if corpus.format.lower() in _WITH_A_LOG:
         return Files(None, path)
     chooses = not (_FILE_OPTIONS | {"mergeschema"}).isdisjoint(map(str.lower, corpus.options))
     if name and not chooses and not set(path + name) & set(OF_PATTERNS):
-        # A folder may be of a time of day, and of a date without zeros.
+        # A folder may have a time of day, or a date without leading zeros.
         dates = dict.fromkeys((run_date.isoformat(), f"{run_date.year}-{run_date.month}-{run_date.day}"))
         folders = f"{{{','.join(f'{name}={day}' for day in dates)}}}*"
         for above in ("", "*=*/", "*=*/*=*/"):
@@ -100,13 +100,13 @@ def _list_if_any(spark: SparkSession, path: str) -> DataFrame | None:
 
 
 def refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
-    """Stop at files of no bytes, which Spark skips in silence: a copy that failed would look like a small run."""
+    """Stop at empty files, which Spark silently skips: a failed copy would look like a small run."""
     with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
     refuse_empty([name for name in names if unquote(name) not in with_bytes], path)  # escaped, unlike the column
 
 
 def refuse_empty(empty: Sequence[str], path: str) -> None:
-    """Stop at files of no bytes, by their escaped URIs."""
+    """Stop at empty files, by their escaped URIs."""
     if empty:
         raise InputError(
             f"corpus: path {redact(path)}: {format_count(len(empty), 'file')} {'have' if len(empty) > 1 else 'has'} no "
@@ -115,7 +115,7 @@ def refuse_empty(empty: Sequence[str], path: str) -> None:
 
 
 def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
-    """Stop at files below the path that Spark skips in silence, in folders that are no partitions."""
+    """Stop at files below the path that Spark silently skips, in folders that are not partitions."""
     if corpus.format.lower() not in _FILE_FORMATS or not _FILE_OPTIONS.isdisjoint(map(str.lower, corpus.options)):
         return
     read = {_one_slash(name) for name in rows.inputFiles()}
@@ -140,9 +140,9 @@ def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Col
     names
         The URIs of all files below the path, escaped.
     read
-        Those that Spark says it reads.
+        URIs of the files that Spark reports to read.
     columns
-        Of the corpus. Where folders ``column=value`` give one, Spark reads only files within such folders after all.
+        Columns of the corpus. If folders ``column=value`` give one of them, Spark reads only files in such folders.
     """
     depths = {name: _count_partitions(name, columns) for name in names}
     deepest = max(depths.values(), default=0)
@@ -156,7 +156,7 @@ def _count_partitions(name: str, columns: Collection[str]) -> int:
 
 
 def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:
-    """Stop at JSON that is read one record per line though its first line is none: every column would be NULL."""
+    """Stop at JSON read one record per line whose first line is not a record: every column would be NULL."""
     if {key.lower(): value for key, value in corpus.options.items()}.get("multiline") == "true":
         return
     is_long = rows.columns == [CORRUPT]
@@ -172,25 +172,25 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
 
 
 class Guess(NamedTuple):
-    """The format of a file, and what separates its fields if that is not a comma."""
+    """The format of a file, and its field separator if that is not a comma."""
 
     format: str
     separator: str = ""
 
 
 def file_of_error(error: Exception, names: Sequence[str]) -> str:
-    """Return the first of some files, by their URIs, that an error names; the first of all where it names none."""
+    """Return the first file, by its URI, that an error names; the first of all if it names none."""
     text = str(error)
     return next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
 
 
 def is_no_header(name: str) -> bool:
-    """Return whether the first name of a header line is none, as in a file of another format."""
+    """Return whether the first name of a header line cannot be a name, as in a file of another format."""
     return name.startswith((*_MAGIC, *_COMPRESSED, '{"', '[{"', "{'"))
 
 
 def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
-    """Stop if the first line of a file, by its escaped URI, shows that it is of another format. Runs one small job."""
+    """Stop if the first line of a file, by its escaped URI, shows another format. Runs one small job."""
     line = _read_first_line(spark, unquote(name))
     for magic, (compression, ending) in _COMPRESSED.items():
         if line.startswith(magic):
@@ -213,7 +213,7 @@ def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
 
 
 def guess_format(line: str) -> Guess | None:
-    """Guess the format of a file from its first line; None where that shows none."""
+    """Guess the format of a file from its first line; None if unknown."""
     text = line.lstrip("\ufeff \t")
     for magic, name in _MAGIC.items():
         if text.startswith(magic):
@@ -236,17 +236,17 @@ def _read_first_line(spark: SparkSession, path: str) -> str:
         return next((line for line in start if line.strip()), b"").decode("utf-8", errors="replace")
     try:
         lines = spark.read.text(path).where(F.trim("value") != "").limit(1)
-        # As bytes, since those of a binary file are no UTF-8.
+        # As bytes, since binary files are not UTF-8.
         first = lines.select(F.substring("value", 1, _LONGEST_LINE).cast("binary").alias("value")).collect()
     except Exception as error:
         if not is_of_spark(error):
             raise
-        return ""  # it cannot be read as text either
+        return ""  # not readable as text either
     return bytes(first[0]["value"]).decode("utf-8", errors="replace") if first else ""
 
 
 def _list_files(names: Sequence[str]) -> str:
-    """Join files as a person writes them, the first of many."""
+    """Join file names as prose; of many, only the first."""
     return list_first([plain_path(unquote(name)) for name in names], 20)
 
 

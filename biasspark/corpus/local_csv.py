@@ -1,7 +1,7 @@
-"""CSV files on the embedded engine: read by pyarrow into what Spark reads, which is text and NULL.
+"""CSV files on the embedded engine: read by pyarrow as Spark reads them, as text and NULL.
 
-The engine's reader fails at the first line that has not the fields of the header line. Here such lines are rows that
-are marked (`MALFORMED`), as on Spark. What the two parsers take for different fields is refused.
+The engine's reader fails at the first line whose fields do not match the header line. Here such lines are marked rows
+(`MALFORMED`), as on Spark. Lines that the two parsers split differently are refused.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ON_SPARK = "Write the file anew, or run it on Spark."
 
 
 def separator_of(corpus: Corpus) -> str:
-    """Return what separates the fields of a line."""
+    """Return the field separator."""
     return next((value for key, value in corpus.options.items() if key.lower() in SEPARATORS), ",")
 
 
 def read_header(file: Path, corpus: Corpus) -> list[str]:
     """Return the names of the columns of a file.
 
-    Raises `InputError` if the header line gives a column no name, or two the same, or the file is in UTF-16.
+    Raises `InputError` if the header line has an empty or repeated name, or the file is in UTF-16.
     """
     with file.open("rb") as content:
         if content.read(4) == b"PAR1":
@@ -48,7 +48,7 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
 
 
 def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], where: str) -> None:
-    """Stop at a file whose columns are not those of the first, in their order."""
+    """Stop at a file whose columns differ from those of the first, in name or order."""
     first = [name.lower() for name in headers[0]]
     for file, names in zip(files, headers, strict=True):
         if [name.lower() for name in names] != first:
@@ -56,7 +56,7 @@ def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], wh
 
 
 def csv_schema(names: Sequence[str]) -> pa.Schema:
-    """Return the columns as which a CSV is read."""
+    """Return the schema as which a CSV is read."""
     return pa.schema([*((name, pa.string()) for name in names), (MALFORMED, pa.bool_())])
 
 
@@ -105,10 +105,9 @@ def _row_of_malformed(text: str, corpus: Corpus, names: Sequence[str]) -> dict[s
 
 
 def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
-    """Return the lines of a file, each ended as Spark has it: within quotes as well, where the first is ended so.
+    """Return the content of a file with Spark's line ends, also within quotes if the first line ends that way.
 
-    Raises `InputError` if lines end in several ways, or there is a quote within a text that is not doubled: parsers do
-    not agree on it.
+    Raises `InputError` if lines end in several ways, or a quote within a text is not doubled: parsers disagree on it.
     """
     content = content.removeprefix(b"\xef\xbb\xbf")
     if content[: content.find(b"\n") + 1].endswith(b"\r\n"):

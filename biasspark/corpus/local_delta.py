@@ -1,4 +1,4 @@
-"""A corpus of Delta in a folder of this machine: the files and columns that its log lists, by delta-rs."""
+"""A Delta corpus in a local folder: the files and columns that its log lists, by delta-rs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from biasspark.session.spark_errors import condition_fault
 VERSION = ("versionasof",)
 """The option that asks for an earlier version of the table."""
 _READ = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Features of tables that say nothing of how rows are read; of deletion vectors only if there are none."""
+"""Table features that do not change how rows are read; deletion vectors only if there are none."""
 
 
 class DeltaCorpus(NamedTuple):
-    """What the log of a table says.
+    """The content of a table's log.
 
     Attributes
     ----------
@@ -38,15 +38,15 @@ class DeltaCorpus(NamedTuple):
 
 
 def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> DeltaCorpus:
-    """Return the files of a table as of now, or of the version that is asked for.
+    """Return the current files of a table, or those of the requested version.
 
-    Given a run date, files of other ones are left out where a partition is that date.
+    Given a run date, files of other dates are left out if a partition column is the run date.
 
     Raises
     ------
     InputError
-        If there is no such table or version, or its files are not all of its rows: their columns have other names, or
-        rows were deleted from them.
+        If there is no such table or version, or its files alone do not give its rows: columns are mapped to other
+        names, or rows were deleted from them.
     """
     library, where = import_module("deltalake"), f"corpus: path {redact(str(corpus.path))}"
     version = next((value for key, value in corpus.options.items() if key.lower() in VERSION), None)
@@ -80,7 +80,7 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
 
 
 def _has_plain_text(kind: pa.DataType) -> bool:
-    """Return whether Python and Spark write values of a type alike, and read them from text."""
+    """Return whether Python and Spark write and parse the values of a type in the same way."""
     return any(
         is_of(kind) for is_of in (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
     )

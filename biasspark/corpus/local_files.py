@@ -1,8 +1,8 @@
-"""A corpus of files on the embedded engine, which reads some in another way than Spark, and in silence.
+"""A corpus of files on the embedded engine, which silently reads some files in another way than Spark.
 
-Where there is no path or no file it has no rows, a corrupt file ends it without a name, all files give columns where
-Spark takes those of the first, and options that it does not know are ignored. So this process looks at all files first:
-what would be read differently is refused, and the rest is read by a schema.
+For a missing path or no files it returns no rows, a corrupt file fails without its name, columns come from all files
+where Spark takes those of the first, and unknown options are ignored. So all files are inspected first: what would be
+read differently is refused, and the rest is read with an explicit schema.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _OPTIONS = ("mergeschema",)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OLD_TIMES = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-"""Types of Arrow, and those as which Spark reads them."""
+"""Arrow types, and the types as which Spark reads them."""
 
 
 def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None = None) -> DataFrame:
-    """Return the rows of the files of a path. Lazy; what the engine cannot read is converted when called.
+    """Return the rows of the files of a path. Lazy; files that the engine cannot read are converted when called.
 
-    Of a Delta table that has a partition for each run date those of other ones are left out.
+    In a Delta table with a partition for each run date, those of other dates are left out.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
 
 
 class _Folder(NamedTuple):
-    """Files below a path, and the columns that the names of folders between them give."""
+    """Files below a path, and the partition columns given by folder names."""
 
     root: Path
     files: Sequence[Path]
@@ -95,14 +95,14 @@ class _Folder(NamedTuple):
 
 
 def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
-    """Return rows in which the values of partitions that stand for NULL are NULL."""
+    """Replace the partition values that stand for NULL by NULL."""
     for name in {name for file in folder.files for name, value in _split(file, folder.root) if value == _NULL}:
         rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
     return rows
 
 
 def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date | None) -> DataFrame:
-    """Return the rows of the files that the log of a Delta table lists, by links to them in folders like Spark's."""
+    """Return the rows of the files in a Delta log, read through links to them in partition folders like Spark's."""
     table = open_delta(corpus, root, run_date)
     folder = _Folder(temporary_folder(), [], table.partitions)
     links = []
@@ -125,7 +125,7 @@ def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date 
 def _read_parquet_folder(
     spark: SparkSession, corpus: Corpus, folder: _Folder, declared: pa.Schema | None = None
 ) -> DataFrame:
-    """Return the rows of Parquet files; a log may declare the columns, of which each file has some."""
+    """Return the rows of Parquet files; a log may declare the columns, and files may lack some of them."""
     where, root, files = f"corpus: path {redact(str(corpus.path))}", folder.root, folder.files
     with ThreadPoolExecutor() as pool:
         written = list(pool.map(_read_schema, files))
@@ -159,7 +159,7 @@ def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> Da
 
 
 def _unsupported(corpus: Corpus) -> Iterator[Fault]:
-    """Yield what the embedded engine would read in another way than Spark."""
+    """Yield a fault for everything that the embedded engine would read in another way than Spark."""
 
     def fault(key: str, value: str, rule: str, fix: str) -> Fault:
         path: KeyPath = ("corpus", key)
@@ -203,7 +203,7 @@ def _list_files(root: Path, where: str) -> list[Path]:
 
 
 def _data_files(root: Path) -> Iterator[Path]:
-    """Yield the files below a path that Spark does not take for hidden."""
+    """Yield the files below a path that Spark does not ignore as hidden."""
     if root.is_file():
         yield root
         return
@@ -222,7 +222,7 @@ def _name(file: Path) -> str:
 
 
 def _target(file: Path) -> Path:
-    """Return the file of the user: what is read may be a link to it."""
+    """Return the user's file, as the file read may be a link to it."""
     return file.readlink() if file.is_symlink() else file
 
 
@@ -237,7 +237,7 @@ def _split(file: Path, root: Path) -> list[tuple[str, str]]:
 
 
 def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]:
-    """Return the columns of the partitions, which are the same for all files but those that lie higher."""
+    """Return the partition columns, which are the same for all files except those in higher folders."""
     names = [[name for name, _ in _split(file, root)] for file in files]
     deepest = max(names, key=len)
     if any(of_file != deepest[: len(of_file)] for of_file in names):
@@ -246,7 +246,7 @@ def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]
 
 
 def _read_schema(file: Path) -> pa.Schema | None:
-    """Return the columns of a file as Arrow wrote them; None if it is no Parquet."""
+    """Return the Arrow schema of a file; None if it is not Parquet."""
     try:
         footer = pq.read_metadata(file)
         schema = pq.read_schema(file)
@@ -262,24 +262,24 @@ def _read_schema(file: Path) -> pa.Schema | None:
             schema = schema.with_metadata({_OLD_TIMES: str(of_arrow.field(field.name).type)})
             schema = schema.set(index, pa.field(field.name, pa.timestamp("us", "UTC")))
         elif field.name in of_arrow.names and pa.types.is_dictionary(of_arrow.field(field.name).type):
-            schema = schema.set(index, of_arrow.field(field.name))  # which pyarrow forgets of numbers
+            schema = schema.set(index, of_arrow.field(field.name))  # pyarrow drops this for numbers
     return schema
 
 
 def _as_spark_reads(field: pa.Field) -> pa.Field:
-    """Return a column of the type as which Spark reads it."""
+    """Return a field with the type as which Spark reads it."""
     return pa.field(field.name, _plain(field.type))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return a type without what Arrow alone knows of it."""
+    """Return a type without details that only Arrow has."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_plain(kind.value_type))
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         return pa.timestamp("us", kind.tz and "UTC")
-    if pa.types.is_large_string(kind) or str(kind) == "string_view":  # which older versions of pyarrow do not have
+    if pa.types.is_large_string(kind) or str(kind) == "string_view":  # older versions of pyarrow lack string_view
         return pa.string()
     return _UNSIGNED.get(kind, kind)
 

@@ -1,4 +1,4 @@
-"""Lake table -> corpus: the rows that the configuration names, with every fault of the input in plain words."""
+"""Lake table -> corpus: the rows that the configuration selects, with a plain message for every input fault."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from biasspark.expressions.sql import quote_name
 from biasspark.session import analyse, describe, expression, is_embedded, kept
 from biasspark.session.spark_errors import is_other_format, translate_spark_errors
 
-# RFC 4180, where Spark's own default would split a text with quotes at its commas, and one with line ends into rows.
+# RFC 4180; Spark's defaults would split a quoted text at its commas and line ends.
 _CSV_DEFAULTS = {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}
 
 
 def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None = None) -> DataFrame:
     """Return the corpus of a run: lazy, all columns of the source, the configured rows.
 
-    Unless ``options`` says otherwise a CSV file has a header line, and is as RFC 4180 has it: quotes within quotes are
-    doubled, and lines may end there. Its columns are read as text and cast where they are used, so that a bad value
-    costs its row and no other; those that an expression names are numbers if all their values are (`type_columns`, one
-    more scan). Lines with too many or too few fields are marked (`mark_malformed`). Raises `InputError` if the source
-    cannot be found or opened or holds an empty file; or with every column that is missing or mistyped and every
-    predicate that does not fit.
+    Unless ``options`` says otherwise, a CSV file has a header line and follows RFC 4180: quotes within quoted fields
+    are doubled, and quoted fields may contain line ends. Columns are read as text and cast where they are used, so a
+    bad value only costs its own row; columns that an expression names are numeric if all their values are
+    (`type_columns`, one more scan). Lines with too many or too few fields are marked (`mark_malformed`). Raises
+    `InputError` if the source cannot be found or opened or has an empty file; else with every missing or mistyped
+    column and every predicate that does not fit.
 
     Parameters
     ----------
     measures : Measures, optional
-        What is to be measured; given, the schema is checked for it (`check_schema`) with all else.
+        What is to be measured; if given, the schema is checked for it (`check_schema`).
     """
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with translate_spark_errors(f"corpus: {source}"):
@@ -78,7 +78,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         rows = rows.where(_day(rows, corpus.run_date_column) == F.lit(run_date))
     if corpus.filter:
         is_chosen = expression(plain, corpus.filter)
-        # Whether a record that cannot be read would be chosen is unknown: it stays, to be counted.
+        # It is unknown whether the filter would choose an unreadable record, so it is kept and counted.
         rows = rows.where(F.col(MALFORMED) | is_chosen if MALFORMED in rows.columns else is_chosen)
     return rows
 
@@ -92,14 +92,14 @@ def list_repeated_ids(corpus: DataFrame, id_column: str) -> DataFrame:
 def mark_duplicates(corpus: DataFrame, id_column: str, repeated: DataFrame) -> DataFrame:
     """Mark every row whose id is in `list_repeated_ids`.
 
-    Lazy. Rows are shuffled only where too many ids repeat for the list of them to be sent to every executor.
+    Lazy. Rows are shuffled only if the list of repeated ids is too long to be broadcast.
     """
     return corpus.join(repeated, column(id_column) == F.col("_biasspark_id"), "left").drop("_biasspark_id")
 
 
 @contextmanager
 def duplicates_marked(corpus: DataFrame, id_column: str | None, duplicates: str) -> Iterator[DataFrame]:
-    """Give the rows with the repeated ids marked, if these are rejected, and keep the list of them for the block."""
+    """Yield the rows with repeated ids marked, if these are rejected; the list of them is cached within the block."""
     if duplicates != "reject" or id_column is None:
         yield corpus
         return
@@ -112,8 +112,8 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int
 
     Notes
     -----
-    Runs one Spark job when called: a scan of the run date's column and of what the filter reads, an aggregate, and a
-    row per day on the driver. Other faults of the files are not looked for.
+    Runs one Spark job when called: a scan of the run date's column and of the filter's columns, an aggregate, and one
+    row per day on the driver. Files are not checked for other faults.
     """
     assert corpus.run_date_column is not None
     if is_embedded(spark):
@@ -130,13 +130,13 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int
 
 
 def _day(rows: DataFrame, name: str) -> Column:
-    """Return the day of each row as a date; NULL where a text holds none."""
+    """Return the day of each row as a date; NULL for text that is not a date."""
     is_text = isinstance(rows.schema[name].dataType, StringType)
     if not is_text:
         return F.to_date(column(name))
     if not is_embedded(rows.sparkSession):
         return try_cast(name, "DATE")
-    # That engine reads no date with a time after it.
+    # The embedded engine cannot parse a date that is followed by a time.
     day = f"regexp_replace(trim({quote_name(name)}), '^([+-]?[0-9]+-[0-9]+-[0-9]+)[ T].*$', '$1')"
     return F.expr(f"try_cast({day} AS DATE)")
 
@@ -184,7 +184,7 @@ def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     defaults = dict(_CSV_DEFAULTS) if corpus.format.lower() == "csv" else {}
     if defaults and len(given.get("quote", "")) == 1:
         defaults["escape"] = given["quote"]
-    # Of one option that is given twice, in small and in capital letters, Spark takes the last and Connect either.
+    # If an option is given twice, in lower and upper case, Spark takes the last one and Connect either of them.
     for key, value in ({key: defaults[key] for key in defaults if key.lower() not in given} | corpus.options).items():
         reader = reader.option(key, value)
     return reader.schema(corpus.schema) if corpus.schema else reader
@@ -208,7 +208,7 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
 
 
 def _fix_of_missing(corpus: Corpus) -> str:
-    """Return how to fix a missing column: of files that each have a schema the first may lack it."""
+    """Return how to fix a missing column: if each file has its own schema, the first may lack it."""
     of_files = corpus.path and corpus.format.lower() in ("parquet", "orc") and not corpus.schema
     if of_files and "mergeschema" not in map(str.lower, corpus.options):
         return "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."

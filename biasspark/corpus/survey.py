@@ -1,4 +1,4 @@
-"""One narrow pass over the corpus: what must be known before it is ranked."""
+"""One narrow pass over the corpus that collects what the ranking needs to know in advance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from biasspark.session import is_embedded
 from biasspark.text import format_share
 
 MOST_VALUES = 10_000
-"""More distinct values than this are neither identities nor templates; the column is probably an id or a text."""
+"""A column with more distinct values is refused for identities and templates; it is probably an id or a text."""
 
 _MANY_VALUES = 100
 
@@ -41,7 +41,7 @@ _NO_ROWS = Words(
     "df: no rows, so there is nothing to measure.",
 )
 _SKETCH_BITS = 16
-"""Distinct ids within half a percent.
+"""Estimates distinct ids to within half a percent.
 
 `approx_count_distinct` at that precision takes longer than the ranking: Spark compiles its 6,500 words of state.
 """
@@ -49,7 +49,7 @@ _SKETCH_BITS = 16
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over the corpus shows.
+    """The results of one pass over the corpus.
 
     Attributes
     ----------
@@ -60,9 +60,9 @@ class Survey:
     quantiles
         For each model, scores that cut a sample into equal parts: as many as the configuration has ranges, or 1024.
     extremes
-        For each model, the least and the greatest score of the rows with a label; none unless histograms are wanted.
+        For each model, the lowest and the highest score of the rows with a label; empty without histograms.
     n_ids
-        About how many distinct ids there are, within half a percent; None if it was not asked for.
+        The approximate number of distinct ids, within half a percent; None if not requested.
     text_columns
         Columns of annotations that are text.
     fraction_columns
@@ -71,11 +71,11 @@ class Survey:
     number_columns
         Columns of annotations that Python reads as numbers, and the least number of a member; none on Spark.
     absent_positives
-        The values of the label that would be positive, and that no row has.
+        The configured positive values of the label that no row has.
     positive_variants
-        By positive value of a label that is text, the rows that have it in other case or with spaces around it.
+        By positive value of a text label, the rows that have it in another case or with spaces around it.
     column_uses
-        What the label, the models and the identities are: pairs of a column and its use.
+        Pairs of a column and its use, as label, model or identity.
     """
 
     n_rows: int
@@ -91,7 +91,7 @@ class Survey:
     column_uses: tuple[tuple[str, str], ...] = ()
 
     def boundaries(self, ranges: int) -> list[Floats]:
-        """Return where the score ranges of each model meet, at fewer scores where these repeat.
+        """Return the boundaries of the score ranges of each model; fewer if scores repeat.
 
         Boundaries only balance the work. `ranges` is the number of ranges; 0 for one per 500,000 rows, which keeps all
         sums of a range within 64 bits. Raises `InputError` if a range would not fit a worker.
@@ -113,7 +113,7 @@ class Survey:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should look at."""
+        """Warnings for the user."""
         warnings = [
             *positive_value_warnings(self.absent_positives, self.positive_variants),
             *column_warnings(self.column_uses),
@@ -151,7 +151,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     Parameters
     ----------
     id_column : str, optional
-        Given where repeated ids are to be estimated.
+        Given if the number of repeated ids is to be estimated.
 
     Notes
     -----
@@ -164,7 +164,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     of a column and 204,800 scores of a model.
     """
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
-    # The embedded engine has a few tasks. To number and to group their rows takes it longer than all else.
+    # The embedded engine has few tasks, and numbering and grouping their rows would take longer than all else.
     groups = (
         {} if is_embedded(corpus.sparkSession) else {TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
     )
@@ -217,7 +217,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
 
 
 def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -> None:
-    """Stop at floating-point categories that Spark writes with an exponent, or as Infinity: the embedded engine not."""
+    """Stop at floating-point categories that Spark alone, not this engine, writes with an exponent or as Infinity."""
     for name, known in values.items():
         sizes = map(abs, map(float, known if isinstance(schema[name].dataType, FloatType | DoubleType) else ()))
         if any(size and not 1e-3 <= size < 1e7 for size in sizes):
@@ -260,7 +260,7 @@ def _list_fractions(measures: Measures, schema: StructType) -> Iterator[str]:
 
 
 def _list_numbers(identities: Identities, schema: StructType) -> dict[str, float]:
-    """Return the columns of annotations that Python may read as numbers, and from where on a row is a member."""
+    """Return the columns of annotations that Python may read as numbers, and the lowest value of a member."""
     kinds = {name: schema[name].dataType for name in identities.columns if identities.range is None}
     return {
         name: float(np.float32(identities.threshold)) if isinstance(kind, FloatType) else float(identities.threshold)
@@ -308,7 +308,7 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
 def _aggregates(
     measures: Measures, schema: StructType, id_column: str | None, most_sampled: int
 ) -> dict[str, tuple[Column, Callable[[str], Column]]]:
-    """Return by name what is aggregated of a group of tasks, and how the groups are merged."""
+    """Return, by name, the aggregate of a group of tasks and the function that merges groups."""
     aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count_if("first"), F.sum)}
     for n in range(len(measures.models)):
         score = F.when(F.col("first"), F.col(f"score_{n}"))
@@ -328,12 +328,12 @@ def _aggregates(
     if id_column:
         sketch = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
         aggregates["n_ids"] = sketch, lambda name: F.hll_sketch_estimate(F.hll_union_agg(name))
-        aggregates["null_ids"] = F.count_if(F.col("first") & F.col("id").isNull()), F.sum  # they repeat none
+        aggregates["null_ids"] = F.count_if(F.col("first") & F.col("id").isNull()), F.sum  # they are not duplicates
     return aggregates
 
 
 def sample(value: Column, most: int) -> Column:
-    """Return the sampled values of a group of tasks; of more than there may be every second, every third, ..."""
+    """Return the sampled values of a group of tasks; if there are too many, every second, every third, ..."""
     sampled = F.when(F.col(_SAMPLED), value)
     # Not the size of the list: Spark would sort the list again for each value.
     step = F.ceil(F.count(sampled) / most)
@@ -356,7 +356,7 @@ def quantiles_of(sample: Floats, parts: int) -> Floats:
 
 
 def _boundaries(quantiles: Floats, ranges: int) -> Floats:
-    """Choose from the quantiles those that cut into so many ranges; fewer where scores repeat."""
+    """Choose the quantiles that cut into this number of ranges; fewer if scores repeat."""
     index = (np.arange(1, ranges) * (len(quantiles) + 1)) // ranges - 1
     return np.unique(quantiles[index]) if len(quantiles) else quantiles
 
@@ -383,10 +383,9 @@ class Cutpoints:
     Attributes
     ----------
     thresholds
-        In the order of the configuration, as the type of the model's column holds them: the float32 that is written
-        0.7 is less than 0.7.
+        In the order of the configuration, rounded to the type of the model's column: the float32 0.7 is less than 0.7.
     bin_edges
-        One more than bins, ascending; none without histograms.
+        One more than bins, ascending; empty without histograms.
     """
 
     thresholds: tuple[float, ...]
@@ -409,9 +408,9 @@ class Cutpoints:
 
 
 def place_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
-    """Return the cutpoints of every model; an empty dict where neither thresholds nor histograms are configured.
+    """Return the cutpoints of every model; an empty dict if neither thresholds nor histograms are configured.
 
-    Bins span [0, 1], or from the least to the greatest score of the rows with a label where one lies outside.
+    Bins span [0, 1], or, if a score of a labelled row lies outside, the range from the lowest to the highest score.
     """
     if measures.thresholds is None and measures.histograms is None:
         return {}

@@ -1,4 +1,4 @@
-"""Mean scores by sentence template: each real text is unique, but sentences of a template differ in names alone."""
+"""Mean scores by sentence template; sentences of a template differ only in the identity term."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEMPLATE = "template"
 def template_scores(
     corpus: DataFrame, measures: Measures, encoding: Encoding, id_column: str | None = None
 ) -> DataFrame:
-    """Return one row for each (model, template, identity) that has rows: how many, their mean score and its deviation.
+    """Return the number of rows, mean score and standard deviation of each (model, template, identity) with rows.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def template_scores(
 def _sum_of_squares() -> Column:
     """Return the sum of n (score - mean)^2.
 
-    The mean travels with the sum. If the term named it instead, the optimizer could replace its name by its expression,
-    and it would be computed again for each score.
+    The mean is passed through the aggregation. If the term referred to it by name, the optimizer could inline its
+    expression and compute it again for each score.
     """
     start = F.struct(F.lit(0.0).alias("total"), F.col("mean_score").alias("mean"))
 

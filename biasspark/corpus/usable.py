@@ -1,6 +1,6 @@
-"""Is enough of a corpus usable? A run without both labels, a model or any identity must not look like a result.
+"""Checks that enough of a corpus is usable: a run that lacks a label, a model or all identities is not a result.
 
-Each check raises an `InputError`, which ends a job with exit code 3, before anything is published.
+Each check raises an `InputError`, which ends a job with exit code 3 before anything is published.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def check_usable(
 ) -> None:
     """Stop a run that lacks a label or a model, or that rejects more than it may.
 
-    Raises `InputError` if no row has a label that can be used, or all labels are alike. Else with a fault for each
-    model without a usable score, or with one label alone on the rows that it scores, unless missing models are allowed
-    and another model is there; and with a fault for the corpus and for each other model of which more than
+    Raises `InputError` if no row has a usable label, or all labels are equal. Otherwise raises it with a fault for each
+    model without a usable score, or with only one label on the rows that it scores, unless missing models are allowed
+    and another model is usable; and with a fault for the corpus and for each other model of which more than
     ``max_share`` is rejected. The share of a model is of its scores on the rows that are not rejected for all models.
-    The corpus has no fault where the scores of the models with a fault are the reason.
+    The corpus has no fault if the reason is the scores of models that have a fault.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def check_usable(
     id_column : str, optional
         What identifies a row.
     rejects : Rejects, optional
-        What the configuration allows. In a notebook there is none, and every model is needed.
+        The limits of the configuration. In a notebook there are none, and every model is needed.
     """
     n_labelled = counts.n_labelled
     if not n_labelled:
@@ -85,9 +85,7 @@ def check_usable(
 def check_identities(
     identities: Identities, names: Sequence[str], unknown: Collection[str], unreadable: Mapping[str, int]
 ) -> None:
-    """Stop a run whose identities are all unknown on every usable row: no metric of an identity would have a value.
-
-    Raises `InputError` if every identity is unknown on every usable row.
+    """Raise `InputError` if every identity is unknown on every usable row: no identity would have any metric.
 
     Parameters
     ----------
@@ -165,7 +163,7 @@ def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_colum
 
 
 def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
-    """Return the fault of labels that are all alike."""
+    """Return the fault of labels that are all equal."""
     missing = "negative" if counts.n_positive else "positive"
     rule = f"None of the {counts.n_labelled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
@@ -229,7 +227,7 @@ def _excess(what: str, reasons: Mapping[str, int], share: float, max_share: floa
 
 
 def _exceeds(count: int, n_all: int, share: float) -> bool:
-    """Compare with the decimal that was written: 29 of 100 are 0.29, and not more than the double next to it."""
+    """Compare with the decimal as written: 29 of 100 do not exceed 0.29, although its double may be smaller."""
     return count > Fraction(repr(share)) * n_all
 
 

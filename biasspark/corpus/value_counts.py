@@ -1,4 +1,4 @@
-"""Distinct values of columns, and the values at exact quantiles, whatever the partitions.
+"""Distinct values of columns, and the values at exact quantiles, independent of partitions.
 
 rows --count--> distinct values of a task --small shuffle--> distinct values, or the values at quantiles
 rows --count--> values by range --one shuffle--> the values at quantiles, of columns with very many values
@@ -23,11 +23,11 @@ from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.task_rows import Batches, Key, Part
 
 MOST_NUMBERS = 1 << 20
-"""Distinct numbers of a column that one task counts; of more it keeps a sample, and they are counted by range."""
+"""Distinct numbers of a column that one task counts; beyond that it keeps a sample, and they are counted by range."""
 
 _ROWS_A_RANGE = 500_000
 _VALUES, _OFFSETS = 0, 1
-"""The kinds of parts: values with their rows, and how many rows lie below every range."""
+"""The kinds of parts: values with their counts, and the number of rows below every range."""
 
 
 class NumberCounts(NamedTuple):
@@ -54,12 +54,12 @@ class NumberCounts(NamedTuple):
         return NumberCounts(distinct, totals, is_exact)
 
     def add(self, other: NumberCounts) -> NumberCounts:
-        """Return the counts of the rows of both, or of a sample if the values are too many."""
+        """Return the combined counts of both, or those of a sample if there are too many values."""
         values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
         return NumberCounts.of(values, counts, self.is_exact and other.is_exact)._thin()
 
     def _thin(self) -> NumberCounts:
-        """Keep a sample of the rows at even distances where there are too many values."""
+        """Keep an evenly spaced sample of the rows if there are too many values."""
         if len(self.values) <= MOST_NUMBERS:
             return self
         size, reached = MOST_NUMBERS // 16, np.cumsum(self.counts)
@@ -83,7 +83,7 @@ class Numbers(NamedTuple):
     Attributes
     ----------
     edges : float64 array
-        Where bins begin: see `choose_edges`.
+        Lower edges of the bins: see `choose_edges`.
     n_known : int
         Rows with a number, NaN included.
     """
@@ -95,7 +95,7 @@ class Numbers(NamedTuple):
 def choose_edges(values: Floats, counts: Ints, n_below: int, n_all: int, n_bins: int) -> Floats:
     """Return the values at which bins begin, among some of all values.
 
-    Of N rows in order, the value of row floor(k N / n_bins), for every k, begins a bin, and so does the least.
+    Of N rows in order, the value of row floor(k N / n_bins), for every k, begins a bin, and so does the smallest value.
 
     Parameters
     ----------
@@ -130,9 +130,9 @@ def count_values(
     -------
     numbers : list of Numbers
     texts : list of dict
-        How many rows have each text; more than `most_texts` of them if there are more, and then too few rows.
+        The rows of each text. If there are more than `most_texts`, so are the keys, and the counts are incomplete.
     nullable : list of bool
-        Whether any row has no value: of the numbers, then of the texts.
+        Whether any row is NULL, for each of the numbers, then for each of the texts.
 
     Notes
     -----
@@ -189,13 +189,13 @@ def count_values(
 
 
 def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:
-    """Return the distinct values of a column but NULL, and how many rows have each."""
+    """Return the distinct values of a column except NULL, and how many rows have each."""
     counted = pc.value_counts(column.drop_null())
     return counted.field("values"), counted.field("counts").to_numpy().astype(np.int64)
 
 
 def _summarize(counted: NumberCounts, most_bins: int) -> bytes:
-    """Return the edges of bins, or where ranges meet if values are too many, whether they are exact, and the rows."""
+    """Return bin edges, or range boundaries if there are too many values; whether they are exact; and the rows."""
     n_known, values = int(counted.counts.sum()), counted.values
     if not counted.is_exact:
         n_ranges = -(-n_known // _ROWS_A_RANGE)
@@ -206,7 +206,7 @@ def _summarize(counted: NumberCounts, most_bins: int) -> bytes:
 
 
 def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: int) -> dict[int, Floats]:
-    """Return the edges of bins of columns with very many numbers, given where their ranges meet."""
+    """Return the bin edges of columns with very many numbers, given their range boundaries."""
     ends = {number: of_column.edges for number, of_column in many.items()}
     sizes = {number: of_column.n_known for number, of_column in many.items()}
 

@@ -1,7 +1,7 @@
-"""Columns of a lake table as the values that are meant: numbers, booleans and texts, NULL where they cannot be read.
+"""Columns of a lake table as numbers, booleans and text, NULL for values that cannot be parsed.
 
-Files without types (CSV) hold everything as text, so text is cast here. What cannot be cast becomes NULL: an error
-would print it.
+Files without types (CSV) hold everything as text, so text is cast here. What cannot be cast becomes NULL, since an
+error message would quote it.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ _TRUE, _FALSE = ("t", "true", "y", "yes"), ("f", "false", "n", "no")
 
 
 def column(name: str) -> Column:
-    """Return the top-level column of that name, also where the name has dots."""
+    """Return the top-level column of that name, even if the name contains dots."""
     return F.col(quote_name(name))
 
 
 def try_cast(name: str, kind: str) -> Column:
-    """Return a column of text cast to a type, NULL where it cannot be."""
+    """Cast a column of text to a type; NULL if it cannot be cast."""
     text = f"trim({quote_name(name)})"
-    if kind == "DOUBLE" and is_remote():  # an embedded engine reads 1.5d in another way than Spark, or a server
+    if kind == "DOUBLE" and is_remote():  # an embedded engine parses 1.5d differently from Spark
         text = without_suffix(text)
     return F.expr(f"try_cast({text} AS {kind})")
 
 
 def number(name: str, kind: DataType) -> Column:
-    """Return a column as DOUBLE: NaN stays NaN, a text that is no number is NULL."""
+    """Return a column as DOUBLE: NaN stays NaN, text that is not a number is NULL."""
     return try_cast(name, "DOUBLE") if isinstance(kind, StringType) else column(name).cast("double")
 
 
 def known_number(name: str, kind: DataType) -> Column:
-    """Return a column as DOUBLE, with NULL for NaN: annotators' fractions and labels know no NaN."""
+    """Return a column as DOUBLE, with NULL for NaN, which is no valid label or annotation."""
     value = number(name, kind)
     return F.nanvl(value, F.lit(None).cast("double")) if isinstance(kind, FractionalType | StringType) else value
 
 
 def boolean(name: str, kind: DataType) -> Column:
-    """Return a column as BOOLEAN; NULL for text that Spark's cast does not read."""
+    """Return a column as BOOLEAN; NULL for text that Spark's cast does not accept."""
     return _parse_words(name, (*_TRUE, "1"), (*_FALSE, "0")) if isinstance(kind, StringType) else column(name)
 
 
 def at_least(name: str, kind: DataType, threshold: float) -> Column:
-    """Return whether a boolean column is true, or a number reaches the threshold; NULL where neither is known."""
+    """Return whether a boolean is true, or a number reaches the threshold; NULL for other values."""
     if isinstance(kind, BooleanType):
         return column(name)
     reaches = known_number(name, kind) >= cast_like(threshold, kind)
     if not isinstance(kind, StringType):
         return reaches
-    # Letters come after digits and signs. A word is not read as a number first: that throws an exception for each.
+    # Letters sort after digits and signs. Words are not parsed as numbers first: each would throw an exception.
     return F.coalesce(F.when(column(name) < "A", reaches), _parse_words(name, _TRUE, _FALSE), reaches)
 
 
 def is_unreadable(name: str, threshold: float) -> Column:
-    """Return whether a text is neither a number nor a boolean nor blank; not true where it is missing."""
+    """Return whether a text is neither a number nor a boolean nor blank; not true for NULL."""
     unknown = at_least(name, StringType(), threshold).isNull()
     return unknown & (F.trim(column(name)) != "") & number(name, StringType()).isNull()
 
 
 def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
-    """Return whether a number lies outside a closed interval; false where it is NULL."""
+    """Return whether a number lies outside a closed interval; false for NULL."""
     value = known_number(name, kind)
     low, high = (cast_like(bound, kind) for bound in bounds)
     return F.coalesce((value < low) | (value > high), F.lit(False))
@@ -103,13 +103,13 @@ def write_number(name: str, kind: DataType) -> str:
 
 
 def cast_like(value: float, kind: DataType) -> Column:
-    """Return a number as a column of that type holds it: the float32 that is written 0.7 is less than 0.7."""
+    """Return a number rounded to the type of a column: the float32 0.7 is less than 0.7."""
     literal = F.lit(float(value))
     return literal.cast("float").cast("double") if isinstance(kind, FloatType) else literal
 
 
 def first_true(cases: Sequence[tuple[Column, int]], otherwise: int) -> Column:
-    """Return as BIGINT the number of the first condition that is true: one CASE, which is little generated code."""
+    """Return as BIGINT the number of the first true condition: one CASE keeps the generated code small."""
     first, *more = ((condition, F.lit(value).cast("bigint")) for condition, value in cases)
     chosen = F.when(*first)
     for case in more:
@@ -118,13 +118,13 @@ def first_true(cases: Sequence[tuple[Column, int]], otherwise: int) -> Column:
 
 
 def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
-    """Combine pairwise, and the pairs again: a chain of hundreds would be as many levels deep."""
+    """Combine as a balanced tree: a chain of hundreds would be as many levels deep."""
     while len(parts) > 1:
         parts = [reduce(operator, parts[n : n + 2]) for n in range(0, len(parts), 2)]
     return parts[0]
 
 
 def _parse_words(name: str, true: Sequence[str], false: Sequence[str]) -> Column:
-    """Return a text as BOOLEAN by these words. Spark's cast is slow: an exception for each text that it refuses."""
+    """Return a text as BOOLEAN by these words. Spark's cast is slow: it throws for each text that it refuses."""
     word = F.lower(F.btrim(column(name), F.lit(" \t\r\n")))
     return F.when(word.isin(*true), F.lit(True)).when(word.isin(*false), F.lit(False))

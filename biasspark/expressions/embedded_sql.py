@@ -1,9 +1,9 @@
-r"""Spark SQL as the embedded engine must be given it, so that it means the same there. No Spark.
+r"""Translate Spark SQL to SQL that has the same meaning on the embedded engine. No Spark.
 
-The engine computes some things in another way than Spark, and says nothing: sums of integers wrap, 0.7 is a decimal to
-which doubles are rounded, ``\w`` matches letters that Java's does not. What can be written in another way is; the rest
-is refused. ``scripts/dev/engine_campaign.py`` compares both engines, and functions that it has not compared, or not
-found equal, are refused as well.
+The engine silently computes some things differently: sums of integers wrap, 0.7 is a decimal to which doubles are
+rounded, ``\w`` matches letters that Java's does not. These are rewritten if possible; the rest is refused.
+``scripts/dev/engine_campaign.py`` compares both engines, and functions that it has not compared, or not found equal,
+are refused as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind = Literal["double", "float", "decimal", "integer", "text", "boolean", "date
 
 
 class NotOnTheEmbeddedEngine(ValueError):
-    """An expression that the embedded engine would compute in another way: the rule that it breaks."""
+    """An expression that the embedded engine would compute differently; the message is the rule that it breaks."""
 
 
 _TOKEN = re.compile(
@@ -66,7 +66,7 @@ _WITH_PATTERN = {
 _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
 _CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nullif": 0, "nvl": 0, "nvl2": 1}
-"""Functions that return one of their arguments, and how many come before these."""
+"""Functions that return one of their arguments, and the number of arguments before these."""
 _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
@@ -84,7 +84,7 @@ _WITHIN_VALUES = {
     "true",
     "try_cast",
 }
-"""Keywords that stand within a value; the others, and comparisons, stand between values."""
+"""Keywords within a value; other keywords and comparisons separate values."""
 _COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -95,13 +95,13 @@ class _Token:
     kind: str
     text: str
     value: str = ""
-    """A column's name in lower case, or what a text literal means."""
+    """A column's name in lower case, or the value of a text literal."""
 
 
 def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
-    """Return a Spark SQL expression as the embedded engine computes what Spark does.
+    """Translate a Spark SQL expression to one with which the embedded engine computes the same.
 
-    Raises `NotOnTheEmbeddedEngine` if it has no such form.
+    Raises `NotOnTheEmbeddedEngine` if there is none.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _read(text: str) -> Iterator[_Token]:
 
 
 def _meaning(literal: str) -> str:
-    """Return what a literal of Spark SQL means."""
+    """Return the value of a literal of Spark SQL."""
     if literal[0] in "rR":
         return literal[2:-1]
     quote, body = literal[0], literal[1:-1]
@@ -160,7 +160,7 @@ def _literal(text: str) -> str:
 
 
 class _Expression:
-    """The tokens of an expression, and what it names."""
+    """The tokens of an expression, and the columns that it names."""
 
     def __init__(self, tokens: list[_Token], kinds: Mapping[str, Kind]) -> None:
         self.tokens, self.kinds = tokens, kinds
@@ -192,7 +192,7 @@ class _Expression:
         return token.value not in _KEYWORDS or (token.value in _EQUAL_FUNCTIONS and not self._is_after_operand(n))
 
     def _is_after_operand(self, n: int) -> bool:
-        """Return whether a value ends before a token, so that a sign is a binary operator."""
+        """Return whether a value ends before a token, which makes a sign a binary operator."""
         if not n:
             return False
         before = self.tokens[n - 1]
@@ -205,7 +205,7 @@ class _Expression:
         return (token.text in ("+", "-", "*", "/", "%") and self._is_after_operand(n)) or token.value == "div"
 
     def check(self) -> None:
-        """Refuse what has no form that means the same."""
+        """Refuse expressions without an equivalent form."""
         for n, token in enumerate(self.tokens):
             if self._is_function(n) and token.value not in _EQUAL_FUNCTIONS:
                 raise NotOnTheEmbeddedEngine(f"has not been found to compute {token.value} as Spark does")
@@ -235,7 +235,7 @@ class _Expression:
             raise NotOnTheEmbeddedEngine("does not notice when a product of more than two integers overflows")
 
     def _mixes_types(self, n: int) -> bool:
-        """Return whether a function or CASE at a token chooses between a text and a value of another type."""
+        """Return whether a function or CASE at a token mixes text with values of another type."""
         branches = self._branches(n)
         are_texts = [stop - start == 1 and self._is_text(start) for start, stop in branches]
         return any(are_texts) and any(
@@ -250,7 +250,7 @@ class _Expression:
         return token.kind == "text" or (self._is_column(n) and self.kinds[token.value] == "text")
 
     def _compares_fraction(self, n: int) -> bool:
-        """Return whether a token is a text with a fraction that is compared with what may be an integer."""
+        """Return whether a token is a text with a fraction that is compared with a possible integer."""
         token = self.tokens[n]
         if (
             token.kind != "text"
@@ -267,7 +267,7 @@ class _Expression:
         )
 
     def _branches(self, n: int) -> list[tuple[int, int]]:
-        """Return the spans of the values that a function or CASE chooses from; none of other tokens."""
+        """Return the spans of the values that a function or CASE chooses from; empty for other tokens."""
         value = self.tokens[n].value
         if value in _CHOICES and self._is_call(n):
             return self._arguments(n, self.closing[n + 1])[_CHOICES[value] :]
@@ -299,7 +299,7 @@ class _Expression:
         return self._span(0, len(self.tokens))
 
     def _span(self, start: int, stop: int) -> str:
-        """Return some tokens: values, and the keywords and comparisons between them."""
+        """Translate a span of tokens: values, and the keywords and comparisons between them."""
         parts, value, n = [], start, start
         while n < stop:
             if self._is_between_values(n):
@@ -317,7 +317,7 @@ class _Expression:
         return token.kind == "sign" and token.text in _COMPARISONS
 
     def _value(self, start: int, stop: int) -> str:
-        """Return the tokens of one value; arithmetic may make a NaN with a sign, or -0.0."""
+        """Translate the tokens of one value; arithmetic may yield a NaN with a sign, or -0.0."""
         parts, is_computed, n = [], False, start
         while n < stop:
             is_computed = is_computed or self.tokens[n].text in ("+", "-", "*", "/", "%")
@@ -329,7 +329,7 @@ class _Expression:
         return _plain(" ".join(parts)) if is_computed and is_double else " ".join(parts)
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
-        """Return a token, or a whole call, and where the next one is."""
+        """Translate a token, or a whole call, and return it with the index of the next token."""
         token = self.tokens[n]
         if self._is_function(n) or (token.value == "try_cast" and self._is_call(n)):
             end = self.closing[n + 1]
@@ -364,7 +364,7 @@ class _Expression:
 
     @property
     def _is_arithmetic(self) -> bool:
-        """Whether integers may overflow; where there is a division they would have to stay integers."""
+        """Whether integer arithmetic may overflow; with a division, integers would have to stay integers."""
         if not self.operators & {"+", "-", "*"}:
             return False
         if "/" in self.operators and self.named & {"integer"} | self.functions & _INTEGER_FUNCTIONS:
@@ -434,7 +434,7 @@ class _Expression:
         return f"try_cast({value} AS {kind})"
 
     def _number(self, n: int) -> str:
-        """Return a number; a decimal as the double that Spark makes of it, unless decimals are meant."""
+        """Translate a number; a decimal becomes the double that Spark uses, unless decimals are meant."""
         text = self.tokens[n].text
         if text.upper().endswith("BD"):
             if self.has_floats:
@@ -454,13 +454,13 @@ class _Expression:
 def _plain(value: str) -> str:
     """Return a double without the sign of NaN and zero.
 
-    To the engine a NaN with a sign is less than all numbers, and IN tells -0.0 from 0.0.
+    In the engine a NaN with a sign is less than all numbers, and IN distinguishes -0.0 from 0.0.
     """
     return f"(nanvl({value}, CAST('NaN' AS DOUBLE)) + 0.0D)"
 
 
 def _contains(array: str, value: str) -> str:
-    """Return whether an array has a value: NULL for a NULL, and if it has not, but has elements that are NULL."""
+    """Return SQL for array_contains: NULL for a NULL value, and if the value is missing but some element is NULL."""
     return (
         f"CASE WHEN ({value}) IS NULL THEN NULL WHEN array_contains({array}, {value}) THEN true "
         f"WHEN size(array_compact({array})) < size({array}) THEN NULL ELSE array_contains({array}, {value}) END"
@@ -468,7 +468,7 @@ def _contains(array: str, value: str) -> str:
 
 
 def without_suffix(value: str) -> str:
-    """Return SQL for a text without the letter that Java, and so Spark, allows after a number: ``1.5d``, ``1f``."""
+    """Return SQL for a text without the type suffix that Java, and so Spark, allows in numbers: ``1.5d``, ``1f``."""
     number = r"^(\\s*[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF](\\s*)$"
     return f"regexp_replace({value}, '{number}', '$1$2')"
 
@@ -481,7 +481,7 @@ def _pattern(pattern: str, only_matches: bool = True) -> str:
 
 
 def _match_parentheses(tokens: Sequence[_Token]) -> dict[int, int]:
-    """Return for each opening parenthesis or bracket where it is closed."""
+    """Return the index of the closing parenthesis or bracket for each opening one."""
     closing, opened = {}, []
     for n, token in enumerate(tokens):
         if token.text in ("(", "["):

@@ -1,7 +1,7 @@
-r"""Regular expressions of Java, by which Spark searches, as those of Rust, by which the embedded engine does.
+r"""Translate Java's regular expressions, which Spark uses, to Rust's, which the embedded engine uses.
 
-They look alike, and differ in silence: Rust's ``\w``, ``\d``, ``\s`` and ``(?i)`` are those of Unicode and Java's of
-ASCII, Java's ``.`` stops at every end of a line, and its ``$`` matches before the last one.
+They look alike but silently differ: Rust's ``\w``, ``\d``, ``\s`` and ``(?i)`` are those of Unicode and Java's of
+ASCII, Java's ``.`` stops at every line terminator, and its ``$`` matches before the last one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})(?P<kind>[+?]?)")
 
 
 def to_rust(pattern: str, only_matches: bool = True) -> str:
-    r"""Return a pattern of Java as one of Rust that matches the same.
+    r"""Translate a Java pattern to a Rust pattern that matches the same.
 
-    Raises `ValueError` if it has no such form: the rule, as in "has no regular expressions with look-around".
+    Raises `ValueError` with the rule if there is none, as in "has no regular expressions with look-around".
 
     Parameters
     ----------
     only_matches
-        Whether it is asked only if a text matches, and not what it matches, which may end before ``$``.
+        Whether only the existence of a match matters, not its extent, which may end before ``$``.
     """
     return _Pattern(pattern, only_matches).write()
 
@@ -81,7 +81,7 @@ class _Pattern:
         raise ValueError("has no regular expressions with look-around, named groups or flags within them")
 
     def _letter(self, char: str) -> str:
-        """Return a character as itself; in both cases if Java ignores that of ASCII alone."""
+        """Translate a character; to both cases if Java ignores only the case of ASCII letters."""
         if self.ignores_case and not self.is_unicode and char.isascii() and char.isalpha():
             return f"[{char.lower()}{char.upper()}]"
         return char
@@ -108,7 +108,7 @@ class _Pattern:
         return re.escape(char)
 
     def _class(self) -> str:  # noqa: PLR0912 - a case for each sign
-        """Return a class of characters, [...]."""
+        """Translate a character class, [...]."""
         end, parts, ranges = self.n + 1, [], []
         if self.pattern[end : end + 1] == "^":
             parts, end = ["^"], end + 1

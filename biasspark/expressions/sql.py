@@ -1,4 +1,4 @@
-"""Names and texts as SQL that nothing in them can end. No Spark."""
+"""Quote names and texts for SQL, safe against injection. No Spark."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _RESERVED = re.compile(
 
 
 def quote_name(name: str) -> str:
-    """Return one part of a name as Spark SQL reads it literally, whatever is in it."""
+    """Quote one part of a name so that Spark SQL reads it literally."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quote_names(names: Iterable[str]) -> str:
-    """Return columns as a list of Spark SQL. Many names in one text are one call of the JVM."""
+    """Return columns as a Spark SQL list: many names in one text need only one call to the JVM."""
     return ", ".join(map(quote_name, names))
 
 
 def quote_string(text: str) -> str:
-    """Return a Spark SQL literal; what could end it or a statement is written as an escape."""
+    """Return a Spark SQL literal; characters that could end it or a statement are escaped."""
     return "'" + re.sub(r"[\x00-\x1f\x7f'\"\\;]", lambda match: f"\\u{ord(match[0]):04x}", text) + "'"
 
 
@@ -38,7 +38,7 @@ def write_name(name: str) -> str:
 
 
 def write_text(text: str) -> str:
-    """Return a text as SQL that reads the same in either dialect: quotes, escapes and variables stand as numbers."""
+    """Return a text as SQL that is valid in both dialects: quotes, escapes and variables are written as numbers."""
     parts = []
     for special, run in groupby(text, key=lambda char: char in "'\\$"):
         chars = list(run)

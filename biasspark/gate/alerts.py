@@ -1,8 +1,8 @@
-"""Alerts: from the p-values row by row to the outcome of a rule of the gate, and the sentence that says it.
+"""Alerts: from the p-values of each row to the outcome of a rule of the gate, and its message.
 
-A row fails where the p-value of violation, adjusted by Benjamini and Hochberg over the rows of the rule, is below the
-level; it passes where that of compliance is; else the evidence is insufficient, as where there is no value. What
-insufficient evidence counts as, the configuration says. A model without a usable score always fails.
+A row fails if the p-value of violation, adjusted by Benjamini and Hochberg over the rows of the rule, is below the
+level, and passes if that of compliance is. Otherwise, and if there is no value, the evidence is insufficient, and the
+configuration decides what that counts as. A model without a usable score always fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLAIMS = {
     "max_drop from a baseline": ("lower by more than", "lower by no more than"),
     "max_rise from a baseline": ("further from 0 by more than", "further from 0 by no more than"),
 }
-"""What violation and compliance claim, by the kind of the bound."""
+"""The claims of violation and of compliance, by the kind of bound."""
 
 Key = tuple[str, str, str]
 """Model, slice and identity."""
@@ -40,9 +40,9 @@ MetricKey = tuple[str, str, str, str, float | None]
 
 @dataclass(frozen=True)
 class Alert:
-    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both but those that say what the rule is.
+    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both, except those that describe the rule.
 
-    None those that a table lacks.
+    Columns that a table lacks are None.
     """
 
     rule: Rule
@@ -79,7 +79,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class RuleEvaluation:
-    """A rule with what holds for all rules of a run: the gate, the level of the intervals, models without a score."""
+    """A rule, and the settings of all rules of a run: the gate, the level of intervals, the models without a score."""
 
     rule: Rule
     gate: Gate = field(default_factory=Gate)
@@ -93,7 +93,7 @@ class RuleEvaluation:
 
 
 def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
-    """Return whether a rule is on a metric of a model, slice and identity."""
+    """Return whether a rule applies to a metric of a model, slice and identity."""
     model, slice_name, identity, metric, threshold = key
     if (metric, threshold) != (rule.metric, rule.threshold) or model not in rule.models:
         return False
@@ -105,7 +105,7 @@ def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
 
 
 def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
-    """Return what the rule names and a run does not have; where it names no identity, where there is none at all."""
+    """Return the keys that the rule names and the run lacks; if it names no identity, slices without any identity."""
     present = set(keys)
     groups = [(model, slice_name) for model in rule.models for slice_name in rule.slices]
     if rule.identities is None:
@@ -117,7 +117,7 @@ def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
 def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
     """Return the alerts of a rule with adjusted p-values, outcomes and messages, by model, slice and identity.
 
-    Given are the alerts with both p-values, or with none and the message that says why there is no evidence.
+    The given alerts have both p-values, or none and a message that says why there is no evidence.
     """
     rows = sorted(tested, key=lambda alert: (alert.model, alert.slice, alert.identity))
     violation = benjamini_hochberg([row.p_violation for row in rows])
@@ -137,7 +137,7 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
 
 
 def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: float | None = None) -> dict[str, Any]:
-    """Return the change of a metric on paired rows with its interval, and p-values as of `noninferiority_test`."""
+    """Return the change of a metric on paired rows, its interval, and the p-values of `noninferiority_test`."""
     estimate, rule = estimate_difference(paired, evaluation.level), evaluation.rule
     p_violation, p_compliance = noninferiority_test(paired, rule.kind, rule.bound, p_size) or (None, None)
     return {
@@ -163,8 +163,8 @@ def _rule_columns(rule: Rule) -> dict[str, Any]:
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
     """Return the alert with its outcome and message; without evidence the message says why already.
 
-    Where a row is undecided only because so many rows of the rule were tested, the message says that, and where paired
-    rows are alike, that they are too few: their interval excludes the bound.
+    If a row is undecided only because of the number of rows that the rule tests, the message says so. If paired rows
+    are all placed alike, the message says that they are too few: their interval excludes the bound.
     """
     against, in_favor = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favor is None:
@@ -203,7 +203,7 @@ def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
 def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -> Alert:
     """Return the alert on the worst identity of a (model, slice).
 
-    It is a violation where the strongest case shows it, and compliance where even the weakest case does.
+    Violation is shown by the strongest case; compliance must be shown even by the weakest.
     """
     broken = [alert for alert in alerts if alert.outcome == rule.severity]
     undecided = [alert for alert in alerts if alert.outcome == INSUFFICIENT]
@@ -232,7 +232,7 @@ def _claims(rule: Rule) -> tuple[str, str]:
 
 
 def _is_alike(alert: Alert) -> bool:
-    """Return whether a change is that of paired rows which are all placed alike, so that its interval is one point."""
+    """Return whether a change is of paired rows that are all placed alike, so that its interval is one point."""
     is_paired = bool(alert.paired) or alert.rule.baseline is not None
     return is_paired and alert.change is not None and alert.change_low == alert.change_high
 
@@ -242,7 +242,7 @@ def _at_threshold(threshold: float | None) -> str:
 
 
 def _format_p(p: float) -> str:
-    """Return a p-value in two digits; of a tiny one only that it is below the least that is shown on the screen."""
+    """Format a p-value with two digits; a tiny one as less than the smallest value shown."""
     return f"p {show_p_value(p)}" if p < 1e-4 else f"p {p:.2g}"
 
 

@@ -50,10 +50,11 @@ from biasspark.text import show_visibly
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One metric of a run with its interval, or the reason why there is none; of a gap of scores those of its AUC.
+    """One metric of a run with its interval, or the reason why there is none; for a gap of scores, those of its AUC.
 
-    The interval of an AUC comes of `variance`, `n_low`, `n_high` and `by_logit`; a rate or its gap of `decisions`: rows
-    that are counted, of how many, in the subgroup and, of a gap, in the background. An earlier run has its `run_id`.
+    The interval of an AUC comes from `variance`, `n_low`, `n_high` and `by_logit`; that of a rate or its gap from
+    `decisions`: counted rows and all rows in the subgroup and, for a gap, in the background. An earlier run has its
+    `run_id`.
     """
 
     key: MetricKey
@@ -71,9 +72,9 @@ class Measured:
 
 
 class EvaluatedRow(NamedTuple):
-    """What a rule evaluates: a metric now and in the run to compare with, None where there is no such row.
+    """What a rule evaluates: a metric in this run and in the run to compare with, None if there is no such row.
 
-    `paired` has both values with variances by the rows of the same ids, where these are known.
+    `paired` has both values with variances that pair rows of the same ids, if these are known.
     """
 
     key: Key
@@ -85,9 +86,9 @@ class EvaluatedRow(NamedTuple):
 def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> list[Alert]:
     """Return the alerts of a rule, by model, slice and identity: one for each row that the rule selects.
 
-    What the rule names and the run lacks is added. A rule on the worst identity has one more for each (model, slice),
-    of ``(overall)``: it fails where an identity fails, and passes where every one passes. No identity is chosen by its
-    value, so that no estimate is the lowest of many.
+    Keys that the rule names and the run lacks are added. A rule on the worst identity has one more alert for each
+    (model, slice), of ``(overall)``: it fails if any identity fails, and passes if all pass. No identity is chosen by
+    its value, so there is no selection bias.
     """
     rows = [*rows, *map(EvaluatedRow, list_missing(evaluation.rule, [row.key for row in rows]))]
     violation, compliance = _test(evaluation.rule, rows)
@@ -95,7 +96,7 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
 
 
 def _test(rule: Rule, rows: Sequence[EvaluatedRow]) -> list[list[float | None]]:
-    """Return the p-values of violation and of compliance of every row, None where there is no evidence."""
+    """Return the p-values of violation and of compliance of every row, None without evidence."""
     now = _estimates(rule, [row.now for row in rows])
     if rule.is_change:
         before = _estimates(rule, [row.before for row in rows])
@@ -107,7 +108,7 @@ def _test(rule: Rule, rows: Sequence[EvaluatedRow]) -> list[list[float | None]]:
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
-    """Return the estimates that a rule is on."""
+    """Return the estimates that a rule tests."""
     if rule.threshold is None:
         return _aucs(measured)
     nothing = (np.nan,) * (4 if rule.is_gap else 2)
@@ -127,10 +128,10 @@ def _aucs(measured: Sequence[Measured | None]) -> Aucs:
 def _describe(
     evaluation: RuleEvaluation, row: EvaluatedRow, violation: float | None, compliance: float | None
 ) -> Alert:
-    """Return the alert with its evidence, or with why there is none, given its p-values.
+    """Return the alert with its evidence, or with the reason why there is none, given its p-values.
 
-    Those of a change are by the variances of both runs, added. Where the runs are paired, by enough groups of ids, the
-    paired ones count.
+    The given p-values of a change are from the sum of both runs' variances. If the runs are paired by enough groups of
+    ids, the paired p-values replace them.
     """
     rule, now, before = evaluation.rule, row.now, row.before
     alert = Alert(rule, *row.key, p_violation=violation, p_compliance=compliance)
@@ -146,8 +147,8 @@ def _describe(
     if not rule.is_change:
         return alert
     if row.paired is not None:
-        # The size of a gap rises by no more than all of it. So where gaps of two signs are possible, the size alone is
-        # the evidence that the bound is kept.
+        # The size of a gap cannot rise by more than the size itself. So if both signs are possible, the size alone is
+        # the evidence of compliance.
         p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
         change = paired_change(evaluation, row.paired, p_size)
         if change["p_violation"] is not None:
@@ -156,7 +157,7 @@ def _describe(
 
 
 def _ends(rule: Rule, measured: Measured) -> list[float | None]:
-    """Return the low end, the value and the high end of the metric, given those of its AUC or rate."""
+    """Return the low end, the value and the high end of the metric, from those of its AUC or rate."""
     less = 0.5 if rule.is_gap and rule.threshold is None else 0.0
     return [None if end is None else end - less for end in (measured.low, measured.value, measured.high)]
 
@@ -182,8 +183,8 @@ class _Ends(NamedTuple):
 def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     """Return the change of a value, or of the size of a gap, and the interval that its p-values invert.
 
-    Each end is as far from the change as those of both values are together (`biasspark.gate.rule_tests`), of a gap by
-    the sign of the gap before, or now, that leaves more room.
+    Each end combines the distances of both values' ends (`biasspark.gate.rule_tests`); for a gap, the sign of the
+    earlier or the current gap is the one that leaves more room.
     """
     value, baseline = (_ends(rule, measured)[1] for measured in (now, before))
     if value is None or baseline is None:
@@ -208,11 +209,11 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
 
 
 def _combine(first: float, second: float) -> float:
-    return sqrt(first * first + second * second)  # the last bits of a hypot differ from platform to platform
+    return sqrt(first * first + second * second)  # the last bits of math.hypot differ between platforms
 
 
 def _both_signs(rule: Rule, measured: Measured) -> tuple[_Ends, _Ends] | None:
-    """Return the ends of a value twice; of a gap those of its size, 0 or more, and of it with the other sign."""
+    """Return the ends of a value twice; for a gap, the ends of its size, 0 or more, and those for the other sign."""
     low, value, high = _ends(rule, measured)
     if low is None or value is None or high is None:
         return None
@@ -230,9 +231,9 @@ _RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 
 
 class GateInput(NamedTuple):
-    """What the gate evaluates of a run.
+    """The tables of a run that the gate evaluates.
 
-    The tables ``u_statistics``; ``threshold_rates``, where thresholds are configured; ``jackknife_statistics``, where
+    These are ``u_statistics``; ``threshold_rates``, where thresholds are configured; ``jackknife_statistics``, where
     runs are paired; and the models without one usable score.
     """
 
@@ -245,8 +246,8 @@ class GateInput(NamedTuple):
 class Baselines(NamedTuple):
     """What changes are measured against.
 
-    Of each metric what it had in the latest accepted run that has an interval of it, and both runs' AUCs with variances
-    by leaving the same groups of ids out of both.
+    For each metric, its row in the latest accepted run with an interval, and both runs' AUCs with variances from
+    leaving the same groups of ids out of both.
     """
 
     latest: Mapping[MetricKey, Measured] = {}
@@ -269,16 +270,16 @@ def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) 
 def measure_rules(
     statistics: pa.Table | None, rates: pa.Table | None, rules: Sequence[Rule], level: float
 ) -> list[Measured]:
-    """Return what rules are on: AUCs and gaps from ``u_statistics``, rates and their gaps from ``threshold_rates``."""
+    """Return the metrics that rules apply to: AUCs and gaps in ``u_statistics``, rates in ``threshold_rates``."""
     rate_rules = [rule for rule in rules if rule.threshold is not None]
     measured = [] if statistics is None else _measure_aucs(statistics, rules, level)
     return measured + ([] if rates is None or not rate_rules else _measure_rates(rates, rate_rules, level))
 
 
 def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
-    """Return of each metric the first row that has an interval: given the latest run first, that of the latest.
+    """Return the first row of each metric that has an interval; rows are ordered from the latest run.
 
-    An interval is where an AUC has a variance, or a rate is over any row.
+    A metric has an interval if its AUC has a variance, or its rate has rows.
     """
     latest: dict[MetricKey, Measured] = {}
     for row in rows:
@@ -290,10 +291,10 @@ def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
 def pair_runs(
     jackknife: pa.Table, before: pa.Table, latest: Mapping[MetricKey, Measured]
 ) -> dict[MetricKey, PairedAucs]:
-    """Return both runs' AUCs of what changes are measured of, with variances by leaving out groups of ids.
+    """Return both runs' AUCs of the metrics whose changes are measured, with variances by leaving out groups of ids.
 
-    Given are ``jackknife_statistics`` of the run and of accepted runs, by the same groups, and what `choose_latest`
-    returns.
+    `jackknife` and `before` are ``jackknife_statistics`` of the run and of accepted runs, by the same groups; `latest`
+    is the result of `choose_latest`.
     """
     baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
     chosen = [(row, _key(row)) for row in jackknife.to_pylist()]
@@ -305,7 +306,7 @@ def pair_runs(
 
 
 def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
-    """Return the AUCs that rules are on."""
+    """Return the AUCs that rules apply to."""
     metrics = {rule.metric for rule in rules}
     rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
     auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
@@ -329,7 +330,7 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
 
 
 def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
-    """Return the rates and gaps that rules are on."""
+    """Return the rates and gaps that rules apply to."""
     z = normal_quantile(level)
     thresholds = pa.array(sorted({rule.threshold for rule in rules if rule.threshold is not None}))
     rows = rates.filter(_of_rules(rules) & pc.is_in(pc.field("threshold"), thresholds)).to_pylist()
@@ -356,13 +357,13 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
 
 
 def _share(rows: Sequence[Row], side: str, rate: str) -> Share:
-    """Return a rate of each row with its counts, NaN where they are withheld."""
+    """Return a rate of each row with its counts, NaN if they are suppressed."""
     counted, among = (np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate])
     return Share(counted, among)
 
 
 def _of_rules(rules: Sequence[Rule]) -> pc.Expression:
-    """Return whether any rule is on the model and slice of a row."""
+    """Return whether any rule applies to the model and slice of a row."""
     models, slices = ({name for rule in rules for name in getattr(rule, names)} for names in ("models", "slices"))
     return pc.is_in(pc.field(MODEL), pa.array(sorted(models))) & pc.is_in(pc.field(SLICE), pa.array(sorted(slices)))
 
@@ -381,7 +382,7 @@ def _known(value: float) -> float | None:
 
 
 def _evaluated(row: Measured, baselines: Baselines) -> EvaluatedRow:
-    """Return a metric now, with that in the run to compare with."""
+    """Return a metric of this run together with that of the run to compare with."""
     before, aucs, paired = baselines.latest.get(row.key), baselines.paired.get(row.key), None
     if before is not None and aucs is not None and aucs.difference_variance is not None:
         paired = PairedMetric.of(aucs, ((row.low, row.high), (before.low, before.high)), row.key[3] in SUITE_GAPS)
@@ -394,9 +395,9 @@ def _evaluated(row: Measured, baselines: Baselines) -> EvaluatedRow:
 def comparison_alerts(
     compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str] = ()
 ) -> pa.Table:
-    """Return the table ``comparison_alerts``: of both models' AUCs of every pair of cells, by intervals of a level.
+    """Return the table ``comparison_alerts`` from both models' AUCs of every pair of cells.
 
-    Rules that name no baseline are left out. `missing_models` are those without one usable score.
+    `level` is that of the intervals. Rules without a baseline are left out. `missing_models` lack any usable score.
     """
     alerts = []
     for rule in gate.comparison_rules:
@@ -412,7 +413,7 @@ def comparison_alerts(
 def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMetric]) -> list[Alert]:
     """Return the alerts of a rule that names a baseline, by model, slice and identity.
 
-    `pairs` are what the run has that the rule selects. What the rule names and the run lacks is added.
+    `pairs` are the metrics of the run that the rule selects. Keys that the rule names and the run lacks are added.
     """
     alerts = [_test_pair(evaluation, key, paired) for key, paired in pairs.items()]
     for key in list_missing(evaluation.rule, pairs):
@@ -422,7 +423,7 @@ def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMe
 
 
 def _test_pair(evaluation: RuleEvaluation, key: Key, paired: PairedMetric) -> Alert:
-    """Return the alert with its evidence, or with why there is none."""
+    """Return the alert with its evidence, or with the reason why there is none."""
     alert = Alert(evaluation.rule, *key, value=paired.value, baseline_value=paired.baseline_value)
     alert = replace(alert, **paired_change(evaluation, paired))
     if alert.p_violation is not None:

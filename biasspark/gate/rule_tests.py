@@ -1,59 +1,60 @@
-"""How strong the evidence is that a metric keeps to a bound, or breaks it: p-values both ways. numpy only.
+"""Two p-values of a metric against a bound: of violation and of compliance. numpy only.
 
-Each p-value is the inverse of the interval that stands beside the value (``biasspark.metrics.intervals``): with the
-method that the row names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and
-θ a bound, the bound lies z standard errors below A:
+Each p-value is the inverse of the published interval (``biasspark.metrics.intervals``): with the method that the row
+names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and θ a bound, the bound
+lies z standard errors below A:
 
 ``logit_delong``
     z(θ) = (logit A - logit θ)·A(1 - A) / sqrt(V).
 ``newcombe``
     z(θ) = (A - θ) / sqrt(V(θ)), a score test: Hanley and McNeil's variance at the bound, not at the value.
 
-At least θ: compliance has p = Φ(-z), the chance of such an A or a higher one where the true AUC is θ; violation has
-Φ(z). At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have a z of
-their own, below, and all that follows holds of them as well.
+At least θ: compliance has p = Φ(-z), the probability of A or a higher value if the true AUC is θ; violation has Φ(z).
+At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have their own z,
+below, and the rest applies to them as well.
 
-**Within ±b.** A gap g keeps to it if it is below b *and* above -b. Compliance must reject both opposites, so its
-p-value is the larger of the two (intersection-union, no adjustment). Violation must reject that g lies anywhere within;
-of those, ±b make a gap as far out as the one seen most likely, and there it comes out so on either side: p = Φ(z(b)) +
-Φ(z(-b)) for |g| (union-intersection). The second term counts only where b is small; at b = 0 it is the two-sided test.
+**Within ±b.** A gap g complies if it is below b *and* above -b. Compliance must reject both g >= b and g <= -b, so its
+p-value is the larger of the two (intersection-union, no adjustment). Violation must reject every g within ±b; among
+these, ±b make a gap as large as the observed one most likely, on either side: p = Φ(z(b)) + Φ(z(-b)) for |g|
+(union-intersection). The second term matters only if b is small; at b = 0 this is the two-sided test.
 
 **Changes.** Runs are taken as independent, so the variances of a difference add, on the plain scale, where the bound
-is. But of an AUC near 1, or of one without a misordered pair, the variance at the value says little of how low the true
+is. But for an AUC near 1, or without a misordered pair, the variance at the value says little about how low the true
 AUC may be; its interval does. So each variance is recovered from the end of the interval that faces the bound (Zou and
-Donner, Statistics in Medicine 2008, 27:1693). Let the change keep to its bound by D: the bound lies z standard errors
-away if the lower end of now and the upper end of before, both at z, are at distances r and r' with r² + r'² = D².
-Violation takes the other two ends. The ends of the size of a gap are those of the gap, no further in than 0; where that
-of before is 0, the rise is as large as the gap now. But a gap that seems small to one side may be large to the other:
-few rows of a subgroup, none of them counted, leave more room above the background than below. So compliance holds for
-either sign of the gap now, and violation for either of that before; its p-value is the larger.
+Donner, Statistics in Medicine 2008, 27:1693). Let the change be within its bound by D: the bound lies z standard errors
+away if the lower end of the current value and the upper end of the earlier one, both at z, are at distances r and r'
+with r² + r'² = D². Violation uses the other two ends. The ends of the size of a gap are those of the gap, clipped at 0;
+if the earlier end is 0, the rise is as large as the current gap. But a gap that seems small on one side may be large on
+the other: with few rows of a subgroup, none of them counted, there is more room above the background than below.
+So compliance must hold for either sign of the current gap, and violation for either sign of the earlier one; the
+p-value is the larger.
 
-**Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs have adds to C the
-product of its two placements, each as it departs from its mean (DeLong, DeLong and Clarke-Pearson). High scores stay
-high, so C is above 0, and adding the variances finds less than there is; but where a gap changed its sign, the sum is
-too small by 2·C. Runs that keep what is left of U without each group of ids are paired by these
-(``biasspark.comparison.differences``), and a rule with a ``baseline`` is judged on pairs.
+**Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs share adds to C the
+product of its two centered placements (DeLong, DeLong and Clarke-Pearson). High scores stay high, so C is positive, and
+adding the variances is conservative; but if a gap changed its sign, the sum is too small by 2·C. Runs that keep the
+jackknife replicates of U by groups of ids are paired through these (``biasspark.comparison.differences``), and a rule
+with a ``baseline`` is tested on pairs.
 
 In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell) a change of
-just the bound seems to break it at 0.05 in 5.5 % of them at the most, and to keep it in 5.5 %; with the variances at
-the values it would be 5.9 and 13.9 %. Of gaps it is 5.1 and 5.6 %.
+exactly the bound is called a violation at 0.05 in at most 5.5 % of them, and compliance in 5.5 %; with the variances at
+the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
 
 **A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
 (`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), the standard error being that of
-θ. As z grows from 0, it comes to end at θ when both sides are equal, so that θ lies
+θ. As z grows from 0, the interval's end reaches θ when both sides are equal, so θ lies
 
     z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
 
-standard errors below p: the inverse of the interval is the score test. At θ = 0 and 1 no row is counted, or every one.
-A single row that is otherwise disproves it, so that such a bound is infinitely far from every rate but itself. A rate
-over no rows has no value.
+standard errors below p: the inverse of the interval is the score test. At θ = 0 no row is counted, at θ = 1 every row.
+A single exception disproves such a bound, so it is infinitely far from every other rate. A rate over no rows has no
+value.
 
-Counts leap, so a rate of just θ seems to be above it at 0.05 with a chance of up to 7.5 % where nθ is ten or more, 12 %
-where it is one, 20 % where it is a fifth; and below it with up to 7.5 %.
+Counts are discrete, so a rate of exactly θ seems to be above it at 0.05 with a probability of up to 7.5 % if nθ is ten
+or more, 12 % if it is one, 20 % if it is a fifth; and below it with up to 7.5 %.
 
-**A gap** is p - q, of the share p in a subgroup and q in its background, or in two runs. Newcombe's interval of it
-grows with z, so a bound is as many standard errors away as make the interval end there; that z takes the place of an
-AUC's above.
+**A gap** is p - q, with the share p in a subgroup and q in its background, or in two runs. Newcombe's interval grows
+with z, so the distance of a bound in standard errors is the z at which the interval ends there. That z takes the place
+of an AUC's above.
 """
 
 from __future__ import annotations
@@ -71,28 +72,28 @@ from biasspark.metrics.proportions import Share
 
 _HIGHER_THAN_ANY = 2.0
 _STEPS = 70
-"""Steps at most in which a point of a circle is located, down to neighboring doubles."""
+"""The most steps to locate a point on a circle, down to neighboring doubles."""
 _FEW = 256
-"""So many points take less time if each step cuts the arc where one may be into eight parts and not into two."""
+"""For at most so many points, cutting the arc into eight parts per step is faster than cutting it into two."""
 
 
 class Estimates(Protocol):
-    """Estimates, one per entry, with what their intervals come of; NaN where there is none."""
+    """Estimates, one per entry, with the data for their intervals; NaN if there is none."""
 
     @property
     def value(self) -> Floats:
-        """An AUC or a rate, or 1/2 more than a gap."""
+        """An AUC, a rate, or a gap + 1/2."""
 
     @property
     def complement(self) -> Self:
-        """1 - value: the bounds of the one are 1 less those of the other."""
+        """1 - value; its bounds are 1 less those of the value."""
 
     @property
     def absolute(self) -> Self:
-        """The lesser of value and 1 - value, which is 1/2 - |gap|: the further from 1/2, the worse."""
+        """The smaller of value and 1 - value, which is 1/2 - |gap|: the further from 1/2, the worse."""
 
     def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each lies above θ; infinite where none can be beyond θ, NaN without one."""
+        """Return how many standard errors each lies above θ; infinite if none can be beyond θ, NaN without a value."""
 
 
 E = TypeVar("E", bound=Estimates)
@@ -100,10 +101,10 @@ E = TypeVar("E", bound=Estimates)
 
 @dataclass(frozen=True)
 class Aucs:
-    """AUCs with what their intervals come of, one per entry; NaN where there is none.
+    """AUCs with the data for their intervals, one per entry; NaN if there is none.
 
-    The values are U/(mn), with variances by DeLong, NaN where a cell has fewer than two rows, and the sizes of both
-    cells. An interval is ``logit_delong`` or else ``newcombe``, or there is none where the variance is NaN.
+    The values are U/(mn), with DeLong's variances, NaN if a cell has fewer than two rows, and the sizes of both cells.
+    An interval is by ``logit_delong`` or else ``newcombe``, and there is none if the variance is NaN.
     """
 
     value: Floats
@@ -114,16 +115,16 @@ class Aucs:
 
     @property
     def complement(self) -> Aucs:
-        """1 - A, of the same variance."""
+        """1 - A, with the same variance."""
         return replace(self, value=1 - self.value)
 
     @property
     def absolute(self) -> Aucs:
-        """The lesser of A and 1 - A."""
+        """The smaller of A and 1 - A."""
         return replace(self, value=np.minimum(self.value, 1 - self.value))
 
     def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each AUC lies above θ; infinite where no AUC can be beyond θ."""
+        """Return how many standard errors each AUC lies above θ; infinite if no AUC can be beyond θ."""
         a, at = np.broadcast_arrays(self.value, np.asarray(theta, float))
         with np.errstate(all="ignore"):
             log_odds, log_odds_at = (apply(_log, value / (1 - value)) for value in (a, at))
@@ -136,7 +137,7 @@ class Aucs:
 
 
 def within_range(value: Floats, theta: Floats, z: Floats) -> Floats:
-    """Return z where θ is in (0, 1), infinity where nothing can be beyond it; 0 at the value, NaN without one."""
+    """Return z if θ is in (0, 1), else infinity, as nothing can be beyond θ; 0 at the value, NaN without a value."""
     z = np.where((theta > 0) & (theta < 1), z, np.copysign(np.inf, value - theta))
     return np.where(np.isnan(value), np.nan, np.where(value == theta, 0.0, z))
 
@@ -144,8 +145,8 @@ def within_range(value: Floats, theta: Floats, z: Floats) -> Floats:
 def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance, in [0, 1]; low is strong evidence, NaN without an interval.
 
-    The kind is ``min``, ``max`` or ``max_abs``, the distance from 1/2. Of a gap, estimates, and the bounds of ``min``
-    and ``max``, are 1/2 more.
+    The kind is ``min``, ``max`` or ``max_abs``, the distance from 1/2. For a gap, the estimates and the bounds of
+    ``min`` and ``max`` are gap + 1/2.
     """
     if bound_kind == "max_abs":
         z, z_opposite = (estimates.absolute.standard_errors(0.5 + sign * bound) for sign in (-1, 1))
@@ -159,7 +160,7 @@ def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> t
 def compare_with_baseline(
     now: E, before: E, bound_kind: str, bound: float, *, is_size_change: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return the p-values of violation and of compliance of a change, as of `compare_with_bound`.
+    """Return the p-values of violation and of compliance of a change, like `compare_with_bound`.
 
     The bound, 0 or more, is how far a value may fall (``max_drop``) or rise (``max_rise``), or the size of a gap,
     whatever its sign.
@@ -173,9 +174,9 @@ def compare_with_baseline(
 
 
 def _compare_sizes(now: E, before: E, bound: float) -> tuple[Floats, Floats]:
-    """Return the p-values of a rise of the size of gaps, which are given as the lesser of value and 1 - value.
+    """Return the p-values of a rise of the size of gaps, given as the smaller of value and 1 - value.
 
-    Each is the larger of two: that of violation with either sign of the gap before, of compliance of the gap now.
+    Each is the larger of two: violation over the signs of the earlier gap, compliance over those of the current.
     """
 
     def standard_errors(first: E, second: E, *highest: float) -> Floats:
@@ -190,18 +191,19 @@ def _compare_sizes(now: E, before: E, bound: float) -> tuple[Floats, Floats]:
 def errors_of_difference(
     first: Estimates, second: Estimates, margin: Floats, highest: Sequence[float] = (1.0, 1.0)
 ) -> Floats:
-    """Return how many standard errors the first less the second, of independent estimates, lies above a bound.
+    """Return how many standard errors the difference of two independent estimates lies above a bound.
 
-    It is `margin` above. The result is the z at which an end of either, each that far from its value and facing the
-    bound, are at distances r and r' with r² + r'² = margin². Both are looked for on that circle, by the tangent t of
-    half its angle: sine and cosine are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy.
-    Infinite where no interval reaches the bound, NaN where a value is. `highest` is the most that either may be.
+    `margin` is the distance from the bound. The result is the z at which the ends of both intervals that face the bound
+    are at distances r and r' with r² + r'² = margin². They are located on that circle by the tangent t of half its
+    angle: sine and cosine are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy. The result
+    is infinite if no interval reaches the bound, NaN if a value is. `highest` is the largest possible value of each
+    estimate.
     """
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
     highest_first, highest_second = highest
 
     def z_at(tangent: Floats) -> tuple[Floats, Floats]:
-        """Return how many standard errors both ends are away, that of the first less the smaller the tangent."""
+        """Return the distances of both ends in standard errors; the first is smaller the smaller the tangent."""
         sine, cosine = 2 * tangent / (1 + tangent**2), (1 - tangent**2) / (1 + tangent**2)
         return (
             _standard_errors_to(first, -sign * length * sine, highest_first),
@@ -219,7 +221,7 @@ def errors_of_difference(
         low = np.where(z_first >= z_second, low, inner).max(axis=0)
         high = np.where(z_first >= z_second, inner, high).min(axis=0)
     z = np.minimum(*z_at(high))
-    # Where the second may be as high as can be, its end goes no further, and all that is left is the first's.
+    # If the second reaches its highest possible value, the rest of the margin is left to the first.
     room = highest_second - second.value
     at_most = np.maximum(
         _standard_errors_to(second, room, highest_second), _standard_errors_to(first, room - length, highest_first)
@@ -228,7 +230,7 @@ def errors_of_difference(
 
 
 def _standard_errors_to(estimates: Estimates, step: Floats, highest: float) -> Floats:
-    """Return how many standard errors it is to each value plus a step; infinite where an end never gets so high."""
+    """Return how many standard errors away each value plus a step is; infinite if no end gets that high."""
     theta = estimates.value + step
     return np.where(theta > highest, np.inf, np.abs(estimates.standard_errors(theta)))
 
@@ -238,7 +240,7 @@ def _log(value: float) -> float:
 
 
 class Rates(Share):
-    """Rates with the counts that they come of, one per entry; NaN where there is none."""
+    """Rates with their counts, one per entry; NaN if there is none."""
 
     @property
     def complement(self) -> Rates:
@@ -247,7 +249,7 @@ class Rates(Share):
 
     @property
     def absolute(self) -> Rates:
-        """The lesser of value and 1 - value."""
+        """The smaller of value and 1 - value."""
         return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
 
     def standard_errors(self, theta: Floats | float) -> Floats:
@@ -277,7 +279,7 @@ class RateGaps:
 
     @property
     def absolute(self) -> RateGaps:
-        """The lesser of value and 1 - value: where the gap is above 0, subgroup and background exchanged."""
+        """The smaller of value and 1 - value: for gaps above 0, subgroup and background are exchanged."""
         above = self.value > 0.5
         return RateGaps(
             Rates(*np.where(above, self.background, self.subgroup)),
@@ -285,5 +287,5 @@ class RateGaps:
         )
 
     def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each value lies above θ; infinite where no interval reaches θ."""
+        """Return how many standard errors each value lies above θ; infinite if no interval reaches θ."""
         return errors_of_difference(self.subgroup, self.background, self.value - theta)

@@ -1,7 +1,7 @@
 """The bias of an identity by name, from the intervals of its metrics. Nuanced leaves the taxonomy open (section 5).
 
-Every value of the suite says how often one of two rows is above the other, so all are in one unit, pairs in a hundred,
-and one margin (`MARGIN`) serves for all:
+Every value of the suite says how often one of two rows scores above the other. So all have the same unit, pairs in a
+hundred, and share one margin (`MARGIN`):
 
 shifted
     A label of the identity is *shifted* up or down where its average equality gap, whose sign is the direction
@@ -15,8 +15,8 @@ lowered
 lowered by spread
     Where scores are shifted and equally spread, normal on some scale, the probits z add up: z(BPSN) = z(background) -
     z(1/2 + Negative AEG), z(BNSP) = z(background) + z(1/2 + Positive AEG), and the subgroup AUC loses by both shifts.
-    What a lowered AUC loses beyond that is due to *spread*; it counts where it exceeds the larger of the two shifts.
-    All values are taken at those ends of their intervals that explain most, so that neither few rows nor complete
+    What a lowered AUC loses beyond that is due to *spread*; it counts if it exceeds the larger of the two shifts. All
+    values are taken at the ends of their intervals that explain most, so that neither small samples nor complete
     separation are called wide.
 
 The first line that applies gives the name:
@@ -39,8 +39,8 @@ name                        rule                                                
 ``no_evidence``             nothing of that                                                     F, and no bias
 ==========================  ==================================================================  =====================
 
-So a direction is never named against the sign of a gap: where a name says up, the gap of each label that it names is
-positive. A metric without a value or an interval is no evidence. Without any value there is no name.
+So a name never contradicts the sign of a gap: if it says up, the gap of each label that it names is positive. A metric
+without a value or an interval is no evidence. Without any value there is no name.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ from biasspark.arrays import Flags, Floats, Strings, apply
 from biasspark.columns import LARGE, NO_BIAS, POORLY_SEPARATED, SMALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WIDE
 
 MARGIN = 0.05
-"""A smaller difference has no name, however sure it is: 5 pairs in 100 more, or fewer, than without bias.
+"""A smaller difference has no name, even if significant: 5 pairs in 100 more, or fewer, than without bias.
 
 It is close to the 0.06 below which Vargha and Delaney 2000 call P(X > Y) + P(X = Y)/2 - 1/2 negligible.
 """
 
 _FARTHEST = 1e-12
-"""Probits are those of probabilities this far within 0 and 1: the others are infinite."""
+"""Probabilities are clipped to this distance from 0 and 1, where probits are infinite."""
 
 _BY_SHIFTS = {
     (1, 1): "shifted_up",
@@ -74,7 +74,7 @@ _BY_SHIFTS = {
     (-1, 1): "farther_apart",
     (0, 0): NO_BIAS,
 }
-"""By the direction in which the negatives and the positives are shifted."""
+"""Names by the directions in which negatives and positives are shifted."""
 
 
 def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
@@ -88,9 +88,9 @@ def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
     Returns
     -------
     names : object array
-        None where none of the five metrics has a value.
+        None if none of the five metrics has a value.
     sizes : object array
-        None where there is no name, or it is ``no_evidence``.
+        None if there is no name, or it is ``no_evidence``.
     """
     background = metrics["background_auc"]
     with np.errstate(invalid="ignore"):
@@ -117,7 +117,7 @@ def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
 
 
 def _shifted(metrics: Mapping[str, Floats], name: str, sign: int, lowers_auc: Flags | bool = False) -> Flags:
-    """Return whether a gap has this sign, by the margin, and its interval or the AUC that it lowers is evidence."""
+    """Return whether a gap has this sign and reaches the margin, with its interval or the lowered AUC as evidence."""
     ends = (metrics[f"{name}_low"], -metrics[f"{name}_high"])
     return (sign * metrics[name] >= MARGIN) & ((ends[sign < 0] > 0) | lowers_auc)
 

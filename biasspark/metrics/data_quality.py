@@ -1,4 +1,4 @@
-"""Warnings: scores, labels, identities and slices that are probably not what somebody thinks they are."""
+"""Warnings about scores, labels, identities and slices that are probably not what the user expects."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ GIANT_TIE = 0.5
 MOST_NAMED = 10
 MANY_REJECTED = 0.01
 FEW_ROWS = 30
-"""Of fewer rows of all, or of a label, scores are not warned of: of two one is half, what looks peculiar is chance."""
+"""Scores get no warnings with fewer rows in all, or of a label: what looks peculiar there may be chance."""
 _NO_ROW = "{have} no usable row: {names}. Is a predicate misspelled?"
 
 
 @dataclass(frozen=True)
 class ScoreProfile:
-    """The scores of one model over all rows that count; None where something is not counted or not defined.
+    """The scores of one model over all rows that count; None for what is not counted or not defined.
 
-    `largest_tie` are the rows that share the most frequent score, `best_subgroup_auc` is the largest over identities,
-    `reason` says why all rows together have no AUC, and `n_rarer_label` are the rows of the rarer label.
+    `largest_tie` is the number of rows with the most frequent score, `best_subgroup_auc` the largest over identities,
+    `reason` says why there is no overall AUC, and `n_rarer_label` is the number of rows of the rarer label.
     """
 
     model: str
@@ -39,12 +39,12 @@ class ScoreProfile:
 
 
 def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
-    """Return a sentence for each peculiarity of each model's scores, with what it probably means."""
+    """Return a sentence for each anomaly in each model's scores, with its probable cause."""
     return tuple(f"model {profile.model}: {text}" for profile in profiles for text in _peculiarities(profile))
 
 
 def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence for each reason that is given to more than `MANY_REJECTED` of some rows or scores."""
+    """Return a sentence for each reason that rejects more than `MANY_REJECTED` of some rows or scores."""
     return tuple(
         f"{who}: {format_share(count, n_all)} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
         f"{f' {DECIMAL_POINT}' * (reason == NOT_NUMERIC)}"
@@ -54,9 +54,9 @@ def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int])
 
 
 def label_warnings(n_rows: int, n_positive: int) -> tuple[str, ...]:
-    """Return a sentence on labels that are all alike, or of which one is on fewer than `FEW_ROWS` rows.
+    """Return a sentence if only one label occurs, or one label has fewer than `FEW_ROWS` rows.
 
-    Given are the rows with a label, and the positives among them.
+    `n_rows` are the rows with a label, `n_positive` the positives among them.
     """
     label, n_rarer = min(("positive", n_positive), ("negative", n_rows - n_positive), key=lambda count: count[1])
     if n_rarer == 0:
@@ -70,9 +70,9 @@ def label_warnings(n_rows: int, n_positive: int) -> tuple[str, ...]:
 
 
 def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence on each positive value that no row has, or that rows have in another spelling.
+    """Return a sentence on each positive value that no row has, or that some rows have in another spelling.
 
-    `variants` are by positive value the rows that have it in other case or with spaces around it, and so are negative.
+    `variants` counts, by positive value, the rows with it in another case or with spaces around it: they are negative.
     """
     return (
         *(
@@ -88,7 +88,7 @@ def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int
 
 
 def scale_warnings(off_scale: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence on labels and annotations with values that are not fractions, given how many by column."""
+    """Return a sentence on labels and annotations with values outside of 0 to 1, given their number by column."""
     if not off_scale:
         return ()
     return (
@@ -101,7 +101,7 @@ def scale_warnings(off_scale: Mapping[str, int]) -> tuple[str, ...]:
 def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return a sentence on each column that is used twice, given pairs of a column and its use.
 
-    A model whose scores are the label is perfect, and two models with one column are alike.
+    A model whose score column is the label is perfect, and two models with the same column are identical.
     """
     by_column: dict[str, list[str]] = {}
     for name, use in uses:
@@ -114,7 +114,7 @@ def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence on the annotations that are neither numbers nor booleans, given how many by column."""
+    """Return a sentence on annotations that are neither numbers nor booleans, given their number by column."""
     if not unreadable:
         return ()
     return (
@@ -125,9 +125,9 @@ def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]], n_usable: int) -> tuple[str, ...]:
-    """Return a sentence on the identities that lack a subgroup, a background, or both: their metrics have no value.
+    """Return a sentence on identities without a subgroup, a background, or both: their metrics have no value.
 
-    `sides` are the usable rows in each identity and outside of it; the others of `n_usable` are NULL.
+    `sides` are the usable rows in each identity and outside of it; the rest of `n_usable` are NULL.
     """
     texts = {
         "unknown": "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
@@ -155,9 +155,9 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
 
 
 def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    """Return sentences on the slices without a usable row, with rows of one label, and with all rows.
+    """Return sentences on the slices without usable rows, with rows of one label, and with all rows.
 
-    `labels` are the usable negatives and positives of each. Nothing is said of the slice of all rows.
+    `labels` are the usable negatives and positives of each. The slice of all rows is skipped.
     """
     by_slice = dict(zip(slices, labels, strict=True))
     of_all_rows = by_slice.pop(ALL_ROWS)
@@ -174,13 +174,13 @@ def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> 
 
 
 def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence on the named segments that no usable row is in, given all of them in order."""
+    """Return a sentence on the named segments without usable rows, given all segments in order."""
     empty = [name for name in segments if name in no_rows]
     return _warn_of_names("segment", segments, empty, _NO_ROW)
 
 
 def pair_warnings(pairs: Sequence[str], empty: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence on the named pairs that lack negatives or positives, given all of them in order."""
+    """Return a sentence on the named pairs that lack negatives or positives, given all pairs in order."""
     chosen = [name for name in pairs if name in empty]
     text = "{have} no usable row of one label or of either: {names}. Is a predicate misspelled?"
     return _warn_of_names("pair", pairs, chosen, text)
@@ -189,14 +189,14 @@ def pair_warnings(pairs: Sequence[str], empty: Collection[str]) -> tuple[str, ..
 def feature_warnings(
     features: Sequence[str], constant: Sequence[str], rare: Sequence[str], unreadable: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """Return sentences on the features that split no rows, and on texts that are no numbers.
+    """Return sentences on features that cannot split rows, and on text values that are not numbers.
 
     Parameters
     ----------
     features, constant, rare
-        All features in order, those of one value, and those of which every value has too few rows for a leaf.
+        All features in order, those with one value, and those with too few rows of every value for a leaf.
     unreadable
-        By numeric feature, the rows whose text is no number.
+        By numeric feature, the rows whose text is not a number.
     """
     text = "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
     warnings = _warn_of_names("feature", features, constant, text)
@@ -212,14 +212,14 @@ def feature_warnings(
 
 
 def grouping_warnings(groupings: Sequence[str], single: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence on the groupings that put all rows into one group, given all of them in order."""
+    """Return a sentence on the groupings that put all rows into one group, given all groupings in order."""
     return _warn_of_names("grouping", groupings, single, "{have} a single group: {names}. Is it the right column?")
 
 
 def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
-    """Return a sentence on values that are written as the group of NULL or of all others.
+    """Return a sentence on values spelled like the name of the NULL group or of the group of all other values.
 
-    `reserved` is by the name of the grouping and the value.
+    `reserved` counts them by grouping and value.
     """
     if not reserved:
         return ()
@@ -231,7 +231,7 @@ def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, .
 
 
 def _warn_of_names(what: str, names: Sequence[str], chosen: Sequence[str], text: str) -> tuple[str, ...]:
-    """Return a sentence on some of all names, its verbs in their number; none where none is chosen."""
+    """Return a sentence on the chosen names, in singular or plural; none if no name is chosen."""
     if not chosen:
         return ()
     plural = "identities" if what == "identity" else f"{what}s"
@@ -245,7 +245,7 @@ def _warn_of_names(what: str, names: Sequence[str], chosen: Sequence[str], text:
 
 
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
-    """Return a sentence on each model whose scores are all on one side of all thresholds, which decide nothing then."""
+    """Return a sentence on each model whose scores are all on one side of all thresholds, which then decide nothing."""
     return tuple(
         f"model {profile.model}: all its scores are {side}, so all rows are decided alike. "
         "Are thresholds and scores on the same scale?"
@@ -259,7 +259,7 @@ def _list_counts(counts: Mapping[str, int]) -> str:
 
 
 def _describe_side(profile: ScoreProfile, thresholds: Sequence[float]) -> str | None:
-    """Say on which side of all thresholds the scores are; None where they are on either, or there are no thresholds."""
+    """Return on which side of all thresholds the scores are; None if they are on both sides, or without thresholds."""
     if not thresholds or profile.lowest is None or profile.highest is None:
         return None
     least, greatest = min(thresholds), max(thresholds)
@@ -296,7 +296,7 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
 
 
 def _repeated_values(profile: ScoreProfile) -> Iterator[str]:
-    """Yield what the number of distinct scores and the largest tie show, where they were counted."""
+    """Yield sentences on too few distinct scores and on large ties, if these were counted."""
     if profile.n_distinct is None or profile.largest_tie is None:
         return
     if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:

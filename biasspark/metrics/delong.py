@@ -4,8 +4,8 @@ The variance of the AUC of two cells is the sum of one part per cell. The part o
 
     (m·Σd² - (Σd)²) / (4·n²·m²·(m - 1)),
 
-where d are the doubled placements of its rows: for each row, twice the rows of the other cell that it is rightly
-ordered with, plus ties. Σd is twice U, from either cell. Every ranking engine returns these integers.
+where d are the doubled placements of its rows: for each row, twice the rows of the other cell with which it is
+correctly ordered, plus ties. Σd is twice U for both cells. Every ranking engine returns these integers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from biasspark.arrays import BigInts, Floats, divide
 
 
 def delong_part(n_rows: int, n_opposite: int, two_u: int, sum_sq: int) -> Fraction:
-    """Return the part of one cell, exactly: of m rows, 2 or more, against n, 1 or more, with Σd and Σd²."""
+    """Return the exact part of one cell of m >= 2 rows against n >= 1 rows, from Σd and Σd²."""
     m, n = n_rows, n_opposite
     return Fraction(m * sum_sq - two_u**2, 4 * n**2 * m**2 * (m - 1))
 
@@ -28,8 +28,8 @@ def delong_variance(
 ) -> Floats:
     """Return the variance of each AUC, 0 or more; NaN where a cell has fewer than two rows.
 
-    Given are arrays of Python integers of one shape: sizes of the two cells, twice U, and Σd² of the rows of either
-    cell. The numerators, differences of two nearly equal numbers, are exact at any size.
+    The parameters are arrays of Python integers of one shape: sizes of the two cells, twice U, and Σd² of each cell.
+    The numerators, differences of two nearly equal numbers, are exact at any size.
     """
     return _part(n_low, n_high, two_u, sum_sq_low) + _part(n_high, n_low, two_u, sum_sq_high)
 

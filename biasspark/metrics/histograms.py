@@ -1,4 +1,4 @@
-"""How the scores of every cell are distributed: exact counts in bins."""
+"""Score distributions of every cell: exact counts in bins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CELL_NAMES = np.array([FOUR_CELLS, (NEGATIVE, POSITIVE, NEGATIVE, POSITIVE)], o
 class Bins(NamedTuple):
     """The bins of one model: their edges, ascending, and the index of each among the edges at which rows were counted.
 
-    There is one edge more than bins. No score lies outside.
+    There is one more edge than bins. No score lies outside the edges.
     """
 
     edges: Sequence[float]
@@ -30,19 +30,19 @@ class Bins(NamedTuple):
 def score_histograms(counts: Counts, bins: Mapping[str, Bins], suppressed: Flags) -> pa.Table:
     """Return the table ``score_histograms``: one row for each (model, slice, identity, cell, bin) that has rows.
 
-    A bin holds the scores from its low edge, with it, to its high edge, without it; the last bin with it. ``(overall)``
-    has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
+    A bin holds the scores in [low edge, high edge); the last bin also holds its high edge. ``(overall)`` has the cells
+    ``negative`` and ``positive``. Suppressed groups have no rows.
 
     Notes
     -----
     The Positive AEG is the area under the curve of the share of subgroup positives at or above a bin against that of
-    background positives, less 1/2 (Nuanced, figure 2); by bins it is off by what ties within a bin hide.
+    background positives, less 1/2 (Nuanced, figure 2); computed from bins, it is inexact because of ties within a bin.
     """
     groups, parts = counts.groups, []
     for model, (edges, indices) in bins.items():
         of_model = np.flatnonzero(groups.model == model)
         from_edge = counts.at_or_above[model][:, :, np.array(indices, np.int64) + 1]
-        from_edge[:, :, -1] = 0  # nothing lies above the last bin, which holds its high edge
+        from_edge[:, :, -1] = 0  # the last bin includes its high edge
         n_rows = from_edge[:, :, :-1] - from_edge[:, :, 1:]
         n_rows[:, suppressed[of_model]] = 0
         group, cell, bin_ = np.nonzero(n_rows.transpose(1, 0, 2))

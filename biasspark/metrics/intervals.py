@@ -5,17 +5,17 @@ the normal quantile of the level (1.95996398454 at 0.95).
 
 ``logit_delong``
     expit(logit(A) ± z·sqrt(V) / (A·(1 - A))): DeLong, DeLong and Clarke-Pearson 1988, on the logit scale (Pepe 2003).
-    Right for large cells whatever the scores are, but too short, or a single point, where few rows are misordered.
+    Accurate for large cells with any score distribution, but too short, or a single point, if few rows are misordered.
 ``newcombe``
-    Newcombe 2006 (Statistics in Medicine 25:559, method 5): every θ with ``|θ - A| <= z·sqrt(V(θ))``, where
-    V(θ) = θ(1 - θ) / (mn) · [1 + n*·(1 - θ)/(2 - θ) + n*·θ/(1 + θ)] and n* = (m + n)/2 - 1, Hanley and McNeil's
-    variance made symmetric. Stays inside [0, 1] and holds for a few rows and for complete separation, but takes the
-    spread of the scores for granted.
+    Newcombe 2006 (Statistics in Medicine 25:559, method 5): every θ with ``|θ - A| <= z·sqrt(V(θ))``, where V(θ) = θ(1
+    - θ) / (mn) · [1 + n*·(1 - θ)/(2 - θ) + n*·θ/(1 + θ)] and n* = (m + n)/2 - 1, Hanley and McNeil's variance made
+    symmetric. Stays inside [0, 1] and works for few rows and for complete separation, but assumes equal spread of the
+    scores.
 ``none``
     No interval: one of the cells has fewer than two rows.
 
-The rule: ``logit_delong`` where V > 0 and min(m, n)·A·(1 - A) is at least 10, so that enough rows, and enough
-misordered ones, stand behind it; elsewhere the wider of the two, which is ``newcombe`` where V = 0.
+The rule: ``logit_delong`` if V > 0 and min(m, n)·A·(1 - A) is at least 10, so that it rests on enough rows and enough
+misordered ones; otherwise the wider of the two, which is ``newcombe`` if V = 0.
 
 Chosen by ``scripts/simulations/interval_coverage.py`` (8,000 runs of 1,512 settings: AUC 0.5 to 0.999, 2 to 300
 rows in the smaller cell and 1 to 500 times as many in the other; normal scores of equal and unequal spread, and 2 to 20
@@ -32,10 +32,11 @@ all, the rule                        97.4 %   98.7 %   0.802   < 0.946   0.975
 10 rows and more, the rule           98.5 %   99.7 %   0.907   < 0.946   0.968
 ===================================  =======  =======  ======  ========  ========
 
-No choice between the two methods covers more: both intervals joined have the same 97.4 %, 98.7 % and 0.802. At 300 rows
-the rule is as narrow as Wald's interval (1.00 times), where always taking the wider would cost 8 %. Of the 19 settings
-that it covers under 92.5 %, 16 have 2 to 5 rows in a cell. Harsher scores, such as 0/1 decisions or a share of rows
-that the model misses, bring it to 0.82 at worst (10 rows and more), ``newcombe`` to 0.72, ``logit_delong`` to 0.
+No choice between the two methods covers more: the union of both intervals has the same 97.4 %, 98.7 % and 0.802. At 300
+rows the rule is as narrow as Wald's interval (1.00 times); always taking the wider one would cost 8 %. Of the 19
+settings in which its coverage is below 92.5 %, 16 have 2 to 5 rows in a cell. Harsher scores, such as 0/1 decisions or
+a share of rows that the model misses, bring it to 0.82 at worst (10 rows and more), ``newcombe`` to 0.72,
+``logit_delong`` to 0.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ SETTLED = 10.0
 """The min(m, n)·A·(1 - A) from which DeLong's variance is trusted; it takes at least 40 rows in the smaller cell."""
 
 _STEPS = 18
-"""Steps of the fixed point: each shrinks the error more than ninefold, so 18 reach the last bit of a double."""
+"""Fixed-point iterations: each shrinks the error more than ninefold, so 18 reach the last bit of a double."""
 
 
 class Interval(NamedTuple):
@@ -81,8 +82,8 @@ def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: In
     Returns
     -------
     Interval
-        0 <= low <= auc <= high <= 1, NaN where the method is ``none``. By +, -, ·, / and sqrt alone, which IEEE 754
-        rounds alike everywhere, and the standard library's exp.
+        0 <= low <= auc <= high <= 1, NaN where the method is ``none``. Computed with only +, -, ·, / and sqrt, which
+        IEEE 754 rounds identically everywhere, and the standard library's exp.
     """
     z = normal_quantile(level)
     m, n = n_low.astype(np.float64), n_high.astype(np.float64)
@@ -109,11 +110,11 @@ def logit_delong(auc: Floats, variance: Floats, z: float) -> tuple[Floats, Float
 def newcombe(auc: Floats, m: Floats, n: Floats, z: float) -> tuple[Floats, Floats]:
     """Return the ends of Newcombe's interval: the roots θ of (A - θ)² = k(θ)·θ(1 - θ), k(θ) = z²·V(θ) / (θ(1 - θ)).
 
-    As (1 - θ)/(2 - θ) + θ/(1 + θ) = 2 - 3/(2 + θ(1 - θ)), k is base - slope / (2 + θ(1 - θ)). With k held, the equation
-    is quadratic, and its lower root, 2A² / (2A + k + sqrt(k² + 4kA(1 - A))), has neither cancellation nor a zero in the
-    denominator. k varies by a third at most over [0, 1], so that putting the root back into it is a contraction:
-    |dθ/d log k| <= θ(1 - θ), and |d log k/dθ|·θ(1 - θ) < 0.102. As (A - θ)²/V(θ) falls all the way from θ = 0 to A, the
-    root is the only one. Since V(θ) = V(1 - θ), the upper root of A is 1 less the lower root of 1 - A.
+    As (1 - θ)/(2 - θ) + θ/(1 + θ) = 2 - 3/(2 + θ(1 - θ)), k is base - slope / (2 + θ(1 - θ)). For fixed k the equation
+    is quadratic, and its lower root, 2A² / (2A + k + sqrt(k² + 4kA(1 - A))), has neither cancellation nor a zero
+    denominator. k varies by at most a third over [0, 1], so substituting the root into k is a contraction:
+    |dθ/d log k| <= θ(1 - θ), and |d log k/dθ|·θ(1 - θ) < 0.102. As (A - θ)²/V(θ) decreases from θ = 0 to A, the root is
+    unique. Since V(θ) = V(1 - θ), the upper root of A is 1 less the lower root of 1 - A.
     """
     base = divide(z * z * (m + n - 1), m * n)
     slope = divide(z * z * 3 * ((m + n) / 2 - 1), m * n)
@@ -130,4 +131,4 @@ def newcombe(auc: Floats, m: Floats, n: Floats, z: float) -> tuple[Floats, Float
 
 
 def _exp(value: float) -> float:
-    return inf if value > 709 else exp(value)  # which overflows
+    return inf if value > 709 else exp(value)  # exp would overflow

@@ -1,4 +1,4 @@
-"""How often every identity is positive by text length, and how many negatives would balance it (Mitigating)."""
+"""The share of positives of every identity by text length, and the negatives that would balance it (Mitigating)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def label_balance(
         Negatives and positives by length bin: see `biasspark.ranking.counts.Counts`. The first identity is
         ``(overall)``, which counts every row.
     length_bins : sequence of (int, int)
-        The least and the greatest length of every bin.
+        The minimum and maximum length of every bin.
     privacy : Privacy, optional
         Suppresses the numbers of small groups.
 
     Notes
     -----
-    The bin ``(all)`` holds every labelled row, of whatever length. Its plan (`negatives_to_add`) is the sum over the
-    bins; where there are none, that of all rows.
+    The bin ``(all)`` holds every labelled row of any length. Its plan (`negatives_to_add`) is the sum over the bins;
+    without bins, the plan of all rows.
     """
     counted = np.concatenate([labels[:, 1:], labels.sum(axis=1, keepdims=True)], axis=1)  # the bins, then (all)
     n_rows, n_positive = counted.sum(axis=2), counted[:, :, 1]
@@ -60,8 +60,8 @@ def label_balance(
 def negatives_to_add(n_rows: int, n_positive: int, n_all: int, n_all_positive: int) -> int | None:
     """Return how many negatives bring the share of positives of an identity down to that of all rows.
 
-    The least a, 0 or more, with P/(n + a) <= P*/n*: max(0, ceil(P·n* / P*) - n), in integers, for n and P of the
-    identity, n* and P* of all rows. None where P* is 0: no number of negatives reaches it.
+    The smallest a >= 0 with P/(n + a) <= P*/n*: max(0, ceil(P·n* / P*) - n), in integers, with n and P of the identity,
+    n* and P* of all rows. None if P* is 0: no number of negatives is enough.
     """
     if n_all_positive == 0:
         return None

@@ -1,4 +1,4 @@
-"""When a p-value is evidence, many of them together, and the interval of a mean."""
+"""The significance level, the adjustment of p-values for multiple tests, and the interval of a mean."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import sqrt
 from biasspark.distributions import normal_quantile
 
 SIGNIFICANT = 0.05
-"""A p-value below is taken as evidence; the gate has a level of its own."""
+"""The significance level; the gate has its own."""
 
 
 def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
     """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
 
-    The variance is that of a mean and not of rows; 0 gives a single point. The level is in (0, 1).
+    The variance is that of the mean, not of the rows; 0 gives a single point. The level is in (0, 1).
     """
     if mean is None or variance is None:
         return None, None
@@ -23,16 +23,16 @@ def interval(mean: float | None, variance: float | None, level: float) -> tuple[
 
 
 def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
-    """Return an interval without what lies outside the range of the estimate."""
+    """Clip an interval to the range of the estimate."""
     low, high = ends
     return (None, None) if low is None or high is None else (max(low, least), min(high, most))
 
 
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted so that, of those below q, no more than a share q are false discoveries, on average.
+    """Return p-values adjusted so that, of those below q, on average at most a share q are false discoveries.
 
-    Of m p-values in ascending order the k-th becomes the least p_(j)·m/j over j >= k, at most 1 (Benjamini and
-    Hochberg, JRSS B 1995, 57:289). None stays None, and is not one of the m.
+    Of m p-values in ascending order, the k-th becomes the minimum of p_(j)·m/j over j >= k, at most 1 (Benjamini and
+    Hochberg, JRSS B 1995, 57:289). None stays None and is not counted in m.
     """
     order = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
     adjusted: list[float | None] = [None] * len(p_values)

@@ -1,8 +1,8 @@
 """Pinned AUC in the limit of infinitely many samples, from U statistics alone (Mitigating; Pinned, equation 3).
 
-Its authors advise against it: where identities differ in the share of positives, it moves with that share and hides or
-invents bias, while the model stays the same (Pinned, section 2.2). It is here for comparison with published values;
-decide by the bias suite.
+Its authors advise against it: if identities differ in the share of positives, it moves with that share and hides or
+invents bias although the model stays the same (Pinned, section 2.2). It is here for comparison with published values;
+use the bias suite for decisions.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
     cells : int64 array, shape (4, ...)
         The sizes of the four cells, in the order of `columns.FOUR_CELLS`.
     include_subgroup : bool
-        Whether the background is drawn from all rows, as the papers say, or from those outside the subgroup, as the
-        authors' published code does.
+        Whether the background is drawn from all rows, as in the papers, or from those outside the subgroup, as in the
+        authors' published code.
 
     Returns
     -------
     float64 array, shape (4, ...)
-        In the order of `PINNED_TERMS`. A term with an empty cell weighs 0; all four do where a class is missing, and
-        where there is nothing to draw.
+        In the order of `PINNED_TERMS`. A term with an empty cell weighs 0; all four do if a class is missing or there
+        is nothing to draw.
 
     Notes
     -----
     The pinned set takes equally many rows from the subgroup Dg and from all rows D whose membership is known, Dg
-    included. Let s = |Dg| and N = |D|. In expectation a subgroup row then stands in it 1 + s/N times (once for itself,
-    s/N times as a draw from D), a background row s/N times. An AUC is a ratio of weights of pairs, so the common factor
-    1/N cancels: rows weigh N + s and s. A pair weighs the product of its rows, hence all pairs of two cells
+    included. Let s = |Dg| and N = |D|. In expectation a subgroup row is then in it 1 + s/N times (once for itself, s/N
+    times as a draw from D), a background row s/N times. An AUC is a ratio of weights of pairs, so the common factor 1/N
+    cancels: rows weigh N + s and s. A pair weighs the product of its rows' weights, so all pairs of two cells weigh
     w(low cell)·w(high cell), where w(cell) = (row weight)·(cell size).
 
-    Drawn from the background B alone, a subgroup row stands in the set once and a background row s/|B| times: rows
-    weigh |B| and s. Where B is the smaller set, rows of Dg are drawn instead, in the same ratio.
+    If the draw is from the background B alone, a subgroup row is in the set once and a background row s/|B| times: rows
+    weigh |B| and s. If B is the smaller set, rows of Dg are drawn instead, in the same ratio.
     """
     sizes = cells.astype(np.float64)
     n_subgroup, n_background = sizes[0] + sizes[1], sizes[2] + sizes[3]
@@ -69,7 +69,7 @@ def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Flo
     """Return the pinned AUC, in [0, 1], low is bad; NaN where the pinned set has no negatives or no positives.
 
     `cells` and `include_subgroup` are as in `pinned_weights`. `terms` are the four AUCs in the order of `PINNED_TERMS`,
-    shape (4, ...): one with an empty cell is NaN and weighs nothing; where another is NaN, so is the pinned AUC.
+    shape (4, ...). A term with an empty cell is NaN and weighs 0; if any other is NaN, so is the pinned AUC.
     """
     weights = pinned_weights(cells, include_subgroup)
     weighted = np.where(weights > 0, weights * terms, 0.0)
@@ -79,8 +79,8 @@ def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Flo
 def known_auc(counts: Counts) -> Floats:
     """Return for every group the AUC of the rows whose membership in its identity is known.
 
-    Pinned AUC is compared with it, since it is an AUC of these rows. Where all memberships are known it is that of the
-    whole slice, to the bit. NaN where a label is missing.
+    Pinned AUC is compared with it, since it is an AUC of these rows. If all memberships are known, it equals the AUC of
+    the whole slice bit by bit. NaN if a label is missing.
     """
     two_u = reduce(np.add, counts.sums[PINNED_PAIRS, 0])
     negatives, positives = (reduce(np.add, counts.cells.astype(object)[label::2]) for label in (0, 1))
@@ -98,8 +98,8 @@ def pinned_aucs(
 ) -> pa.Table:
     """Return the table ``pinned_auc``: one row for each (model, slice, identity).
 
-    The value is the mean of the row's four AUCs by the row's four weights, which add up to 1. `sampled` has the mean
-    and the standard deviation of the pinned AUC over the `trials`, shape (2, groups), NaN where there is none.
+    The value is the mean of the row's four AUCs, weighted by the row's four weights, which add up to 1. `sampled` has
+    the mean and the standard deviation of the pinned AUC over the `trials`, shape (2, groups), NaN if there is none.
     """
     groups, cells, terms = statistics.groups, statistics.counts.cells, pinned_terms(statistics)
     value = np.where(statistics.suppressed, np.nan, pinned_auc(cells, terms, include_subgroup))
@@ -130,8 +130,8 @@ def pinned_aucs(
 # a sum over their placements, and the pinned AUC is a weighted mean of four AUCs.
 
 Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
-"""How many rows of the cell each trial drops, and of each trial twice U between the rows of the cell that it keeps and
-the rows of the other label, in the subgroup and in the background."""
+"""The number of rows of the cell that each trial drops, and for each trial twice U between the rows of the cell that it
+keeps and the rows of the other label, in the subgroup and in the background."""
 
 
 def pinned_skew(
@@ -141,20 +141,20 @@ def pinned_skew(
     include_subgroup: bool = True,
     without: Counts | None = None,
 ) -> pa.Table:
-    """Return the table ``pinned_skew``: one row for each (model, slice) and identity, that which loses rows first.
+    """Return the table ``pinned_skew``: one row for each (model, slice, identity), the one that loses rows first.
 
-    `kept` is what is left of each ranking, missing for a slice without rows; `include_subgroup` is as in
-    `biasspark.metrics.pinned.pinned_weights`; `without` are the counts of the same groups without any row of the cell,
-    and if it is None there are no other identities.
+    `kept` has the trials of each ranking, and lacks slices without rows; `include_subgroup` is as in
+    `biasspark.metrics.pinned.pinned_weights`; `without` are the counts of the same groups without the rows of the cell;
+    None if there are no other identities.
 
     Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
-    form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference to the mean over trials is
-    noise. All in [0, 1]. An AUC over an empty cell is NULL and weighs nothing. An AUC that does not involve the cell is
-    its value before, to the bit.
+    form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference from the mean over trials is
+    noise. All are in [0, 1]. An AUC over an empty cell is NULL and weighs 0. An AUC that does not involve the cell
+    keeps its value bit by bit.
 
-    Of another identity there is the closed form. Every row of the cell is kept with the same probability q =
-    (n - d) / n, and every pair has one row of the cell's label. So the expected size of each of its cells, and the
-    expected U of each of its pairs, is q times that of all rows and 1 - q times that without the cell.
+    Other identities have only the closed form. Every row of the cell is kept with the same probability q = (n - d) / n,
+    and every pair has one row of the cell's label. So the expected size of each of their cells, and the expected U of
+    each of their pairs, is q times that of all rows plus 1 - q times that without the cell.
     """
     cell, groups, counts = FOUR_CELLS.index(skew.cell), statistics.groups, statistics.counts
     keys = list(zip(groups.model, groups.slice, strict=True))
@@ -195,7 +195,7 @@ def pinned_skew(
 def _project(
     statistics: UStatistics, without: Counts, group: int, share: float, include_subgroup: bool
 ) -> dict[str, float]:
-    """Return the AUCs of one group of another identity: of all rows, and the pinned AUC by the closed form.
+    """Return the AUCs of a group of another identity: over all rows, and the pinned AUC by the closed form.
 
     `share` is the share of the cell that is kept.
     """
@@ -217,7 +217,7 @@ def _project(
 
 
 def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup: bool) -> dict[str, float]:
-    """Return the AUCs of one (model, slice): of all rows, by the closed form, and over the trials."""
+    """Return the AUCs of one (model, slice): over all rows, by the closed form, and over the trials."""
     (n_dropped, two_u), left = kept, sizes.copy()
     left[cell] -= n_dropped
     before, skewed = (float(pinned_auc(n, aucs, include_subgroup)) for n in (sizes, left))
@@ -240,9 +240,9 @@ def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup:
 
 
 def mean_and_sd(values: Sequence[float], expected: float) -> tuple[float, float]:
-    """Return mean and standard deviation (n - 1) of values, added up in their order; NaN where there is none.
+    """Return mean and standard deviation (n - 1) of values, summed in order; NaN if there are none.
 
-    By moves from the value that is expected: what never moves keeps its value to the bit, and has a deviation of 0.
+    Sums are of deviations from the expected value, so constant values keep theirs bit by bit, with a deviation of 0.
     """
     if not values or isnan(expected):
         return nan, nan

@@ -10,21 +10,21 @@ from biasspark.arrays import Floats, divide
 
 
 class Share(NamedTuple):
-    """Shares of rows, as doubles: how many are counted, and among how many."""
+    """Shares of rows: numerators and denominators, as doubles."""
 
     counted: Floats
     among: Floats
 
     @property
     def value(self) -> Floats:
-        """In [0, 1]; NaN over no rows."""
+        """In [0, 1]; NaN without rows."""
         return divide(self.counted, self.among)
 
 
 def wilson_interval(share: Share, z: float) -> tuple[Floats, Floats]:
     """Return the ends of Wilson's interval of shares p = x/n; NaN where n is 0.
 
-    It holds every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), which is between
+    It contains every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), which is between
 
         (2x + z² ± z·sqrt(z² + 4x(1 - x/n))) / (2n + 2z²)
 
@@ -37,11 +37,11 @@ def wilson_interval(share: Share, z: float) -> tuple[Floats, Floats]:
 
 
 def newcombe_difference(p: Share, q: Share, z: float) -> tuple[Floats, Floats]:
-    """Return the ends of the interval of p - q of independent shares; NaN where one is over no rows.
+    """Return the ends of the interval of p - q of independent shares; NaN if either has no rows.
 
     Newcombe's hybrid score interval (Statistics in Medicine 1998, 17:873, method 10): with the Wilson intervals (l, u)
-    of p and (m, v) of q, p - q - sqrt((p - l)² + (v - q)²) to p - q + sqrt((u - p)² + (q - m)²). It stays within
-    [-1, 1], and holds where a share is 0 or 1.
+    of p and (m, v) of q, p - q - sqrt((p - l)² + (v - q)²) to p - q + sqrt((u - p)² + (q - m)²). It stays within [-1,
+    1], and is valid for shares of 0 and 1.
     """
     (p_low, p_high), (q_low, q_high) = wilson_interval(p, z), wilson_interval(q, z)
     difference = p.value - q.value
@@ -52,9 +52,9 @@ def newcombe_difference(p: Share, q: Share, z: float) -> tuple[Floats, Floats]:
 
 
 def _length(x: Floats, y: Floats) -> Floats:
-    """Return sqrt(x² + y²): how far the ends of two independent estimates carry the end of their difference.
+    """Return sqrt(x² + y²), the distance of an end of a difference from those of two independent estimates.
 
-    Not `numpy.hypot`, whose last bits differ from platform to platform.
+    `numpy.hypot` is avoided: its last bits differ between platforms.
     """
     square_root: Floats = np.sqrt(x * x + y * y)
     return square_root

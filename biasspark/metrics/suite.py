@@ -37,14 +37,14 @@ class Auc:
 
     @property
     def pair(self) -> int:
-        """Its index in `columns.CELL_PAIRS`."""
+        """The index of its pair of cells in `columns.CELL_PAIRS`."""
         return CELL_PAIRS.index((self.low, self.high))
 
 
 class Gap(Auc):
-    """Average equality gap, U/(n·m) - 1/2, in [-0.5, 0.5]; 0 is best, above it the subgroup scores higher.
+    """Average equality gap, U/(n·m) - 1/2, in [-0.5, 0.5]; 0 is best, a positive gap means higher subgroup scores.
 
-    Nuanced, definition 3, whose sign this is.
+    Defined, with this sign, in Nuanced, definition 3.
     """
 
     offset: ClassVar[float] = 0.5
@@ -58,10 +58,10 @@ SUITE = (
     Gap("negative_aeg", low=BACKGROUND_NEGATIVE, high=SUBGROUP_NEGATIVE),
     Gap("positive_aeg", low=BACKGROUND_POSITIVE, high=SUBGROUP_POSITIVE),
 )
-"""To add a metric is to add a line here, for any two of the four cells."""
+"""To add a metric, add a line here, for any two of the four cells."""
 
 OVERALL_AUC = Auc(OVERALL_METRIC, low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE)
-"""The AUC of a whole slice: ``(overall)`` has a background alone."""
+"""The AUC of a whole slice: ``(overall)`` has only a background."""
 
 METRIC_OF_CELLS = {(NEGATIVE, POSITIVE): OVERALL_METRIC, **{(metric.low, metric.high): metric.name for metric in SUITE}}
 """The metric of each (low, high) pair of cells in ``u_statistics``; that of a whole slice is its AUC."""
@@ -71,9 +71,10 @@ def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
     """Return the table ``bias_metrics``: one row for each (model, slice, identity), with every metric of the suite.
 
     It has the sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for
-    each X of the suite ``X, X_low, X_high, X_method, X_reason``. X is NULL where `X_reason` says why; its interval, of
-    a nominal coverage in (0, 1), is that of the AUC (`biasspark.metrics.intervals`), for a gap less 1/2, and NULL where
-    a cell has one row. ``bias`` and ``bias_size`` name what they show. ``(overall)`` groups are left out.
+    each X of the suite ``X, X_low, X_high, X_method, X_reason``. If X is NULL, `X_reason` says why. Its interval, of a
+    nominal coverage in (0, 1), is that of the AUC (`biasspark.metrics.intervals`), less 1/2 for a gap, and NULL if a
+    cell has only one row. ``bias`` and ``bias_size`` name the bias that the metrics show. ``(overall)`` groups are left
+    out.
     """
     rows = np.flatnonzero(~statistics.groups.is_overall)
     cells, hidden = statistics.counts.cells[:, rows], statistics.suppressed[rows]
@@ -89,7 +90,7 @@ def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
 
 
 def metric_columns(metric: Auc, statistics: UStatistics, rows: Ints, level: float) -> dict[str, Any]:
-    """Return the columns ``X, X_low, X_high, X_method, X_reason`` of a metric X, for some of all groups."""
+    """Return the columns ``X, X_low, X_high, X_method, X_reason`` of a metric X for the given groups."""
     pair, name = metric.pair, metric.name
     auc, variance = statistics.auc[pair, rows], statistics.variance[pair, rows]
     interval = auc_interval(auc, variance, statistics.n_low[pair, rows], statistics.n_high[pair, rows], level)

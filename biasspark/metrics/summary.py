@@ -16,22 +16,22 @@ from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities
 from biasspark.tables.schemas import MODEL_SUMMARY, Masked, to_table
 
 POWER = -5
-"""The exponent of the generalized mean: low values, the identities that a model serves worst, weigh most."""
+"""The exponent of the generalized mean: it gives low values, the worst-served identities, the most weight."""
 
 
 def model_summary(statistics: UStatistics, level: float, include_subgroup: bool = True) -> pa.Table:
-    """Return the table ``model_summary``: one row for each (model, slice), also where there are no identities.
+    """Return the table ``model_summary``: one row for each (model, slice), even without identities.
 
     It has the sizes of the slice; ``auc`` with its variance, method, reason, and interval of a nominal coverage; for
     each AUC of the suite but the background's its ``_min``, ``_min_identity``, ``_max`` and ``_power_mean``; for each
     gap its ``_max_abs`` and ``_max_abs_identity``; ``n_identities_undefined``; ``competition_score`` = (AUC + the three
     power means)/4, in [0, 1], low is bad; and ``pinned_auc_equality_difference``, the sum over identities of
-    |AUC - pinned AUC|, AUC that of the rows whose membership in the identity is known, 0 or more, high is bad
+    |AUC - pinned AUC|, with the AUC of the rows whose membership in the identity is known, 0 or more, high is bad
     (`include_subgroup` as in `biasspark.metrics.pinned.pinned_weights`).
 
     Aggregates run over identities, crossed pairs left out. An identity without a value is left out of that aggregate,
-    and one that lacks any of the five values is counted in ``n_identities_undefined``. An aggregate over none is NULL,
-    and so is a competition score that lacks a part. Of equal identities the one whose name sorts first is named.
+    and one that lacks any of the five values is counted in ``n_identities_undefined``. An aggregate over no identity is
+    NULL, and so is a competition score that lacks a part. Ties are broken by name.
     """
     groups = statistics.groups
     suite = {metric.name: statistics.auc[metric.pair] - metric.offset for metric in SUITE}
@@ -43,7 +43,7 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
         row = summarize_suite(values, groups.identity[members])
         auc, means = statistics.auc[OVERALL_PAIR, overall], [row[f"{name}_power_mean"] for name in SUMMARIZED_AUCS]
         row["competition_score"] = 0.25 * auc + 0.25 * (means[0] + means[1] + means[2])
-        none = np.where(np.isnan(auc), np.nan, 0.0)  # the departure of a model that treats all alike
+        none = np.where(np.isnan(auc), np.nan, 0.0)  # the departure of a model without bias
         row["pinned_auc_equality_difference"] = equality_difference(none, departure[members])
         rows.append(row)
     starts = np.flatnonzero(groups.is_overall)
@@ -77,7 +77,7 @@ def summarize_suite(values: dict[str, Floats], names: Strings) -> dict[str, Any]
 
 
 def _greatest(values: Floats, names: Strings) -> tuple[float, str | None]:
-    """Return the greatest value and the first name that has it, NaN left out; NaN and None of none."""
+    """Return the greatest value and the first name that has it, without NaN; NaN and None if there is none."""
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):
         return float("nan"), None
@@ -88,7 +88,7 @@ def _greatest(values: Floats, names: Strings) -> tuple[float, str | None]:
 def power_mean(values: Floats, power: int = POWER) -> float:
     """Return the generalized mean (Σ x^p / n)^(1/p) of values in [0, 1], for p below 0.
 
-    Over a zero the mean is 0, which is its limit; over no value it is NaN. The lower p, the closer to the minimum.
+    If a value is zero, the mean is 0, its limit; without values it is NaN. The lower p, the closer to the minimum.
     """
     if not len(values):
         return float("nan")

@@ -1,12 +1,12 @@
 """Small-cell suppression: values that rest on too few rows, and all numbers of groups that are too small.
 
-It is applied to the few arrays of which all tables are made. What is missing there is NULL in whatever follows from it,
-and left out of every sum, minimum and mean.
+It is applied to the few arrays from which all tables are made. A missing value there makes all derived values NULL, and
+is left out of every sum, minimum and mean.
 
-A group is the rows of an identity with a label and a score in a slice, those of its background, which are a group of
-their own, or those of a slice. Where a group is smaller than the minimum, the counts of its identity are suppressed
-with its values: subtracted from those of the slice, they would reveal it. An empty background reveals nobody. What
-other tables, nights and overlapping identities reveal when they are subtracted from each other is not checked.
+A group is the rows with a label and a score of an identity in a slice, those of its background, or those of a slice. If
+a group is smaller than the minimum, the counts of its identity are suppressed along with its values: subtracting them
+from those of the slice would reveal the group. An empty background reveals nobody. What could be revealed by
+subtracting other tables, runs or overlapping identities from each other is not checked.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics
 def require_rows(statistics: UStatistics, evidence: MinimumCellRows | None) -> UStatistics:
     """Return the statistics without AUCs and variances over cells with fewer rows than their metric needs.
 
-    Counts and U stay: they are what they are, whatever the number. The reason becomes ``below_minimum_rows`` where
-    there was a value.
+    Counts and U stay: they are exact for any number of rows. The reason becomes ``below_minimum_rows`` where there was
+    a value.
     """
     if evidence is None:
         return statistics
@@ -39,7 +39,7 @@ def require_rows(statistics: UStatistics, evidence: MinimumCellRows | None) -> U
 
 
 def suppress_statistics(statistics: UStatistics, privacy: Privacy | None) -> UStatistics:
-    """Return the statistics without any number of identities and slices whose group, or background, is too small."""
+    """Return the statistics without all numbers of identities and slices whose group or background is too small."""
     cells, is_overall = statistics.counts.cells, statistics.groups.is_overall  # which has its rows in the background
     subgroup, background = cells[0] + cells[1], cells[2] + cells[3]
     small = is_small(np.where(is_overall, background, subgroup), np.where(is_overall, 0, background), privacy)
@@ -48,7 +48,7 @@ def suppress_statistics(statistics: UStatistics, privacy: Privacy | None) -> USt
 
 
 def is_small(group: Ints, background: Ints, privacy: Privacy | None) -> Flags:
-    """Return whether a group, or what is left without it, has too few rows; an empty background is none."""
+    """Return whether a group or its background has too few rows; an empty background does not count."""
     if privacy is None:
         return np.zeros(group.shape, bool)
     least = privacy.min_group_rows

@@ -1,6 +1,6 @@
-"""Right and wrong decisions at thresholds, and how unequal they are (Mitigating; Dixon et al. 2018).
+"""Correct and wrong decisions at thresholds, and how unequal they are (Mitigating; Dixon et al. 2018).
 
-Exact: at a threshold, all that counts is how many rows of each cell score at or above it.
+They are exact: a threshold needs only the number of rows of each cell that score at or above it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ SHARES = {
     "precision": (("n_true_positive",), ("n_true_positive", "n_false_positive")),
     "selection_rate": (("n_true_positive", "n_false_positive"), DECISIONS),
 }
-"""Each rate as the decisions that it counts, of the decisions that it counts them among."""
+"""The decisions in the numerator and in the denominator of each rate."""
 
 BACKGROUND = "background_"
 
 Decisions: TypeAlias = Mapping[str, Ints]
-"""How many rows of one side there are of each of `DECISIONS`."""
+"""Rows of one side, subgroup or background, by each of `DECISIONS`."""
 
 
 class Thresholds(NamedTuple):
     """Thresholds, and for each model the index of each among the edges at which rows were counted.
 
-    A row is decided positive where its score is at or above a threshold.
+    A row is decided positive if its score is at or above a threshold.
     """
 
     values: Sequence[float]
@@ -50,8 +50,8 @@ class Thresholds(NamedTuple):
 def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, level: float) -> pa.Table:
     """Return the table ``threshold_rates``: decisions, rates and gaps of each (model, slice, identity, threshold).
 
-    Rates are in [0, 1], a gap, the rate of the subgroup less that of the background, in [-1, 1]; 0 is best. A rate over
-    no rows is NULL, and so is its gap, whose interval of a nominal coverage is that of
+    Rates are in [0, 1]. A gap is the rate of the subgroup less that of the background, in [-1, 1]; 0 is best. A rate
+    over no rows is NULL, and so is its gap. The interval of a gap, of a nominal coverage, is by
     `biasspark.metrics.proportions.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
     (groups,), are NULL; ``(overall)`` groups are left out.
     """
@@ -84,7 +84,7 @@ def threshold_summary(counts: Counts, thresholds: Thresholds, suppressed: Flags)
 
     That of the False Positive Rate is the False Positive Equality Difference, that of the False Negative Rate the False
     Negative Equality Difference (Dixon et al. 2018): 0 or more, high is bad. Crossed pairs, suppressed groups, and
-    identities without the rate are left out; over none it is NULL.
+    identities without the rate are left out; over no identity it is NULL.
     """
     groups, n_thresholds = counts.groups, len(thresholds.values)
     subgroup, background = decisions(counts, thresholds)
@@ -109,9 +109,9 @@ def threshold_summary(counts: Counts, thresholds: Thresholds, suppressed: Flags)
 
 
 def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
-    """Return Σ |value of the slice - value of the identity| over identities, 0 or more; NaN over none.
+    """Return Σ |value of the slice - value of the identity| over identities, 0 or more; NaN over no identity.
 
-    Of identities, shape (identities, ...), those without a value are NaN and left out. They are summed in this order.
+    `of_identities`, shape (identities, ...), is NaN for those without a value, which are left out. The sum is in order.
     """
     known = ~np.isnan(of_identities)
     terms = np.where(known, np.abs(of_slice - of_identities), 0.0)
@@ -136,6 +136,6 @@ def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisi
 
 
 def rate(side: Decisions, name: str) -> Share:
-    """Return a rate from decisions: how many are counted, among how many."""
+    """Return a rate from decisions."""
     counted, among = (reduce(np.add, (side[kind] for kind in kinds)) for kinds in SHARES[name])
     return Share(counted.astype(np.float64), among.astype(np.float64))

@@ -1,7 +1,8 @@
 """AUC and DeLong's variance of every pair of cells, from the integers that a ranking counts.
 
-For two cells (low, high) of n and m rows, AUC = U / (n·m) = 2U / (2·n·m): how often a row of the high cell scores above
-a row of the low cell, ties half. Every metric of the suite is one of these (`biasspark.metrics.suite`).
+For two cells (low, high) of n and m rows, AUC = U / (n·m) = 2U / (2·n·m): the share of pairs in which the row of the
+high cell scores above the row of the low cell, ties half. Every metric of the suite is one of these
+(`biasspark.metrics.suite`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HIGH = np.array([FOUR_CELLS.index(high) for _, high in CELL_PAIRS])
 """The low and the high cell of each pair, as indices into `FOUR_CELLS`."""
 
 OVERALL_PAIR = CELL_PAIRS.index((BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE))
-"""The pair that holds the AUC of a whole slice: ``(overall)`` has a background alone."""
+"""The pair that holds the AUC of a whole slice: ``(overall)`` has only a background."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class UStatistics:
     counts : Counts
         The groups, the sizes of their cells, and the sums of their pairs.
     auc, variance : float64 arrays, shape (6, groups)
-        In [0, 1], NaN where `reason` says why; and DeLong's, NaN where a cell has fewer than two rows.
+        AUC in [0, 1], NaN with a `reason`; DeLong's variance, NaN if a cell has fewer than two rows.
     reason : array of str or None, shape (6, groups)
         Why there is no AUC: the empty cell, ``below_minimum_rows`` or ``withheld``.
     suppressed : bool array, shape (groups,)
-        Groups whose numbers are not published, since they are too small.
+        Groups that are too small for their numbers to be published.
     """
 
     counts: Counts
@@ -67,7 +68,7 @@ class UStatistics:
         return sizes
 
     def without(self, hidden: Flags, reason: str) -> UStatistics:
-        """Return the statistics without the AUCs and variances of some pairs, for one reason."""
+        """Return the statistics without the AUCs and variances of the `hidden` pairs, for the given reason."""
         return replace(
             self,
             auc=np.where(hidden, np.nan, self.auc),
@@ -102,7 +103,7 @@ class UStatistics:
 def u_statistics(counts: Counts) -> UStatistics:
     """Return AUC and variance of every pair of cells.
 
-    Of two empty cells `reason` names the subgroup's, because that is the one the reader asks about, else the low one.
+    If two cells are empty, `reason` names the subgroup's, which is the one readers ask about, else the low one.
     """
     n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW, HIGH))
     two_u, sum_sq_low, sum_sq_high = (counts.sums[:, index] for index in range(3))
@@ -115,8 +116,7 @@ def u_statistics(counts: Counts) -> UStatistics:
 def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
     """Yield the group of each (model, slice), and those of its identities by name, crossed pairs left out.
 
-    What is summed, or is the worst, over identities is so in the order of names: it does not depend on that of a
-    configuration.
+    Sums and extremes over identities follow the order of names, so they do not depend on the order in a configuration.
     """
     starts = np.flatnonzero(groups.is_overall).tolist()
     for start, end in pairwise([*starts, len(groups.identity)]):
@@ -125,7 +125,7 @@ def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
 
 
 def name_empty_cells(counts: Counts, cells: Sequence[str] = FOUR_CELLS) -> Strings:
-    """Return for every group the first empty one of some cells, the subgroup's first, as a reason; None without any."""
+    """Return for every group the first of its empty cells, the subgroup's first, as a reason; None if none is empty."""
     reasons = np.full(counts.cells.shape[1], None, object)
     for cell, size in reversed(list(zip(FOUR_CELLS, counts.cells, strict=True))):
         if cell in cells:

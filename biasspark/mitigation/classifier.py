@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, StructField, StructType
 
 PENALTY = 1e-4
-"""Weight of half the sum of squared coefficients in the mean loss. Chosen. Without it, words only in toxic comments
-would have no bound."""
+"""Weight of half the sum of squared coefficients in the mean loss. Without it, coefficients of words that occur only in
+toxic comments would be unbounded."""
 
 MOST_STEPS = 1000
 
@@ -42,7 +42,7 @@ def train_classifiers(
 ) -> Iterator[tuple[str, Classifier]]:
     """Train classifiers on some of the texts each, given by their positions, and yield each with its name.
 
-    The features of a text are its words, in any case. The mean loss and the penalty are minimized by L-BFGS; nothing is
+    The features of a text are its words, ignoring case. L-BFGS minimizes the mean loss plus the penalty; nothing is
     sampled.
     """
     from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 - of an extra
@@ -59,7 +59,7 @@ def train_classifiers(
 
 
 def score_comments(comments: DataFrame, text: str, models: Mapping[str, Classifier]) -> DataFrame:
-    """Add for each model a DOUBLE column of its name: its score of the column `text`, NULL where that is. Lazy."""
+    """Add for each model a DOUBLE column of its name, its score of the column `text`; NULL for NULL text. Lazy."""
     schema, word = comments.schema, re.compile(_WORD)
     position, names = schema.names.index(text), [*schema.names, *models]
 

@@ -1,4 +1,4 @@
-"""Which of the models is the least biased, from the tables of the scored test set. No Spark."""
+"""Find the least biased model from the tables of the scored test set. No Spark."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def list_models(summary: pa.Table, training: pa.Table) -> list[dict[str, Any]]:
 
 
 def list_terms(metrics: pa.Table, balance: pa.Table) -> list[dict[str, Any]]:
-    """Return the BPSN AUC with each model of the identities that lack most negatives by ``label_balance``.
+    """Return each model's BPSN AUC of the identities that lack the most negatives according to ``label_balance``.
 
     It is low where harmless mentions of the term score like toxic comments.
     """
@@ -66,11 +66,11 @@ def list_terms(metrics: pa.Table, balance: pa.Table) -> list[dict[str, Any]]:
 
 
 def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the model that is better than each other one by both measures of the experiment, or None.
+    """Return the model that is better than all others by both measures of the experiment, or None.
 
-    These are the pinned AUC equality difference, by which Mitigating judges, where lower is better, and the lowest BPSN
-    AUC, where higher is better: harmless comments that score like toxic ones for what they mention are what mitigation
-    is about. If a value is missing, no model is the best.
+    These are the pinned AUC equality difference, the measure of Mitigating, where lower is better, and the lowest BPSN
+    AUC, where higher is better: mitigation is about harmless comments that score like toxic ones because of what they
+    mention. If a value is missing, no model is the best.
     """
     if any(model[measure] is None for model in models for measure in (DIFFERENCE, LOWEST_BPSN)):
         return None
@@ -80,9 +80,9 @@ def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> None:
-    """Add in how many comparisons with the baseline each model is significantly better or worse: over all rows.
+    """Add in how many comparisons with the baseline, over all rows, each model is significantly better or worse.
 
-    Those of background AUC count, as in the report and in what the comparison prints.
+    Those of background AUC count, as in the report and in the printed comparison.
     """
     verdicts = Counter((row[MODEL], row["verdict"]) for row in comparisons.to_pylist() if row[SLICE] == ALL_ROWS)
     compared = {name for name, _ in verdicts}
@@ -92,7 +92,7 @@ def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> Non
 
 
 def _explain(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield which model is the best by either measure, and what the verdict lacks."""
+    """Yield which model is best by each measure, and what is missing for a verdict."""
     known = [model for model in models if None not in (model[DIFFERENCE], model[LOWEST_BPSN])]
     if len(known) > 1:
         by_difference = min(known, key=lambda model: float(model[DIFFERENCE]))[MODEL]
@@ -106,10 +106,10 @@ def _explain(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def judge(
     measured: Outcome, compared: Outcome | None, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]
 ) -> Outcome:
-    """Return the outcome of the experiment, given that of the main job on the scored test set, and of the comparison.
+    """Return the outcome of the experiment, given those of the main job on the scored test set and of the comparison.
 
-    Its exit code is 5 if the mitigated model is not the best by `find_best`, or if the gate failed. `models` are as
-    from `list_models` and `add_verdicts`, `terms` as from `list_terms`.
+    Its exit code is 5 if the mitigated model is not the best by `find_best`, or if the gate failed. `models` are from
+    `list_models` and `add_verdicts`, `terms` from `list_terms`.
     """
     best = find_best(models)
     is_mitigated = best == MITIGATED

@@ -1,6 +1,7 @@
 """Pictures of the tables of biasspark as matplotlib figures, in the colors of the report. No Spark.
 
-Each raises `TypeError` or `InputError` if it is given no frame, another table, or one without what is asked for.
+Each raises `TypeError` or `InputError` if it is given something else than a frame, another table, or a table that lacks
+the requested names.
 """
 
 from __future__ import annotations

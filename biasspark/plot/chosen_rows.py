@@ -1,4 +1,4 @@
-"""The rows of a table that a picture shows, from a frame of any kind or from what was measured. No Spark is needed."""
+"""The rows of a table that a picture shows, from a frame of any kind or a measured corpus. No Spark is needed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> p
     Parameters
     ----------
     given : Frame, MeasuredCorpus, or AttributedCorpus
-        The table, or what has a method of its name that returns it.
+        The table, or an object with a method of its name that returns it.
     name : str
-        The function, for messages.
+        Name of the calling function, for messages.
 
     Raises
     ------
     TypeError, InputError
-        If it is no frame, lacks columns, has no row, or has rows of several runs.
+        If it is not a frame, lacks columns, has no row, or has rows of several runs.
     """
-    method = getattr(type(given), table.name, None)  # of the type: a frame may have a column of that name
+    method = getattr(type(given), table.name, None)  # looked up on the type, as a frame may have a column of that name
     frame = method(given) if callable(method) else given
     known = list_columns(frame, name)
     missing = [column for column in needed if column not in known]
@@ -64,12 +64,12 @@ def _collect(frame: Frame, schema: pa.Schema, name: str) -> pa.Table:
 
 
 def choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[str]:
-    """Return the asked values of a column in their order, else all: ``all`` first, then as they come.
+    """Return the requested values of a column in order; by default all values, ``all`` first, then in row order.
 
     Raises
     ------
     InputError
-        If a name is none of them.
+        If a requested name does not occur.
     """
     known = list(dict.fromkeys(rows[column].to_pylist()))
     if names is None:
@@ -83,7 +83,7 @@ def choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[s
 
 
 def choose_slice(rows: pa.Table, asked: str | None, name: str) -> str:
-    """Return the asked slice, else ``all``, or the only one."""
+    """Return the requested slice; by default ``all``, or the only slice."""
     known = choose_names(rows, "slice", asked, name)
     if asked is None and known[0] != ALL_ROWS and len(known) > 1:
         raise InputError(f"{name}: the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
@@ -91,19 +91,19 @@ def choose_slice(rows: pa.Table, asked: str | None, name: str) -> str:
 
 
 def keep(rows: pa.Table, **names: Sequence[str]) -> pa.Table:
-    """Return the rows whose columns have one of these values."""
+    """Return the rows in which each named column has one of the given values."""
     for column, values in names.items():
         rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string())))
     return rows
 
 
 def without_pairs(rows: pa.Table, identities: Names, name: str) -> pa.Table:
-    """Return the rows of identities, without crossed pairs unless identities are asked for.
+    """Return the rows of identities, without crossed pairs unless identities are requested.
 
     Raises
     ------
     InputError
-        If there is none.
+        If there are no such rows.
     """
     of_identities = pc.field("identity") != OVERALL
     kept = rows.filter(of_identities if identities is not None else of_identities & ~pc.field("crossed"))
@@ -113,5 +113,5 @@ def without_pairs(rows: pa.Table, identities: Names, name: str) -> pa.Table:
 
 
 def as_report(tables: Mapping[str, Rows], config: str = "{}") -> ReportData:
-    """Return rows as the data of a report, for what it makes of them."""
-    return ReportData(corpus="", run_date=date.min, run={"config": config}, tables=tables)  # of no run
+    """Wrap rows as the data of a report, to reuse its functions."""
+    return ReportData(corpus="", run_date=date.min, run={"config": config}, tables=tables)  # not of a run

@@ -28,10 +28,10 @@ class Grid(NamedTuple):
 
 
 def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Sequence[str] = ()) -> Figure:
-    """Draw heat maps in lines, the names of rows at the left and those of columns above.
+    """Draw rows of heat maps, with row names at the left and column names above.
 
-    Colors are those of the report. What rests on too few rows has only an edge of its color, and a ◦. The corner says
-    what columns and rows are, on two lines.
+    Colors are those of the report. A cell that rests on too few rows has only a colored edge, and a ◦. The corner
+    explains columns and rows, in two lines.
     """
     grids = [grid for line in lines for grid in line]
     has_intervals = any(cell.interval for grid in grids for cell in grid.cells.values())
@@ -56,12 +56,12 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
 
 
 def _is_level(grid: Grid, width: float) -> bool:
-    """Return whether the names of columns are no wider than these."""
+    """Return whether all column names fit horizontally in this width."""
     return all(text_width(short_name(name)) <= width for name in grid.columns)
 
 
 def _room_above(grid: Grid, width: float) -> float:
-    """Return the pixels that the names of columns take, and the counts with them."""
+    """Return the height in pixels of the column names and their counts."""
     is_counted = any(grid.columns.values())
     if _is_level(grid, width):
         return 40.0 if is_counted else 24.0
@@ -84,7 +84,7 @@ def _join(name: str, note: str, between: str) -> str:
 
 
 def _draw_cell(axes: Axes, cell: TableCell, corner: tuple[int, int], edge: float) -> None:
-    color = CELL_COLORS.get(cell.color, "none")  # then of the page, light or dark
+    color = CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
     axes.add_patch(Rectangle(corner, edge if cell.weak else 1.0, 1, facecolor=color, linewidth=0, label=cell.color))
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=LINE, clip_on=False))
     x, y = corner[0] + 0.5, corner[1] + (0.38 if cell.interval else 0.5)

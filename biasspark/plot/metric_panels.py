@@ -29,10 +29,10 @@ from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.report.report_data import Rows
 
 _ALPHAS = {True: 0.4, False: 1.0}
-"""How pale points are, those that rest on too few rows and the others."""
+"""The opacity of points that rest on too few rows, and of all others."""
 
 _SLOPE = 60
-"""The angle of the names of columns, in degrees."""
+"""The angle of column names, in degrees."""
 
 
 # ---- intervals of every identity
@@ -48,7 +48,7 @@ def draw_intervals(
     """Draw identities with the intervals of all models, a panel per metric; slices are below each other.
 
     ``parts`` maps each heading to the names of its lines, from top to bottom, and to the rows of ``bias_metrics`` of
-    these identities. A figure that is alone, without a page that names models, names them.
+    these identities. A figure that stands alone, without a page that names the models, has a legend.
     """
     row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
     labels = [short_name(name) for names, _ in parts.values() for name in names]
@@ -117,7 +117,7 @@ def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
 
 
 def _extents(rows: Rows, name: str) -> Iterator[float]:
-    """Return what a scale must reach: all values, and the ends of narrow intervals."""
+    """Yield the numbers that a scale must include: all values, and the ends of narrow intervals."""
     for row in rows:
         value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
         if value is not None:
@@ -136,9 +136,9 @@ def draw_pinned(
     is_alone: bool = False,
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Draw rows of ``pinned_auc`` that have a value, a column for each identity; dashed is the AUC of known rows.
+    """Draw rows of ``pinned_auc`` that have a value, one column per identity; the AUC of known rows is dashed.
 
-    The (identity, model) that are weak, since they rest on too few rows, are pale.
+    The ``weak`` (identity, model) pairs, which rest on too few rows, are pale.
     """
     columns = {name: number for number, name in enumerate(names)}
     labels = [short_name(name) for name in names]
@@ -170,7 +170,7 @@ def draw_pinned(
 
 
 def _label_room(labels: Sequence[str]) -> tuple[float, float]:
-    """Return the pixels that the sloping labels of columns need at the left and below."""
+    """Return the pixels that the slanted column labels need at the left and below."""
     step = (WIDTH - 60) / len(labels)
     across = [math.cos(math.radians(_SLOPE)) * text_width(label) for label in labels]
     left = max(reach - (number + 0.7) * step for number, reach in enumerate(across))

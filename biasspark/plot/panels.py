@@ -1,4 +1,4 @@
-"""How figures look and are laid out: the colors of the report, and small multiples whose sizes are in pixels."""
+"""Style and layout of figures: the colors of the report, and small multiples with sizes in pixels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from biasspark.text import cut_to_width, measure_width
 INK, SOFT, LINE = "#111111", "#666666", "#dddddd"
 MODEL_COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499")
 MARKERS = ("o", "D", "s", "^")
-"""The colors and markers of models, which are told apart without color, too."""
+"""The colors and markers of models, which can be distinguished without color, too."""
 LABEL_COLORS = {NEGATIVE: "#2f8f8a", POSITIVE: "#a8336f"}
 
 STYLE: dict[str, Any] = {
@@ -52,10 +52,10 @@ STYLE: dict[str, Any] = {
 }
 
 WIDTH, PIXELS = 1116, 72
-"""The width of a figure that fills the page, and of its inch, in pixels."""
+"""The width of a figure that fills the page, and the pixels per inch."""
 
 LETTER = 6.6
-"""The width of a letter in pixels, generously: the reader's browser chooses the font."""
+"""The width of a letter in pixels, with a margin, as the reader's browser chooses the font."""
 
 NAME_WIDTH = 36
 _NOTE_LINE, _NOTE_LETTER = 16, 6.0
@@ -63,7 +63,7 @@ _NOTE_LINE, _NOTE_LETTER = 16, 6.0
 
 
 class Picture(Figure):
-    """A figure that shows itself at the end of a notebook's cell, also where pyplot is not in use."""
+    """A figure that is displayed at the end of a notebook cell, even without pyplot."""
 
     def _repr_png_(self) -> bytes:
         file = BytesIO()
@@ -116,7 +116,7 @@ def make_grid(
 
 
 def write_above(axes: Axes, text: str, pixels: float, *, top: bool = True, **style: Any) -> None:
-    """Write a text at the left end of a panel, so many pixels above its top, or above its bottom."""
+    """Write a text at the left end of a panel, the given pixels above its top, or above its bottom."""
     corner = (0, 1 if top else 0)
     axes.annotate(text, corner, (0, pixels), xycoords="axes fraction", textcoords="offset points", **style)
 
@@ -135,10 +135,10 @@ def add_model_key(figure: Figure, models: Sequence[str]) -> None:
 
 
 def short_name(name: str, width: int = NAME_WIDTH) -> str:
-    """Return a name as a figure shows it, cut where it is long."""
+    """Shorten a long name for display in a figure."""
     return cut_to_width(show_name(name), width)
 
 
 def text_width(text: str) -> float:
-    """Return the most pixels that a text of a figure takes."""
+    """Return the maximum width in pixels of a text in a figure."""
     return LETTER * measure_width(text)

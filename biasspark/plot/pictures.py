@@ -1,6 +1,7 @@
-"""The public functions: each takes a table of biasspark, or what was measured, and returns a figure of matplotlib.
+"""The public functions: each takes a table of biasspark, or a measured corpus, and returns a matplotlib figure.
 
-Each raises `TypeError` or `InputError` if it is given no frame, another table, or one without what is asked for.
+Each raises `TypeError` or `InputError` if it is given something else than a frame, another table, or a table that lacks
+the requested names.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _WEAK_CELLS = "◦ rests on too few rows: no interval, or one wider than 0.1."
 def histograms(
     scores: Frame, *, identities: Names = None, models: Names = None, slices: Names = None, most: int = 8
 ) -> Figure:
-    """Draw where the scores lie: the background above each identity, negatives and positives of both.
+    """Draw the score distributions of each identity, with its background above: negatives and positives of both.
 
     How to read it: an identity whose two areas lie further to the right than those of the background is scored higher,
     and no single threshold suits both. Areas of an identity that overlap are poorly told apart.
@@ -189,7 +190,7 @@ def pinned_auc(
     slice: str | None = None,
     most: int = 60,
 ) -> Figure:
-    """Draw the pinned AUC of each identity, a column each, and dashed the AUC of the rows on which it is known.
+    """Draw the pinned AUC of each identity, one column each, and the AUC of the rows with known membership as a dash.
 
     How to read it: the sum of the distances of the points of a model from its line is its pinned AUC equality
     difference. Its authors advise against it: a point also moves with the share of positives in the identity.
@@ -197,7 +198,7 @@ def pinned_auc(
     Parameters
     ----------
     pinned : Frame or MeasuredCorpus
-        What `biasspark.pinned_auc` returns. `InputError` if none of it has a value.
+        What `biasspark.pinned_auc` returns. Raises `InputError` if no row has a value.
     metrics : Frame, optional
         What `biasspark.bias_metrics` returns for the same rows: identities of which an AUC rests on too few rows are
         pale, and those with the lowest AUC come first. Not needed for a measured corpus, which has it.
@@ -384,7 +385,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
 
 
 def _suite_of(given: Frame, metrics: Frame | None, name: str) -> pa.Table | None:
-    """Return the metrics that are given, or that a measured corpus has."""
+    """Return the given metrics, or those of a measured corpus."""
     has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
     source = given if metrics is None and has_metrics else metrics
     return None if source is None else read_rows(source, schemas.BIAS_METRICS, _METRICS, name)
@@ -393,7 +394,7 @@ def _suite_of(given: Frame, metrics: Frame | None, name: str) -> pa.Table | None
 def _choose_scores(
     scores: Frame, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int, name: str
 ) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
-    """Return the histograms that are drawn, their slices, identities and models, and how many identities there are."""
+    """Return the histograms to draw, their slices, identities and models, and the number of all identities."""
     rows = without_pairs(read_rows(scores, schemas.SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
     slices, models = choose_names(rows, "slice", asked[0], name), choose_names(rows, "model", asked[2], name)
     identities = choose_names(rows, "identity", asked[1], name)
@@ -410,7 +411,7 @@ def _choose_scores(
 
 
 def _of_all_rows(table: str, rows: pa.Table) -> ReportData:
-    """Return rows of one slice as the data of a report, which shows attribution of all rows."""
+    """Return rows of one slice as the data of a report, which otherwise shows attribution of all rows."""
     return as_report({table: [row | {"slice": ALL_ROWS} for row in rows.to_pylist()]})
 
 

@@ -1,4 +1,4 @@
-"""Where the scores lie: histograms of the four cells, and the rates of an identity against those of its background."""
+"""Score distributions: histograms of the four cells, and an identity's rates against those of its background."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def draw_curves(
 
 
 def _area_cell(curve: RateCurve | None) -> TableCell:
-    """Return the area between a curve of bins and the diagonal, as a cell without an interval."""
+    """Return the area between a binned curve and the diagonal, as a cell without an interval."""
     if curve is None:
         return TableCell(text=DASH)
     steps = zip(pairwise(curve.background), pairwise(curve.subgroup), strict=True)

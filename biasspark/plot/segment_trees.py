@@ -1,4 +1,4 @@
-"""Trees of segments, from left to right: what a node splits into is at its right."""
+"""Trees of segments, drawn from left to right: a node's children are at its right."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _WIDTH, _GAP = 236.0, 44.0
 _LINE, _VALUE, _PAD = 15.0, 24.0, 8.0
 """The height of a line of text, that of the line with the value, and the space below and between nodes, in pixels."""
 _LETTERS, _MAX_LINES = 38, 5
-"""How many letters a line of a rule has, and how many lines are drawn of it."""
+"""The letters per line of a rule, and the most lines drawn of it."""
 
 
 def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
-    """Draw trees below each other: of each node its value with the interval, what its split adds, and its rows."""
+    """Draw trees below each other; a node shows its value with the interval, the gain of its split, and its rows."""
     depth = max(node.row["node_id"].bit_length() for tree in trees for node in list_nodes(tree.root))
     row_heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
     room = Room(left=8, right=8, top=40, bottom=8, down=48)
@@ -40,7 +40,7 @@ def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
 
 
 def list_nodes(node: TreeNode) -> Iterator[TreeNode]:
-    """Yield a node and all below it."""
+    """Yield a node and its descendants."""
     yield node
     for child in node.children:
         yield from list_nodes(child)
@@ -64,7 +64,7 @@ def _height(node: TreeNode) -> float:
 
 
 def _draw_node(axes: Axes, node: TreeNode, level: int, top: float) -> tuple[float, float]:
-    """Draw a node and all below it, from the top down; return the middle of its box and where it ends."""
+    """Draw a node and its descendants, from the top down; return the middle of its box and its lower end."""
     x, bottom, middles = level * (_WIDTH + _GAP), top, []
     for child in node.children:
         middle, bottom = _draw_node(axes, child, level + 1, bottom)
@@ -81,7 +81,7 @@ def _draw_node(axes: Axes, node: TreeNode, level: int, top: float) -> tuple[floa
 
 def _draw_box(axes: Axes, node: TreeNode, x: float, y: float) -> None:
     cell, height = node.cell, _height(node)
-    color = CELL_COLORS.get(cell.color, "none")  # then of the page, light or dark
+    color = CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
     width = 4 if cell.weak else _WIDTH
     axes.add_patch(Rectangle((x, y), width, _VALUE, facecolor=color, linewidth=0, label=cell.color))
     style = {"linestyle": "--", "linewidth": 1.5} if node.is_contradicted else {"linewidth": 1}

@@ -1,4 +1,4 @@
-"""COUNTS: everything that a ranking counts of a corpus, as arrays on the driver. numpy only.
+"""COUNTS: everything that a ranking counts in a corpus, as arrays on the driver. numpy only.
 
 COUNTS does not grow with the corpus: its size is models x slices x identities. Every table of a run follows from it by
 arithmetic (``biasspark.metrics``).
@@ -20,7 +20,7 @@ from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.kernels.range_counts import RangeCounts, count_at_or_above
 
 MOST_STATISTICS = 20_000_000
-"""Rows of U statistics that the driver holds at most: about 2 GiB."""
+"""The most rows of U statistics that the driver holds, about 2 GiB."""
 
 
 class Groups(NamedTuple):
@@ -41,36 +41,36 @@ class Groups(NamedTuple):
 
     @property
     def is_overall(self) -> Flags:
-        """True for the groups that stand for a whole slice."""
+        """True for the groups of a whole slice."""
         return np.equal(self.identity, OVERALL)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Everything that a ranking counts of a corpus.
+    """Everything that a ranking counts in a corpus.
 
     Attributes
     ----------
     groups : Groups
-        What the last axis of the arrays stands for.
+        The groups along the last axis of the arrays.
     numbers : int64 array
-        The numbers of the identities that each (model, slice) has.
+        The numbers of the identities of each (model, slice).
     cells : int64 array, shape (4, groups)
-        Rows of each cell, in the order of `columns.FOUR_CELLS`. ``(overall)`` has its rows in the background.
+        Rows of each cell, in the order of `columns.FOUR_CELLS`. For ``(overall)``, all rows are in the background.
     sums : array of Python integers, shape (6, 3, groups)
-        For each pair of cells, in the order of `columns.CELL_PAIRS`: 2U, and the sums of squares of the doubled
-        placements of the rows of the low and of the high cell. ``(overall)`` has only the pair of its background.
+        For each pair of cells, in the order of `columns.CELL_PAIRS`: 2U, and the sums of the squared doubled placements
+        of the low cell's rows and of the high cell's. ``(overall)`` has only the pair of background cells.
     at_or_above : mapping of str to int64 array, shape (4, groups of the model, edges + 1)
-        By model, the rows of each cell: all of them, then those with a score at or above each edge. Empty without
-        edges.
+        By model, the rows of each cell: all rows, then those with a score at or above each edge. Empty without edges.
     labels : int64 array, shape (identities, length bins + 1, 2), or None
         Labelled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin;
-        bin 0 is outside all. ``(overall)``, the first, counts every row. None where labels are not counted.
+        bin 0 is for lengths outside all bins. ``(overall)``, the first, counts every row. None if labels are not
+        counted.
     row_counts : RowCounts
     profiles : mapping of str to Profile
-        The scores of each model that has any.
+        The score profile of each model that has scores.
     max_range_rows : mapping of str to int
-        By model, the rows of the score range that has most.
+        By model, the rows of its largest score range.
     pair_rows : int64 array
         Rows of every crossed pair of identities, listed or not.
     """
@@ -88,7 +88,7 @@ class Counts:
 
 
 def list_groups(encoding: Encoding, numbers: Sequence[int] | Ints) -> Groups:
-    """Return the groups of every model and slice with the identities of these numbers."""
+    """Return the groups of every model and slice with the identities of the given numbers."""
     listed = np.asarray(numbers)
     names = np.asarray(encoding.names, object)[listed]
     models, slices = np.asarray(encoding.models, object), np.asarray(encoding.slices, object)
@@ -107,7 +107,7 @@ def make_counts(
     edges: Sequence[Floats],
     labels: Ints | None,
 ) -> Counts:
-    """Return COUNTS from what an engine counted.
+    """Return COUNTS from the counts of an engine.
 
     Raises `ConfigError` if the U statistics would not fit the driver.
 
@@ -115,10 +115,10 @@ def make_counts(
     ----------
     encoding : Encoding
     row_counts : sequence of int
-        What was counted of the whole corpus, in the order of `Encoding.count_keys`.
+        Counts of the whole corpus, in the order of `Encoding.count_keys`.
     counted : mapping of (int, int, int) to RangeCounts
-        Over the whole score line, by the numbers of the model, the slice and the first of some identities; missing
-        where there are no rows.
+        Counts over the whole score line, by the numbers of the model, the slice and the first identity of a chunk;
+        missing where there are no rows.
     edges : sequence of float64 arrays
         For each model, the edges at which rows were counted.
     labels : int64 array, optional
@@ -159,14 +159,12 @@ def make_counts(
 
 
 def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
-    """Refuse a corpus that has other rows than were ranked, by the rows of the cells of some groups.
-
-    Raises `InputError` if they differ.
+    """Raise `InputError` if a corpus has changed since it was ranked, judging by the cell sizes of some groups.
 
     Parameters
     ----------
     cells : int64 array
-        As `Counts.cells`; of groups that are not chosen they mean nothing.
+        Like `Counts.cells`; the values of groups that are not chosen are ignored.
     chosen : bool array, shape (groups,)
     """
     for group in np.flatnonzero(chosen & (cells != counts.cells).any(axis=0))[:1]:
@@ -175,10 +173,7 @@ def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
 
 
 def check_size(n_models: int, n_slices: int, n_identities: int) -> None:
-    """Refuse a configuration whose U statistics would not fit the driver.
-
-    Raises `ConfigError` if there would be more than `MOST_STATISTICS` rows of them.
-    """
+    """Raise `ConfigError` if there would be more than `MOST_STATISTICS` rows of U statistics."""
     n_rows = n_models * n_slices * n_identities * len(CELL_PAIRS)
     if n_rows > MOST_STATISTICS:
         raise ConfigError(

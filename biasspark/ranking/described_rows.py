@@ -1,4 +1,4 @@
-"""What is known of rows besides their scores, as cells: slices, segments, bins, groups. numpy and pyarrow."""
+"""The attributes of rows other than scores, as cells: slices, segments, bins, groups. numpy and pyarrow only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from biasspark.ranking.task_rows import TaskRows
 
 
 class DescribedRows(NamedTuple):
-    """What is known of the rows of a task besides their scores.
+    """The attributes of a task's rows other than their scores.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class DescribedRows(NamedTuple):
     values : uint16 array, shape (columns, cells)
         The cells: see `kernels.row_block`.
     draws : int64 array, shape (n,) or (0,)
-        The hashes by which rows are drawn; empty where none are.
+        The hashes by which rows are sampled; empty if none are.
     """
 
     cell: SmallInts
@@ -36,7 +36,7 @@ class DescribedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class RowDescription:
-    """How rows are described: from EXAMPLES, and further columns by the names of `biasspark.features`.
+    """How rows are described: from EXAMPLES, and from additional columns named as in `biasspark.features`.
 
     Attributes
     ----------
@@ -45,14 +45,14 @@ class RowDescription:
     groupings : sequence of sequence of str
         The groups of each grouping: see `corpus.feature_columns.Grouping`. STRING.
     segments : sequence of str
-        Their names. BOOLEAN, never NULL.
+        Names of segments. BOOLEAN, never NULL.
     n_slices : int
     is_split : bool
-        Whether there is a BOOLEAN that says which rows only estimate.
+        Whether a BOOLEAN column marks the rows of the estimation sample.
     is_drawn : bool
-        Whether there is a BIGINT by which rows are drawn.
+        Whether a BIGINT column holds the hashes by which rows are sampled.
     n_pairs : int
-        Named pairs, each with a BOOLEAN for negatives and one for positives, never NULL.
+        Number of named pairs, each with a BOOLEAN for negatives and one for positives, never NULL.
     """
 
     features: Sequence[Feature]
@@ -65,25 +65,25 @@ class RowDescription:
 
     @property
     def columns(self) -> CellColumns:
-        """What the cells are."""
+        """The columns of the cells."""
         return CellColumns(self.n_slices, len(self.segments), len(self.features), len(self.groupings), self.n_pairs)
 
     @property
     def names(self) -> list[str]:
-        """The further columns that are read."""
+        """The additional columns that are read."""
         kinds = ((feature_name, self.features), (group_name, self.groupings), (segment_name, self.segments))
         names = [name(number) for name, of_kind in kinds for number in range(len(of_kind))]
         names += [pair_name(number, label) for number in range(self.n_pairs) for label in (False, True)]
         return names + [HONEST] * self.is_split + [DRAW] * self.is_drawn
 
     def describe(self, rows: TaskRows) -> DescribedRows:
-        """Return the cells of some rows, and the hashes by which they are drawn."""
+        """Return the cells of some rows, and the hashes by which they are sampled."""
         cell, values = number_cells(list(self._list_columns(rows)))
         draws = rows.column(DRAW).to_numpy() if self.is_drawn else np.zeros(0, np.int64)
         return DescribedRows(cell, values, draws)
 
     def _list_columns(self, rows: TaskRows) -> Iterator[Ints]:
-        """Yield the columns of cells in their order."""
+        """Yield the columns of the cells in order."""
         yield rows.label
         yield _flags(rows.column(HONEST)) if self.is_split else np.zeros(len(rows), np.int64)
         yield from (rows.read("slice", number) for number in range(1, self.n_slices))
@@ -102,19 +102,19 @@ def cut_into_bins(values: pa.Array, feature: Feature) -> Ints:
     if not feature.numeric:
         return _find(values, feature.values) + 1
     numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
-    # NaN is above all numbers, here as in Spark.
+    # NaN sorts above all numbers, as in Spark.
     bins = np.searchsorted(np.array(feature.values, np.float64), numbers, "right")
     return np.where(_flags(values.is_null()) == 1, NULL_BIN, bins)
 
 
 def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:
-    """Return the number of the group of each value: the first is NULL, the last all that are not listed."""
+    """Return the group number of each value: the first group is NULL, the last holds all values not listed."""
     indices = _find(values, groups[1:-1])
     return np.where(_flags(values.is_null()) == 1, 0, np.where(indices < 0, len(groups) - 1, indices + 1))
 
 
 def _find(values: pa.Array, known: Sequence[object]) -> Ints:
-    """Return the index of each text among those that are known, -1 where it is not."""
+    """Return the index of each text in the list of known ones, -1 if it is not there."""
     indices = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
     filled: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return filled

@@ -27,9 +27,9 @@ from biasspark.ranking.range_job import RangeJob, cut_examples
 from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
 
 CORPUS = -1
-"""In place of a model: what is counted of the whole corpus."""
+"""Stands in place of a model for counts of the whole corpus."""
 ROW_COUNTS, LABEL_COUNTS = 0, 1
-"""In place of a slice: which counts of the whole corpus."""
+"""Stand in place of a slice for the kinds of counts of the whole corpus."""
 
 _CHUNK = 512
 
@@ -41,7 +41,7 @@ def rank(
     edges: Sequence[Floats] = (),
     engine: str = "blocks",
 ) -> Counts:
-    """Rank every score of every model and slice, and return everything that is counted.
+    """Rank every score of every model and slice, and return COUNTS.
 
     Raises `InputError` if a range has too many rows of one label.
 
@@ -50,9 +50,9 @@ def rank(
     examples : DataFrame
         EXAMPLES, as the encoding describes it.
     boundaries : sequence of float64 arrays
-        For each model, where its score ranges meet; no result depends on them.
+        For each model, the boundaries of its score ranges; no result depends on them.
     edges : sequence of float64 arrays
-        For each model, ascending, the scores at which rows are counted; none where they are not.
+        For each model, ascending, the scores at which rows are counted; empty for no such counts.
     engine : {"blocks", "windows"}
         Sorted score blocks in numpy, or rank windows in pure Spark SQL for clusters without Python workers.
 
@@ -69,7 +69,7 @@ def rank(
 def sort_examples(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
     """Return the parts of EXAMPLES: sorted blocks cut at the boundaries, and counts of rows.
 
-    Lazy. Cost: one scan. Parts have 8 bytes per score and 24 per membership.
+    Lazy. Cost: one scan. Parts take 8 bytes per score and 24 per membership.
     """
     return cut_examples(examples, encoding, lambda rows: cut_task_rows(rows, boundaries))
 
@@ -77,12 +77,12 @@ def sort_examples(examples: DataFrame, encoding: Encoding, boundaries: Sequence[
 def rank_ranges(
     parts: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats] = ()
 ) -> DataFrame:
-    """Return RANKED: the counts of every range, and its sketch where the encoding keeps it. Lazy; one shuffle."""
+    """Return RANKED: the counts of every range, and its sketch if the encoding keeps sketches. Lazy; one shuffle."""
     return _ranking(encoding, boundaries, edges).count(parts)
 
 
 def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats] = ()) -> Counts:
-    """Return COUNTS of RANKED. Runs one Spark action."""
+    """Combine RANKED to COUNTS. Runs one Spark action."""
     combined = _ranking(encoding, (), edges).collect(ranked)
     row_counts, labels = (
         np.frombuffer(combined.get((CORPUS, n, 0), b""), np.int64) for n in (ROW_COUNTS, LABEL_COUNTS)
@@ -121,12 +121,12 @@ def cut_task_rows(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part
 
 
 def count_corpus(spark: SparkSession, counts: Ints) -> DataFrame:
-    """Return counts of rows that are already known, in the order of `Encoding.count_keys`, as a part. Lazy."""
+    """Return known row counts, in the order of `Encoding.count_keys`, as a part. Lazy."""
     return spark.range(1).select(*map(F.lit, Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, counts.tobytes())))
 
 
 def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Iterator[tuple[int, bytes]]:
-    """Give the counts of a range by chunk of identities, and the pieces of its sketch as chunks -1, -2, ..."""
+    """Yield the counts of a range by chunk of identities, and the pieces of its sketch as chunks -1, -2, ..."""
     blocks = {kind: read_blocks(parts, kind) for kind in (Kind.CELLS, Kind.MEMBERSHIPS, Kind.UNSEEN)}
     if encoding.keeps_state:
         blocks = {kind: [merge_blocks(of_kind)] for kind, of_kind in blocks.items()}
@@ -159,7 +159,7 @@ def count_rows(rows: TaskRows) -> Ints:
 
 
 def count_off_scale(rows: TaskRows) -> list[int]:
-    """Count the values of each column of fractions that are none; few rows have any."""
+    """Count the values outside of 0 to 1 in each column of fractions; few rows have any."""
     encoding = rows.encoding
     annotated = rows.annotations.of_identity if rows.annotations else {}
     bits = [rows.words[word] & mask != 0 for word, mask in encoding.masks("off_scale").items()]
@@ -188,7 +188,7 @@ def count_labels(rows: TaskRows) -> Ints:
 
 
 def _chunks(encoding: Encoding) -> list[range]:
-    """Cut the numbers of identities: the counts of one chunk are combined in one worker's memory."""
+    """Split the identity numbers into chunks; the counts of one chunk are combined in one worker's memory."""
     numbers = range(len(encoding.names))
     return [numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)]
 

@@ -1,4 +1,4 @@
-"""AUC by group pair: row blocks -> the sums of positives and negatives of every two groups.
+"""AUC by group pair: row blocks -> the sums of every two groups, positives of one and negatives of the other.
 
 See `kernels.group_pairs` for the counting.
 """
@@ -23,25 +23,24 @@ from biasspark.ranking.task_rows import Key
 
 
 def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str, ...]]) -> Search[list[dict[str, Any]]]:
-    """Count the rightly ordered pairs of every two groups, for every model, slice and grouping.
+    """Count the correctly ordered pairs of every two groups, for every model, slice and grouping.
 
     Parameters
     ----------
     groupings : mapping of str to tuple of str
-        By name of the grouping, the names of its groups by number; in the order of the groups of cells.
+        By grouping, the names of its groups by number. Groupings are in the order of the cells' group columns.
 
     Returns
     -------
     list of dict
         ``model, slice, grouping, positive_group, negative_group, n_positive, n_negative, ordered_doubled,
-        low_square_sum, high_square_sum``: all pairs of groups that any row of the slice is in. The sum of
-        ``ordered_doubled`` is that of the whole slice; squares are of the doubled placements of the negatives, and of
-        the positives.
+        low_square_sum, high_square_sum``: for all pairs of groups that have rows in the slice. ``ordered_doubled`` adds
+        up to the value of the whole slice; the square sums are of the doubled placements of the negatives, and of the
+        positives.
 
     Notes
     -----
-    One query. Cost: for each grouping two passes over the scores for each of its groups, neither one for
-    each pair of rows nor one for each pair of groups.
+    One query. Cost: two passes over the scores for each group of each grouping, instead of one for each pair of groups.
     """
     names = list(groupings.items())
     n_models = len(encoding.models)

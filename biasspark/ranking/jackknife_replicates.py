@@ -2,8 +2,8 @@
 
 EXAMPLES --cut--> blocks by group --one shuffle--> sums by group of ranges --small shuffle--> ``jackknife_statistics``
 
-The algebra is in `kernels.group_replicates`; what a worker holds in memory in `range_job`: while it measures, also the
-rows of every identity's cells by (group, score), one identity after the other.
+The algebra is in `kernels.group_replicates`. For the memory of a worker see `range_job`; while it measures, it also
+holds the rows of one identity's cells by (group, score) at a time.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _CHUNK = 32
 def count_replicates(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], identities: Sequence[int], n_groups: int
 ) -> pa.Table:
-    """Return U of every model on the rows that it scores, and what is left of it without each group of rows.
+    """Return U of every model on the rows that it scores, and U without each group of rows.
 
     Parameters
     ----------
     examples : DataFrame
         EXAMPLES, as the encoding describes it, and INT ``jackknife_group``, below `n_groups`.
     boundaries : sequence of float64 arrays
-        For each model, where its score ranges meet; no result depends on them.
+        For each model, the boundaries of its score ranges; no result depends on them.
     identities : sequence of int
         Numbers in the encoding, ascending; 0 is ``(overall)``.
 
     Returns
     -------
     pyarrow.Table
-        The table ``jackknife_statistics``, less the run's columns.
+        The table ``jackknife_statistics``, without the run's columns.
 
     Notes
     -----
-    Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24 per membership; then distinct
-    (score, group) times identities of arithmetic, and a shuffle of 250 bytes for each range, identity and group.
+    Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24 per membership; then arithmetic
+    on each distinct (score, group) for every identity, and a shuffle of 250 bytes for each range, identity and group.
     """
     sets = ReferenceSets.of(encoding.base_masks, identities)
     chunks = [range(len(identities))[start : start + _CHUNK] for start in range(0, len(identities), _CHUNK)]
@@ -84,7 +84,7 @@ def count_replicates(
 
 
 def cut_by_group(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets, n_groups: int) -> Iterator[Part]:
-    """Sort the rows that are in a known population into blocks, by key and group."""
+    """Sort the rows of any known population into blocks, by key and group."""
     groups = rows.column(GROUP).to_numpy().astype(np.int64)
     keyed = [
         keys._replace(keys=keys.keys * n_groups + (groups if keys.rows is None else groups[keys.rows]))
@@ -94,9 +94,9 @@ def cut_by_group(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSe
 
 
 def _list_pairs(sums: GroupSums, index: int, *, overall: bool) -> Iterator[tuple[tuple[str, str], tuple[Any, ...]]]:
-    """Give every pair of cells of an identity, and its sums with all groups and without each.
+    """Yield every pair of cells of an identity, and its sums with all groups and without each.
 
-    ``(overall)`` has one pair, its background.
+    ``(overall)`` has one pair, that of its background.
     """
     for pair in [BACKGROUND_PAIR] if overall else range(len(CELL_PAIRS)):
         low, high = (sums.n_rows[index, cell] for cell in CELLS_OF_PAIRS[pair])

@@ -16,14 +16,14 @@ from biasspark.errors import corpus_changed
 
 
 class Memberships(NamedTuple):
-    """Rows that are in an identity, or of which that is unknown, within the known population of its source.
+    """Entries of the rows that are in an identity, or may be, within the known population of its source.
 
     Attributes
     ----------
     row, identity : int64 arrays, shape (e,)
         Ascending by (row, identity), each pair once; crossed pairs come after all other identities.
     unknown : int64 array, shape (e,)
-        1 where it is not known whether the row is in, 0 where it is.
+        1 where it is unknown whether the row is in the identity, 0 where it is in.
     """
 
     row: Ints
@@ -32,14 +32,14 @@ class Memberships(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """What a column of numbers says of an identity: int64 arrays of rows, ascending.
+    """One identity's annotations, from a column of numbers: int64 arrays of rows, ascending.
 
     Attributes
     ----------
     members, off_scale
-        Rows that are in, and those with a number outside of 0 to 1.
+        Rows in the identity, and rows with a number outside of 0 to 1.
     unknown
-        Rows on which this column is unknown, and another one of its source is not.
+        Rows on which this column is unknown, but another column of its source is known.
     """
 
     members: Ints
@@ -48,12 +48,12 @@ class Annotation(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """What the columns of numbers say.
+    """The annotations from all columns of numbers.
 
     Attributes
     ----------
     unknown : bool array, shape (rows,)
-        Where all columns of the source are unknown.
+        True for rows on which all columns of the source are unknown.
     of_identity : mapping of int to Annotation
         By number of the identity.
     """
@@ -78,11 +78,11 @@ def find_memberships(
     words : mapping of int to int64 array
         The packed words.
     known : int64 array
-        The nullable sources that are known on each row, as bits.
+        The nullable sources known on each row, as bits.
     values : mapping of int to pyarrow.Array
-        The strings of the sources that have them, by index of the source; NULL where the source is unknown.
+        By index of the source, the strings of sources of values; NULL where the source is unknown.
     annotations : Annotations, optional
-        Those of the identities that are read from numbers: see `Encoding.numbers`.
+        For the identities that are read from numbers: see `Encoding.numbers`.
     """
     parts = [_read_flags(words, known, encoding)]
     if annotations:
@@ -96,11 +96,11 @@ def find_memberships(
 
 
 def find_unseen(members: Memberships, known: Ints, encoding: Encoding) -> Memberships:
-    """Return where a pair with a value that no row has would be unknown, for other runs that have the value.
+    """Return the rows on which pairs with a value that this run lacks would be unknown; another run may have the value.
 
-    Such a pair is out on rows on which the source of the value is known, and unknown where that source is unknown and
-    the other side is not out. Of rows that have such a side, `identity` is that side's number times the number of
-    sources, plus the index of the source.
+    Such a pair is out where the source of the value is known, and unknown where that source is unknown and the other
+    side is not out. For these rows, `identity` is the number of the other side times the number of sources, plus the
+    index of the source.
     """
     parts = [_columns([], [])]
     single = members.identity < encoding.first_pair
@@ -114,14 +114,14 @@ def find_unseen(members: Memberships, known: Ints, encoding: Encoding) -> Member
 def read_annotations(
     batches: Iterable[pa.RecordBatch], columns: Mapping[int, tuple[str, float]], unknown: Flags
 ) -> Annotations:
-    """Return what columns of DOUBLE say, where NULL and NaN are unknown.
+    """Return the annotations from DOUBLE columns, in which NULL and NaN mean unknown.
 
     Parameters
     ----------
     columns : mapping of int to (str, float)
-        By number of the identity, its column and the least number of a member.
+        By number of the identity, its column and the lowest value of a member.
     unknown : bool array, shape (rows,)
-        Where all further columns of their source are unknown.
+        True for rows on which all other columns of their source are unknown.
     """
     unknown = unknown.copy()
     entries: dict[int, list[Annotation]] = {number: [] for number in columns}
@@ -139,9 +139,9 @@ def read_annotations(
 
 
 def _compare(column: pa.Array, least: float) -> tuple[Flags, Flags, Flags]:
-    """Return on which rows there is a member, a number outside of 0 to 1, and nothing known.
+    """Return the rows that are members, those with a number outside of 0 to 1, and those that are unknown.
 
-    To let Arrow fill what is NULL, or spread its bits, takes longer than all comparisons.
+    Filling NULLs or unpacking validity bits with Arrow takes longer than all comparisons.
     """
     valid = column.is_valid()
     bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
@@ -152,10 +152,10 @@ def _compare(column: pa.Array, least: float) -> tuple[Flags, Flags, Flags]:
 
 
 def pair_number(low: Ints, high: Ints, n_singles: int) -> Ints:
-    """Return the numbers of pairs of identities, which are numbered (1, 2), (1, 3), ..., (2, 3), ...
+    """Return the numbers of crossed pairs, which are numbered (1, 2), (1, 3), ..., (2, 3), ...
 
-    With n identities, (low - 1)·n - low·(low - 1)/2 pairs have a side below `low`, and high - low - 1 pairs begin with
-    `low` and come before the pair.
+    With n identities, (low - 1)·n - low·(low - 1)/2 pairs have a side below `low`, and high - low - 1 pairs that begin
+    with `low` come before this one.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def pair_number(low: Ints, high: Ints, n_singles: int) -> Ints:
     Returns
     -------
     int64 array, shape (k,)
-        From `Encoding.first_pair`, n + 1, on.
+        At least `Encoding.first_pair`, n + 1.
     """
     return n_singles + (low - 1) * n_singles - low * (low - 1) // 2 + high - low
 
@@ -180,14 +180,14 @@ def _join(parts: Sequence[Memberships]) -> Memberships:
 
 
 def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> Memberships:
-    """Read memberships from bits, on the few rows that have any."""
+    """Read memberships from bits, on the few rows that have any set."""
     parts = [_columns([], [])]
     for unknown, what in enumerate(("member", "unknown")):
         fields = [(number, field) for (kind, number), field in encoding.packed_fields.items() if kind == what]
         for word in {field.word for _, field in fields}:
             in_word = [(number, field.shift) for number, field in fields if field.word == word]
             bits = words[word] & sum(1 << shift for _, shift in in_word)
-            if unknown:  # all are set where their source, of flags, is unknown: that is no entry
+            if unknown:  # all are set where the whole source is unknown: not an entry
                 bits = np.where(known & _flags_bit(encoding), bits, 0)
             some = np.flatnonzero(bits)
             bits = bits[some]
@@ -198,7 +198,7 @@ def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> M
 
 
 def _list_annotated(annotations: Annotations, encoding: Encoding) -> Iterator[Memberships]:
-    """Give the memberships of the identities that are read from numbers."""
+    """Yield the memberships of the identities that are read from numbers."""
     for number, rows in annotations.of_identity.items():
         yield _columns(rows.members, np.full(len(rows.members), number))
         if encoding.sources[encoding.source_of[number]].nullable:
@@ -206,13 +206,13 @@ def _list_annotated(annotations: Annotations, encoding: Encoding) -> Iterator[Me
 
 
 def _flags_bit(encoding: Encoding) -> int:
-    """Return the bit that says of a row whether its annotated columns are known, the one nullable source of flags."""
+    """Return the bit of `known` for the annotated columns, the only nullable source of flags."""
     flags = (bit for bit, index in enumerate(encoding.nullable_sources) if encoding.sources[index].kind == "flags")
     return 1 << next(flags)
 
 
 def _look_up_values(column: pa.Array, source: Source, encoding: Encoding) -> Memberships:
-    """Look values up: the one of a category, or those of an array, whose null elements say nothing."""
+    """Look up the value of a category, or the values of an array, whose null elements are ignored."""
     rows, strings = _flatten(column)
     numbers = np.array([encoding.number[name] for name in source.values.values()], np.int64)
     index = pc.index_in(strings, value_set=pa.array(list(source.values), pa.string()))
@@ -222,9 +222,9 @@ def _look_up_values(column: pa.Array, source: Source, encoding: Encoding) -> Mem
 
 
 def _match_spellings(column: pa.Array, source: Source, encoding: Encoding) -> Memberships:
-    """Return the identities for which the spellings in the text stand.
+    """Return the identities whose terms occur in the text.
 
-    The corpus gives the longest term at each place in the text; shorter ones that begin there are whole words in it.
+    The corpus has the longest term at each position of the text; shorter terms that begin there are whole words in it.
     """
     rows, strings = _flatten(column)
     spellings = strings.dictionary_encode()
@@ -243,7 +243,7 @@ def _match_spellings(column: pa.Array, source: Source, encoding: Encoding) -> Me
 
 
 def _flatten(column: pa.Array) -> tuple[Ints, pa.Array]:
-    """Return the strings of a column, those in lists too, and the row of each; nulls left out."""
+    """Return the strings of a column, also those in lists, and the row of each; without nulls."""
     rows = np.arange(len(column), dtype=np.int64)
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         rows = pc.list_parent_indices(column).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -253,13 +253,13 @@ def _flatten(column: pa.Array) -> tuple[Ints, pa.Array]:
 
 
 def _in_order(members: Memberships, encoding: Encoding) -> Memberships:
-    """Sort by (row, identity) and drop repetitions, as of a value that an array holds twice."""
+    """Sort by (row, identity) and drop duplicates, such as a value that an array holds twice."""
     _, first = np.unique(members.row * len(encoding.names) + members.identity, return_index=True)
     return Memberships(*(column[first] for column in members))
 
 
 def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships:
-    """Cross the entries of each row: in where both sides are in, unknown where one is unknown and none is out."""
+    """Cross the entries of each row: in if both sides are in, unknown if one is unknown and neither is out."""
     _, start, count = np.unique(members.row, return_index=True, return_counts=True)
     later = np.repeat(count + start, count) - np.arange(len(members.row)) - 1
     first = np.repeat(np.arange(len(members.row)), later)
@@ -269,7 +269,7 @@ def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships
     parts = [Memberships(members.row[first], pairs, members.unknown[first] | members.unknown[second])]
     source_of = np.array(encoding.source_of)
     for bit, index in enumerate(encoding.nullable_sources):
-        # An entry of another source, on a row on which this one is unknown: every pair with its identities is unknown.
+        # Entries of other sources on rows where this source is unknown: every pair with its identities is unknown.
         sides = np.flatnonzero(known[members.row] >> bit & 1 == 0)
         of_source = np.flatnonzero(source_of == index)
         row, side = (np.repeat(column[sides], len(of_source)) for column in members[:2])
@@ -280,5 +280,5 @@ def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships
 
 
 def _count_up(lengths: Ints) -> Ints:
-    """Return 0, 1, ... for each length, one after another."""
+    """Return 0, 1, ..., length - 1 for each length, concatenated."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -1,9 +1,9 @@
 """Two models' placements of the same rows: EXAMPLES of two models -> sums of products of every cell.
 
-    EXAMPLES --cut--> ranges of the first model --shuffle--> placed, cut anew --shuffle--> ranges of the second --> sums
+    EXAMPLES --cut--> ranges of the first model --shuffle--> placed, recut --shuffle--> ranges of the second --> sums
 
-A row takes along its placements by one model to where it is placed by the other: see `kernels.paired_products`, and
-`range_job` for what a worker holds in memory: here the rows of a range come with 4 bytes for each reference set.
+A row carries its placements by the first model to the task that places it by the second: see `kernels.paired_products`.
+For the memory of a worker see `range_job`; here each row of a range also has 4 bytes for each reference set.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ def sum_paired_placements(
     examples : DataFrame
         EXAMPLES of two models that both score every row, as the encoding describes it.
     boundaries : sequence of float64 arrays
-        For either model, where its score ranges meet; no result depends on them.
+        For each model, the boundaries of its score ranges; no result depends on them.
     identities : sequence of int
         Numbers in the encoding, ascending; 0 is ``(overall)``.
 
     Returns
     -------
     dict of ((slice, identity), cell, among) to Products
-        Sums over the rows of a cell of both models' doubled placements among another cell, twice the rows below plus
-        ties. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
+        Sums over the rows of a cell of both models' doubled placements (twice the rows below, plus ties) among another
+        cell. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
 
     Notes
     -----
     Runs one Spark action. Cost: one scan and two shuffles of rows, the second of 4 bytes per row and reference set;
-    rows times identities of arithmetic. One shuffle of the sums of every range.
+    arithmetic on every row and identity; one shuffle of the sums of every range.
     """
     sets = ReferenceSets.of(encoding.base_masks, identities)
 
@@ -85,10 +85,7 @@ def sum_paired_placements(
 
 
 def pair_scores(rows: TaskRows, sets: ReferenceSets) -> dict[int, list[PairedRows]]:
-    """Return the rows of each slice that are in a known population, by the sources that are known on them.
-
-    They are to be placed by the first model.
-    """
+    """Return the rows of each slice in a known population, by their known sources, to be placed by the first model."""
     entry_rows, entries = rows.entries_of(sets)
     first, second = rows.scores
     whole = PairedRows(np.array(0), first, second, rows.label, entry_rows, entries, np.empty((0, len(rows)), np.int64))
@@ -103,7 +100,7 @@ def pair_scores(rows: TaskRows, sets: ReferenceSets) -> dict[int, list[PairedRow
 
 
 def _to_parts(slice_number: int, cut: Iterator[tuple[int, bool, bytes]]) -> Iterator[Part]:
-    """Return what is cut of a slice as parts. Each shuffle has the ranges of one model, so their number is enough."""
+    """Return the cut rows of a slice as parts. A shuffle has the ranges of one model only, so parts name none."""
     for score_range, is_offsets, data in cut:
         yield Part(0, slice_number, score_range, Kind.OFFSETS if is_offsets else Kind.ROWS, data)
 
@@ -113,7 +110,7 @@ def _read_rows(parts: Parts) -> list[PairedRows]:
 
 
 def _name_cells(identity: int, cell: str, among: str) -> tuple[str, str] | None:
-    """Return the names of two cells; ``(overall)`` has the cells of its background alone, which are the slice's."""
+    """Return the names of two cells; ``(overall)`` has only its background cells, those of the whole slice."""
     if identity:
         return cell, among
     if cell.startswith("background_") and among.startswith("background_"):

@@ -1,21 +1,21 @@
-"""The skeleton of every ranking job: rows are cut into parts, parts become counts of ranges, and counts are combined.
+"""The skeleton of every ranking job: cut rows into parts, measure the parts of each range, combine the counts.
 
     rows --cut--> parts --one shuffle by (model, slice, range)--> ranges --measure--> counts of a range
          --small shuffle by (model, slice, chunk)--> groups --combine--> counts of the whole score line --> driver
 
-A *range* is a stretch of the score line of one model in one slice. A *chunk* is a part of what is counted, such as some
-of the identities, so that a group of all ranges fits a worker. `cut`, `measure` and `combine` are functions that know
-neither Spark nor, but for `cut`, Arrow: see ``biasspark.ranking.kernels``. Whatever the partitions, ranges and the
-order of rows, the integers are the same.
+A *range* is a stretch of the score line of one model in one slice. A *chunk* is a part of the counts, such as those of
+some identities, so that the counts of all ranges fit a worker. `cut`, `measure` and `combine` are functions without
+Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``. The integers do not depend on partitions, ranges or
+the order of rows.
 
 What a worker holds in memory
 -----------------------------
-- while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, and the parts made of them;
-- while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and what `measure` makes of one range
-  of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
+- while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, and the parts cut from them;
+- while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and the working memory of `measure` for
+  one range of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
 - while it combines: the counts of the groups of its task, about `GROUPS_A_TASK`, and one running sum.
 
-Nothing is kept from one task to the next, and the driver holds the combined counts alone.
+Nothing is kept between tasks, and the driver holds only the combined counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from biasspark.ranking.task_rows import Batches, Key, Part, Parts, TaskRows, hol
 from biasspark.session import is_embedded
 
 GROUPS_A_TASK = 6
-"""A Python task costs about 0.2 s however little it does, so several groups share one."""
+"""A Python task costs at least about 0.2 s, so several groups share one."""
 
 _BATCH_BYTES = 16 << 20
 _RANGE_KEY, _CHUNK_KEY = ("model", "slice", "score_range"), ("model", "slice", "chunk")
@@ -47,30 +47,30 @@ _COUNTS = "model INT, slice INT, score_range INT, chunk INT, data BINARY"
 _COMBINED = "model INT, slice INT, chunk INT, data BINARY"
 
 CountsRow: TypeAlias = tuple[int, int, int, int, bytes]
-"""What is counted of one range: model, slice, range, chunk, data."""
+"""The counts of one range: model, slice, range, chunk, data."""
 
 Cut: TypeAlias = Callable[[TaskRows], Iterable[Part]]
-"""From some rows of a task to parts."""
+"""Cuts some rows of a task into parts."""
 Measure: TypeAlias = Callable[[Key, Parts], Iterable[tuple[int, bytes]]]
-"""From the (model, slice, range) and the parts of a range to chunks of counts; negative chunks are not combined."""
+"""Maps the (model, slice, range) and the parts of a range to chunks of counts; negative chunks are not combined."""
 Combine: TypeAlias = Callable[[Key, Iterator[memoryview]], bytes]
-"""From a (model, slice, chunk) and the counts of its ranges, by ascending score, to those of the whole score line."""
+"""Maps a (model, slice, chunk) and its counts by range, by ascending score, to counts of the whole score line."""
 
 
 @dataclass(frozen=True)
 class RangeJob:
-    """What is counted of every score range, and how counts are combined.
+    """How to count every score range, and how to combine the counts.
 
     Attributes
     ----------
     encoding : Encoding
     boundaries : sequence of float64 arrays
-        For each model, where its ranges meet: range r holds the scores from ``boundaries[r - 1]`` (with it) to
-        ``boundaries[r]`` (without it). They balance the work; no result depends on them.
+        For each model, the boundaries of its ranges: range r holds the scores in ``[boundaries[r - 1],
+        boundaries[r])``. They balance the work; no result depends on them.
     measure, combine
-        Functions without state: what they refer to travels to the workers.
+        Stateless functions; everything they refer to is sent to the workers.
     n_chunks : int
-        About how many chunks there are.
+        Approximate number of chunks.
     """
 
     encoding: Encoding
@@ -80,7 +80,7 @@ class RangeJob:
     n_chunks: int = 1
 
     def run(self, examples: DataFrame, cut: Cut, *further: str) -> dict[Key, bytes]:
-        """Return the combined counts by (model, slice, chunk), given EXAMPLES, and further columns that are read.
+        """Return the combined counts by (model, slice, chunk) of EXAMPLES, from which additional columns may be read.
 
         Runs one Spark action: one scan, one shuffle of the parts, and one of the counts.
         """
@@ -101,12 +101,12 @@ class RangeJob:
 
 
 def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsRow]]) -> DataFrame:
-    """Return the counts that each task makes of its batches, ``model, slice, score_range, chunk, data``. Lazy."""
+    """Measure the batches of each task: return ``model, slice, score_range, chunk, data``. Lazy."""
     return rows.mapInArrow(lambda batches: _to_batches(measure(batches), _COUNTS), _COUNTS)
 
 
 def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
-    """Return the combined counts by (model, slice, chunk), of which there are about `n_groups`.
+    """Return the combined counts by (model, slice, chunk), about `n_groups` of them.
 
     Runs one Spark action, with a shuffle of the counts.
     """
@@ -122,7 +122,7 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
 
 
 def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:
-    """Return the parts of EXAMPLES, given further columns that are read. Lazy; no shuffle."""
+    """Return the parts of EXAMPLES, from which additional columns may be read. Lazy; no shuffle."""
     return cut_batches(
         examples.select(*encoding.read_columns, *further),
         lambda batches: (part for rows in hold_rows(batches, encoding) for part in cut(rows)),
@@ -130,7 +130,7 @@ def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: st
 
 
 def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> DataFrame:
-    """Return the parts that each task makes of its batches. Lazy; no shuffle."""
+    """Cut the batches of each task into parts. Lazy; no shuffle."""
     return rows.mapInArrow(lambda batches: _to_batches(cut(batches), _PARTS), _PARTS)
 
 
@@ -142,13 +142,13 @@ def gather_ranges(
     Parameters
     ----------
     boundaries : sequence of float64 arrays
-        Of the models whose parts they are, where their ranges meet.
+        Range boundaries of the models in `parts`.
     """
     return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY, groups_a_task)
 
 
 def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
-    """Give the key and the parts of each of the gathered ranges of a task."""
+    """Yield the key and the parts of each gathered range of a task."""
     for key, rows in _read_groups(batches, (0, 1, 2)):
         parts: dict[int, list[memoryview]] = {}
         for *_, kind, data in rows:
@@ -160,16 +160,16 @@ def _gather(rows: DataFrame, n_groups: int, key: Sequence[str], groups_a_task: i
     """Bring the rows of each group together in one task.
 
     The number of tasks is explicit, so that neither a default nor adaptive execution decides how much a worker holds.
-    An embedded engine runs all of its tasks at once, so there are no more than processors.
+    An embedded engine runs all of its tasks at once, so it gets at most one per processor.
     """
     n_tasks = -(-n_groups // groups_a_task)
     return rows.repartition(min(n_tasks, os.cpu_count() or 1) if is_embedded(rows.sparkSession) else n_tasks, *key)
 
 
 def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[Key, list[tuple[Any, ...]]]]:
-    """Give the rows of each group of a task, by the columns of its key; the bytes of the last column are not copied.
+    """Yield the rows of each group of a task, by the columns of its key; the bytes of the last column are not copied.
 
-    Rows come in any order: not every engine keeps the order of a sort before a function in Python.
+    Rows may come in any order: not every engine preserves a sort order into a Python function.
     """
     groups: dict[Key, list[tuple[Any, ...]]] = {}
     for batch in batches:
@@ -182,7 +182,7 @@ def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[
 
 
 def _to_batches(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.RecordBatch]:
-    """Return rows as batches of bounded size: one at a time is slow, and a batch of 2 GiB is more than Arrow takes."""
+    """Return rows as batches of bounded size: one row at a time is slow, and Arrow refuses batches of 2 GiB."""
     _forget_zip_files()
     schema = arrow_schema(declared)
     held: list[Sequence[Any]] = []
@@ -198,11 +198,11 @@ def _to_batches(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.Rec
 
 
 def _forget_zip_files() -> None:
-    """Let the next task of this worker begin without reading anew what is in the zip files that modules come from.
+    """Spare the next task of this worker from rereading the directories of the zip files that modules come from.
 
-    A task begins with ``importlib.invalidate_caches()``, on which Python 3.11 reads the contents of every zip file once
-    for each of its packages that was imported from. Of Spark's own ``pyspark.zip`` alone that takes 0.1 s, which is
-    most of what a short task takes. An import that needs a zip file again opens it again.
+    A task begins with ``importlib.invalidate_caches()``, which makes Python 3.11 reread the directory of every zip file
+    once for each package imported from it. For Spark's own ``pyspark.zip`` alone that takes 0.1 s, most of the time of
+    a short task. An import that needs a zip file again reopens it.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):

@@ -1,11 +1,11 @@
-"""Ranked rows, kept as blocks: EXAMPLES -> one block for each (model, range), and what is counted of all blocks.
+"""Ranked rows, kept as blocks: EXAMPLES -> one block for each (model, range) -> counts over all blocks.
 
     EXAMPLES --cut--> rows of ranges --one shuffle--> blocks
         of two models: --cut at the ranges of the second--> --one more shuffle--> blocks with both placements
     blocks --measure--> counts of ranges --small shuffle--> counts
 
-A block has the placement of each row in every slice, so slices share everything else. Two models are compared among the
-rows that both score: their rows are placed among the scores of the baseline first, then among those of the model.
+A block has the placement of each row in every slice; slices share everything else. Two models are compared on the rows
+that both score: rows are placed among the baseline's scores first, then among the model's.
 """
 
 from __future__ import annotations
@@ -51,30 +51,30 @@ from biasspark.ranking.range_job import (
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows
 
 MOST_ROWS_A_WORKER = 1 << 26
-"""Of one range."""
+"""The most rows of one range."""
 
 BLOCK = -1
-"""The chunk of a block; what is counted has chunks from 0 on, and rows that are cut again have less than this."""
+"""The chunk of a block. Counts have chunks from 0 on, and rows to be cut again have chunks below this one."""
 
 BLOCKS_A_TASK = 2
-"""Of some 20 MB each."""
+"""A block has some 20 MB."""
 
 N_GROUPS = 12
-"""About how many (model, slice, chunk) are combined by two tasks."""
+"""Approximate number of (model, slice, chunk), which two tasks combine."""
 
 Result = TypeVar("Result")
 
 
 class Query(NamedTuple):
-    """What is asked of all blocks.
+    """A computation over all blocks.
 
     Attributes
     ----------
     measure : callable
-        From the numbers of a model and a range, and its block, to (slice, chunk, bytes), or to (slice, chunk, list of
-        int64 arrays) without `combine`.
+        Maps the numbers of a model and a range, and its block, to (slice, chunk, bytes), or, without `combine`, to
+        (slice, chunk, list of int64 arrays).
     combine : callable, optional
-        From a (model, slice, chunk) and the bytes of its ranges, by ascending score, to those of the whole score line.
+        Maps a (model, slice, chunk) and the bytes of its ranges, by ascending score, to bytes for the whole score line.
         Without it, arrays are added up.
     """
 
@@ -83,13 +83,13 @@ class Query(NamedTuple):
 
 
 Answer: TypeAlias = Mapping[Key, Any]
-"""What a query gives, by (model, slice, chunk): bytes, or the sums of arrays."""
+"""The result of a query by (model, slice, chunk): bytes, or the sums of arrays."""
 Search: TypeAlias = Generator[Query, Answer, Result]
-"""What yields queries, is sent their answers, and returns what it finds."""
+"""A generator that yields queries, is sent their answers, and returns its result."""
 
 
 class _Rows(NamedTuple):
-    """Some rows: scores, cells and draws, and further arrays whose last axis is the rows."""
+    """Some rows: scores, cells and draws, and other arrays whose last axis is the rows."""
 
     scores: Floats
     cell: SmallInts
@@ -98,7 +98,7 @@ class _Rows(NamedTuple):
     further: Sequence[NDArray[Any]] = ()
 
     def take(self, indices: Ints) -> _Rows:
-        """Return some rows, with their cells alone."""
+        """Return some rows with only their cells."""
         cell, values = keep_cells(self.cell[indices], self.values)
         draws = self.draws[indices] if len(self.draws) else self.draws
         return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])
@@ -116,10 +116,11 @@ class RowRanking:
     ----------
     encoding : Encoding
     boundaries : sequence of float64 arrays
-        For each model, where its ranges meet; no result depends on them.
+        For each model, the boundaries of its ranges; no result depends on them.
     description : RowDescription
     comparisons : sequence of (int, int)
-        The numbers of a model and its baseline. The k-th has the number ``len(models) + k``, like a further model.
+        The numbers of a model and its baseline. The k-th comparison has the number ``len(models) + k``, like another
+        model.
     """
 
     encoding: Encoding
@@ -129,7 +130,7 @@ class RowRanking:
 
     @property
     def columns(self) -> CellColumns:
-        """What the cells are."""
+        """The columns of the cells."""
         return self.description.columns
 
     def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
@@ -142,7 +143,7 @@ class RowRanking:
         examples : DataFrame
             EXAMPLES, and the columns from which rows are described.
         queries : sequence of Query
-            What is asked of the blocks of single models, while they are made: see `read_answers`.
+            Run on the blocks of single models while these are made: see `read_answers`.
         """
 
         def rows(batches: Batches) -> Iterator[CountsRow]:
@@ -163,7 +164,7 @@ class RowRanking:
         return map_to_counts(gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
 
     def compare(self, placed: DataFrame) -> DataFrame:
-        """Return the blocks of comparisons, given what `place` returned. Lazy: one more shuffle of their rows."""
+        """Return the blocks of comparisons, given the result of `place`. Lazy: one more shuffle of their rows."""
 
         def rows(batches: Batches) -> Iterator[CountsRow]:
             for key, parts in read_ranges(batches):
@@ -194,7 +195,7 @@ class RowRanking:
             yield from self._cut_rows(number, both.take(chosen), self.boundaries[baseline])
 
     def _cut_rows(self, number: int, rows: _Rows, edges: Floats) -> Iterator[Part]:
-        """Cut rows at the boundaries of ranges, and count those of either label and every slice for every range."""
+        """Cut rows into ranges, and count the rows of each label and slice in every range."""
         for score_range, indices in split_by_range(rows.scores, edges):
             yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
         sets = (np.flatnonzero(inside[rows.cell]) for inside in self._reference_sets(rows.values))
@@ -203,13 +204,13 @@ class RowRanking:
             yield Part(number, 0, score_range, Kind.OFFSETS, data)
 
     def _reference_sets(self, values: SmallInts) -> Iterator[Flags]:
-        """Give the cells of the negatives of every slice, then those of the positives of each."""
+        """Yield the cells of the negatives of each slice, then those of the positives."""
         cells = Cells(self.columns, values)
         for label in (False, True):
             yield from ((cells.label == label) & cells.in_slice(number) for number in range(len(self.encoding.slices)))
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
-        """Return the block of a range, and what else is known of its rows, in the same order."""
+        """Return the block of a range, and the other arrays of its rows, in the same order."""
         pieces = [unpack(data) for data in parts[Kind.ROWS]]
         refuse_large_range(sum(len(scores) for scores, *_ in pieces))
         cell, values = join_cells([(cell, values) for _, cell, values, *_ in pieces])
@@ -227,7 +228,7 @@ class RowRanking:
         return block, [array[..., order] for array in further]
 
     def _cut_again(self, number: int, parts: Parts) -> Iterator[CountsRow]:
-        """Place the rows of a comparison among the scores of the baseline, and cut them at the ranges of the model."""
+        """Place the rows of a comparison among the scores of the baseline, and cut them into ranges of the model."""
         model, _ = self.comparisons[number - len(self.encoding.models)]
         placed, [scores] = self._place(parts)
         known: list[NDArray[Any]] = [placed.scores, placed.placements]
@@ -239,18 +240,18 @@ class RowRanking:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks, and what their cells are.
+    """Blocks, and the columns of their cells.
 
     Attributes
     ----------
     frame : DataFrame
     columns : CellColumns
     features : sequence of Feature
-        Of which the bins of cells are.
+        The features whose bins are in the cells.
     n_rows : int
         At least the rows of any model: fixes the units of sums.
     decode : callable
-        From the bytes of a block to what queries measure.
+        Maps the bytes of a block to the object that queries measure.
     """
 
     frame: DataFrame
@@ -261,14 +262,14 @@ class Blocks:
 
 
 class _Measuring:
-    """What one task measures of its blocks. The chunks of the k-th of n queries are k, k + n, k + 2n, ..."""
+    """The measurements of one task. The chunks of the k-th of n queries are k, k + n, k + 2n, ..."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self.queries = queries
         self.totals: dict[Key, list[Ints]] = {}
 
     def add(self, model: int, score_range: int, block: Any) -> Iterator[CountsRow]:
-        """Give the bytes that are measured of a block, and add up the arrays."""
+        """Yield the measured bytes of a block, and add up the arrays."""
         for number, query in enumerate(self.queries):
             for slice_, chunk, measured in query.measure(model, score_range, block):
                 key = model, slice_, chunk * len(self.queries) + number
@@ -278,15 +279,15 @@ class _Measuring:
                     self.totals[key] = add_arrays([self.totals[key], measured]) if key in self.totals else measured
 
     def finish(self) -> Iterator[CountsRow]:
-        """Give the sums of arrays."""
+        """Yield the sums of arrays."""
         for (model, slice_, chunk), arrays in self.totals.items():
             yield model, slice_, 0, chunk, pack(arrays)
 
 
 def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answer], Ints]:
-    """Return the answers of queries, and the rows read by `Encoding.count_keys`, which are empty but while ranking.
+    """Return the answers of queries, and the row counts by `Encoding.count_keys`, which are empty except while ranking.
 
-    Runs one Spark action, with a shuffle of what tasks measured.
+    Runs one Spark action, with a shuffle of the measurements.
     """
     n_queries = len(queries)
 
@@ -306,7 +307,7 @@ def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answ
 
 
 def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
-    """Answer some queries: runs one Spark action, which reads the blocks."""
+    """Answer some queries. Runs one Spark action, which reads the blocks."""
     columns, decode = blocks.columns, blocks.decode
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
@@ -321,9 +322,9 @@ def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
 def run_searches(
     blocks: Blocks, searches: Sequence[Search[Any]], step: Callable[[int], None] = lambda _: None
 ) -> list[Any]:
-    """Run searches together: the queries that they yield next are one Spark job. Return what each one finds.
+    """Run searches together and return their results: the next queries of all searches are one Spark job.
 
-    ``step`` is told the number of each job before it runs.
+    ``step`` is called with the number of each job before it runs.
     """
     n_jobs = 0
     steps = {number: send(search, None) for number, search in enumerate(searches)}
@@ -340,7 +341,7 @@ def run_searches(
 
 
 def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, Result | None]:
-    """Send an answer to a search, None to start it. Return its next query, or None and what it finds."""
+    """Send an answer to a search, or None to start it. Return its next query, or None and its result."""
     try:
         return search.send(answer), None  # type: ignore[arg-type]  # a generator is started by None
     except StopIteration as end:
@@ -359,7 +360,7 @@ def refuse_large_range(n_rows: int) -> None:
 def read_blocks(
     batches: Batches, columns: CellColumns, decode: Callable[[memoryview, CellColumns], Any] = RowBlock.decode
 ) -> Iterator[tuple[int, int, Any]]:
-    """Give the model, the range and the block of each row of a task."""
+    """Yield the model, the range and the block of each row of a task."""
     for batch in batches:
         models, _, ranges, _, data = batch.columns
         for index, (model, score_range) in enumerate(zip(models.to_pylist(), ranges.to_pylist(), strict=True)):
@@ -372,5 +373,5 @@ def sum_arrays(_: Key, tasks: Iterator[memoryview]) -> bytes:
 
 
 def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
-    """Return the sums of some lists of arrays, array by array."""
+    """Return the elementwise sums of lists of arrays."""
     return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))

@@ -2,7 +2,7 @@
 
     EXAMPLES --cut--> rows and offsets of every range --one shuffle--> placed rows
 
-What a worker holds in memory: the rows of the ranges of its task, with their payload columns, see `range_job`.
+Memory of a worker: the rows of its task's ranges, with their payload columns (see `range_job`).
 """
 
 from __future__ import annotations
@@ -34,25 +34,24 @@ def rank_rows(
 ) -> DataFrame:
     """Return the placement of every row that counts, for every model and slice.
 
-    A positive is rightly ordered with the negatives whose score is below its own, a negative with the positives whose
-    score is above; a tie counts half. Raises `InputError` when it is computed, if a range has more rows than a worker
-    holds.
+    A positive is correctly ordered with the negatives that score lower, a negative with the positives that score
+    higher; a tie counts half. Raises `InputError` on computation if a range has more rows than a worker holds.
 
     Parameters
     ----------
     examples : DataFrame
         EXAMPLES, as the encoding describes it, and the columns `payload`.
     boundaries : sequence of float64 arrays
-        For each model, where its score ranges meet; no result depends on them.
+        For each model, the boundaries of its score ranges; no result depends on them.
     payload : sequence of str
-        Columns that go with each row.
+        Columns to carry along with each row.
 
     Returns
     -------
     DataFrame
-        ``model, slice, label, score, n_opposite, ordered_doubled`` and `payload`. ``n_opposite`` is how many rows of
-        the slice have the other label; ``ordered_doubled`` is twice those the row is rightly ordered with, plus ties, 0
-        to 2 n_opposite.
+        ``model, slice, label, score, n_opposite, ordered_doubled`` and `payload`. ``n_opposite`` is the number of rows
+        of the slice with the other label; ``ordered_doubled`` is twice the number of them with which the row is
+        correctly ordered, plus ties, 0 to 2 n_opposite.
 
     Notes
     -----
@@ -67,7 +66,7 @@ def rank_rows(
 
 
 def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[str]) -> Iterator[Part]:
-    """Cut some rows of one task at the boundaries, and count those of either label for every range."""
+    """Cut some rows of one task at the boundaries, and count the rows of each label in every range."""
     positive = rows.label == 1
     table = rows.table.select(list(payload)).combine_chunks()
     for model, slice_number, usable in rows.groups():
@@ -86,7 +85,7 @@ def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[
 
 
 def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a range with their placements, ascending by score; see `rank_rows` for the columns."""
+    """Yield the rows of a range with their placements, ascending by score; see `rank_rows` for the columns."""
     if not parts.get(Kind.ROWS):
         return
     table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in parts[Kind.ROWS]).combine_chunks()

@@ -2,9 +2,9 @@
 
 EXAMPLES --cut--> blocks and rank offsets --one shuffle--> every trial by range --small shuffle--> the whole score line
 
-Offsets say where the rows of a range stand on the score line, so every range draws its part of each trial alone: see
-`kernels.pinned_trials` and `kernels.skew_trials`. What a worker holds in memory is in `range_job`: while it samples the
-pinned AUC, also `BATCH_ROWS` drawn rows and 24 bytes for each trial of some identities.
+Offsets give the ranks at which a range begins, so every range draws its part of each trial independently: see
+`kernels.pinned_trials` and `kernels.skew_trials`. For the memory of a worker see `range_job`; while it samples the
+pinned AUC, it also holds `BATCH_ROWS` drawn rows and 24 bytes for each trial of some identities.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from biasspark.ranking.range_job import Cut, Measure, RangeJob
 from biasspark.ranking.task_rows import Key, Kind, Part, Parts, TaskRows, read_blocks, sort_with_offsets
 
 _TRIALS_A_CHUNK = 1 << 13
-"""Trials of so many identities together, of 24 bytes each, are one binary value: all ranges of it fit one worker."""
+"""Trials in one binary value, of 24 bytes each, over several identities: the values of all ranges fit one worker."""
 
 _MOST_TRIALS = 1 << 23
-"""More trials, of all identities together, would be 200 MB of counts for a single range."""
+"""More trials, over all identities, would take 200 MB of counts for a single range."""
 
 
 class ScoreRange(NamedTuple):
-    """A range of a model and slice, for the identities of a job.
+    """A score range of a model and slice, for the identities of a job.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class ScoreRange(NamedTuple):
     scores
         The rows of each identity at every score.
     below, total : int64 arrays, shape (4, identities)
-        Rows of their four cells in lower ranges, and in all.
+        Rows of their four cells in lower ranges, and in all ranges.
     """
 
     model: str
@@ -60,19 +60,19 @@ class ScoreRange(NamedTuple):
 
 
 _Draw: TypeAlias = Callable[[ScoreRange], Iterable[tuple[int, bytes]]]
-"""From a range to the counts of its trials by chunk."""
+"""Maps a range to the counts of its trials by chunk."""
 
 
 class KeptRows(NamedTuple):
-    """What the trials of a model and slice keep.
+    """The rows that the trials of a model and slice keep.
 
     Attributes
     ----------
     n_dropped
-        Rows of the cell that each trial drops.
+        Number of rows of the cell that each trial drops.
     doubled
-        Of each trial twice U (2 x pairs with the positive above, + ties) between the rows that it keeps and all rows of
-        the other label: in the subgroup, and in the background.
+        For each trial, twice U (2 x pairs with the positive above, + ties) between the rows that it keeps and all rows
+        of the other label: those in the subgroup, and those in the background.
     """
 
     n_dropped: int
@@ -82,12 +82,12 @@ class KeptRows(NamedTuple):
 def sample_pinned_aucs(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], counts: Counts, pinned: PinnedAuc
 ) -> Floats:
-    """Return mean and standard deviation of the pinned AUC over trials (Mitigating; Pinned).
+    """Return the mean and standard deviation of the pinned AUC over trials (Mitigating; Pinned).
 
     A trial pools two sets of k rows, drawn without replacement, and takes the AUC of the pool, ties half: k rows of the
-    subgroup Dg, and k of all rows D of the slice on which membership is known, Dg among them; or of the rows outside
-    Dg, the background B, as `pinned` says. k is the size of the smaller set, which is taken whole. Raises `InputError`
-    if so many trials of so many identities would not fit a worker, or if the corpus is not as it was when it was
+    subgroup Dg, and k rows of D, all rows of the slice on which membership is known, Dg included; or, depending on
+    `pinned`, k rows of the background B outside Dg. k is the size of the smaller set, which is taken whole. Raises
+    `InputError` if the trials of all identities would not fit a worker, or if the corpus has changed since it was
     ranked.
 
     Parameters
@@ -95,22 +95,22 @@ def sample_pinned_aucs(
     examples : DataFrame
         EXAMPLES, as the encoding describes it.
     boundaries : sequence of float64 arrays
-        For each model, where its ranges meet; no result depends on them.
+        For each model, the boundaries of its ranges; no result depends on them.
     counts : Counts
-        Of the same corpus, for its groups.
+        COUNTS of the same corpus.
     pinned : PinnedAuc
         Seed, number of trials, and whether the background includes the subgroup.
 
     Returns
     -------
     float64 array, shape (2, groups)
-        Over the trials that have both labels, n - 1. NaN where there are none; the deviation NaN where there is one.
+        Over the trials that have both labels, by n - 1. NaN if there are none; the deviation is NaN if there is one.
 
     Notes
     -----
-    Runs one Spark action. The same bits for any partitions and ranges; the draws of an identity depend on the seed and
-    on the names of model, slice and identity, not on what else is configured. Cost: one more scan and shuffle of the
-    corpus; then as many rows are looked up as are drawn, trials times the rows of all subgroups.
+    Runs one Spark action. The bits do not depend on partitions or ranges; the draws of an identity depend only on the
+    seed and on the names of model, slice and identity. Cost: one more scan and shuffle of the corpus, then a lookup for
+    each drawn row: trials times the rows of all subgroups.
     """
     _refuse_too_many(encoding, pinned)
     numbers = counts.numbers[counts.numbers > 0].tolist()  # (overall) has no subgroup
@@ -142,16 +142,16 @@ def sample_pinned_aucs(
 def sum_kept_rows(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], counts: Counts, skew: PinnedSkew
 ) -> dict[tuple[str, str], KeptRows]:
-    """Drop rows of one cell of an identity at random, and place those that are kept, in every trial.
+    """Drop rows of one cell of an identity at random, and place the remaining ones, in every trial.
 
-    Raises `InputError` if the corpus is not as it was when it was ranked.
+    Raises `InputError` if the corpus has changed since it was ranked.
 
     Parameters
     ----------
     examples, encoding, boundaries, counts
         As for `sample_pinned_aucs`.
     skew : PinnedSkew
-        Identity, cell, how much of it is dropped how often, and the seed.
+        Identity, cell, the share of it to drop, the number of trials, and the seed.
 
     Returns
     -------
@@ -160,9 +160,9 @@ def sum_kept_rows(
 
     Notes
     -----
-    Runs one Spark action. Each set of so many rows is equally likely. The same integers for any partitions and ranges;
-    the draws depend on the seed and on the names of model, slice, identity and cell. Cost: one more scan and shuffle of
-    the corpus, and as many rows are looked up as are kept, in all trials together.
+    Runs one Spark action. Each set of that size is equally likely. The integers do not depend on partitions or ranges;
+    the draws depend only on the seed and on the names of model, slice, identity and cell. Cost: one more scan and
+    shuffle of the corpus, and a lookup for each row kept, over all trials.
     """
     cell = FOUR_CELLS.index(skew.cell)
 
@@ -193,10 +193,7 @@ def sum_kept_rows(
 
 
 def list_subsets(skew: PinnedSkew, model: str, slice_name: str, n_rows: int) -> Iterator[Subset]:
-    """Give the places of the cell, of so many rows, that each trial keeps.
-
-    They are fixed by the seed and by names: what else is measured changes none.
-    """
+    """Yield the positions, out of `n_rows` rows of the cell, that each trial keeps; only seed and names fix them."""
     key = (skew.seed, *map(stable_number, (model, slice_name, skew.identity, skew.cell)))
     n_kept = n_rows - skew.n_dropped(n_rows)
     return (Subset(n_rows, n_kept, (*key, trial)) for trial in range(1, skew.trials + 1))
@@ -205,7 +202,7 @@ def list_subsets(skew: PinnedSkew, model: str, slice_name: str, n_rows: int) -> 
 def _measure_trials(
     encoding: Encoding, boundaries: Sequence[Floats], numbers: Sequence[int], draw: _Draw
 ) -> tuple[Cut, Measure]:
-    """Return what a `RangeJob` does to count the trials of the identities with these numbers."""
+    """Return the functions of a `RangeJob` that count the trials of the given identities."""
     sets = ReferenceSets.of(encoding.base_masks, numbers)
 
     def cut(rows: TaskRows) -> Iterator[Part]:
@@ -230,7 +227,7 @@ def _refuse_too_many(encoding: Encoding, pinned: PinnedAuc) -> None:
 
 
 def _bundle(counted: Iterable[Ints], size: int) -> Iterator[tuple[int, Ints]]:
-    """Join the counts of so many identities at a time, and give the index of the first."""
+    """Concatenate the counts of `size` identities at a time, and yield them with the index of the first."""
     rest, first = iter(counted), 0
     while together := list(islice(rest, size)):
         yield first, np.stack(together)

@@ -1,4 +1,4 @@
-"""EXAMPLES as a task gets them: rows held until they are worth sorting, what their bits mean, and their blocks."""
+"""EXAMPLES within a task: rows buffered for sorting, their decoded bit fields, and their blocks."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ Parts: TypeAlias = Mapping[int, Sequence[memoryview]]
 """The bytes of all parts of a range, by kind."""
 
 FLUSH_ROWS, FLUSH_BYTES = 500_000, 128 << 20
-"""Rows sorted at a time, or fewer if they are wide: as fast as 2 M, in half the memory."""
+"""Rows sorted at a time, or fewer if they are wide: as fast as 2 M rows, in half the memory."""
 
 
 class Kind:
-    """What a part holds. The table ``score_blocks`` has these numbers, too."""
+    """The kind of a part. The table ``score_blocks`` stores these numbers, too."""
 
     CELLS, MEMBERSHIPS = 0, 1  # blocks by `cell_key` and by `membership_key`
     OFFSETS = 2  # rank offsets
-    UNSEEN = 3  # a block of what `find_unseen` finds
+    UNSEEN = 3  # a block of the entries of `find_unseen`
     COUNTS = 4  # counts of the whole corpus
-    ROWS = 5  # rows with all that is carried along
+    ROWS = 5  # rows with their payload
 
 
 class Part(NamedTuple):
-    """What one task has of a range: bytes of some kind."""
+    """One task's part of a range: bytes of some kind."""
 
     model: int
     slice: int
@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskRows:
-    """Some rows of EXAMPLES, and of other columns if there are any."""
+    """Some rows of EXAMPLES, with additional columns if there are any."""
 
     table: pa.Table
     encoding: Encoding
@@ -59,23 +59,23 @@ class TaskRows:
         return int(self.table.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column, in one piece."""
+        """Return a column as one array."""
         return self.table.column(name).combine_chunks()
 
     @cached_property
     def words(self) -> dict[int, Ints]:
-        """The words, by number, without the bits of `annotations`."""
+        """The packed words by number, without the bits of `annotations`."""
         return {number: self.column(name).to_numpy() for number, name in enumerate(self.encoding.packed_columns)}
 
     @cached_property
     def annotations(self) -> Annotations | None:
-        """What is read from numbers: see `Encoding.numbers`."""
+        """The annotations that are read from numbers: see `Encoding.numbers`."""
         columns = self.encoding.numbers
         return read_annotations(self.table.to_batches(), columns, self._packed_unknown) if columns else None
 
     @cached_property
     def _packed_unknown(self) -> Flags:
-        """True where all flags of the source that can be unknown are, of those that the words hold."""
+        """True where all flags of the nullable source that the words hold are unknown."""
         unknown = [self.words[word] & mask == mask for word, mask in self.encoding.masks("unknown").items()]
         all_unknown: Flags = np.logical_and.reduce([np.ones(len(self), bool), *unknown])
         return all_unknown
@@ -113,7 +113,7 @@ class TaskRows:
 
     @cached_property
     def memberships(self) -> Memberships:
-        """Which rows are in which identities, or of which that is unknown."""
+        """Which rows are in which identities, or may be."""
         values = {index: self.column(name) for index, name in self.encoding.value_columns.items()}
         return find_memberships(self.words, self.known, values, self.encoding, self.annotations)
 
@@ -123,7 +123,7 @@ class TaskRows:
         return usable
 
     def groups(self) -> Iterator[tuple[int, int, Flags]]:
-        """Give the numbers of every model and slice, and the rows that count there."""
+        """Yield the numbers of every model and slice, and the rows that count there."""
         for model in range(len(self.encoding.models)):
             usable = self.usable(model)
             for slice_number in range(len(self.encoding.slices)):
@@ -131,7 +131,7 @@ class TaskRows:
                 yield model, slice_number, usable & in_slice
 
     def entries_of(self, sets: ReferenceSets) -> tuple[Ints, Ints]:
-        """Return the row of each entry of some identities, ascending, and the entry: see `ReferenceSets.members`."""
+        """Return the row, ascending, and the code of each entry of some identities: see `ReferenceSets.members`."""
         chosen, identities = sets.select(self.memberships.identity)
         rows, entries = self.memberships.row[chosen], 2 * identities + self.memberships.unknown[chosen]
         order = np.argsort(rows, kind="stable")  # crossed pairs come after all other identities
@@ -139,7 +139,7 @@ class TaskRows:
 
 
 class Keys(NamedTuple):
-    """Keys under which rows are sorted into blocks of one kind: one for each row, or for each of some rows."""
+    """Keys by which rows are sorted into blocks of one kind: one for each row, or for each of the given rows."""
 
     kind: int
     keys: Ints
@@ -152,7 +152,7 @@ def read_field(words: Mapping[int, Ints], field: Field) -> Ints:
 
 
 def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
-    """Give the rows of one task, `FLUSH_ROWS` or `FLUSH_BYTES`, or one batch more, at a time."""
+    """Yield the rows of one task, `FLUSH_ROWS` or `FLUSH_BYTES`, or one batch more, at a time."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -164,7 +164,7 @@ def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
 
 
 def identity_keys(rows: TaskRows, sets: ReferenceSets | None = None) -> list[Keys]:
-    """Return the keys of base cells, and of memberships: of all identities, or of those of some reference sets."""
+    """Return the keys of base cells, and those of memberships in all identities, or in those of some reference sets."""
     members = rows.memberships
     if sets is not None:
         chosen, _ = sets.select(members.identity)
@@ -183,9 +183,9 @@ def sort_rows(
     keyed : sequence of Keys
         The keys of each kind of block.
     boundaries : sequence of float64 arrays
-        For each model, where its ranges meet.
+        For each model, the boundaries of its ranges.
     chosen : bool array, optional
-        The rows that are sorted at all.
+        The rows to sort; by default all.
     """
     for model, slice_number, usable in rows.groups():
         scores, inside = rows.scores[model], usable if chosen is None else usable & chosen
@@ -219,13 +219,13 @@ def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
 
 
 def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets) -> Iterator[Part]:
-    """Sort the scores into blocks, with the memberships of some identities, and count where each range stands."""
+    """Sort the scores into blocks, with the memberships of some identities, and count the offsets of each range."""
     yield from sort_rows(rows, identity_keys(rows, sets), boundaries)
     yield from count_offsets(rows, sets, boundaries)
 
 
 def count_offsets(rows: TaskRows, sets: ReferenceSets, boundaries: Sequence[Floats]) -> Iterator[Part]:
-    """Count the rows of every reference set for every range: see `RankOffsets`."""
+    """Count the rows of every reference set in every range: see `RankOffsets`."""
     members = sets.members(rows.known, rows.label, *rows.entries_of(sets))
     for model, slice_number, usable in rows.groups():
         ranges = np.searchsorted(boundaries[model], rows.scores[model], "right")

@@ -1,9 +1,9 @@
 """The windows engine: exact ranks in pure Spark SQL, one window per cell over the whole score line.
 
-The definition written down, and the way for clusters that allow no Python workers. Every row is repeated for every
-identity in whose known population it is, so it costs rows times identities, where sorted blocks cost memberships; they
-are tested against this engine. A window runs within (model, slice, identity, score range); what lies in lower ranges is
-an offset, so no window ever holds a whole corpus.
+It is the definition of the ranks in SQL, and it serves clusters that allow no Python workers. Every row is repeated for
+every identity whose known population it is in, so the cost is rows times identities; that of sorted blocks is
+memberships. The sorted blocks are tested against this engine. A window runs within (model, slice, identity, score
+range), and lower ranges add an offset, so no window ever holds a whole corpus.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _SUMS = ("two_u", "low_squares", "high_squares")
 def count_windows(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats] = ()
 ) -> Counts:
-    """Rank by windows, and return COUNTS, in the same integers as sorted blocks: see `engine.rank`.
+    """Rank by windows, and return the same COUNTS as sorted blocks: see `engine.rank`.
 
     Notes
     -----
-    Runs up to three Spark actions, each with a scan: one counts rows, one labels, and one ranks every row, repeated for
-    each identity in whose known population it is, with three shuffles and a sort of a row per identity and distinct
-    score.
+    Runs up to three Spark actions, each with a scan. One counts rows and one counts labels. One ranks every row,
+    repeated for each identity whose known population it is in, with three shuffles and a sort of one row per identity
+    and distinct score.
     """
     (row_counts,) = count_rows(examples, encoding).collect()
     labels = None if encoding.n_length_bins is None else count_labels(examples, encoding)
@@ -53,7 +53,7 @@ def count_windows(
 
 
 def rank_windows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
-    """Return, for each (model, slice, identity, score), how many rows of each cell have it and lie below and above it.
+    """Return how many rows of each cell are at, below and above each (model, slice, identity, score).
 
     Models, slices and identities are by number. Lazy.
     """
@@ -61,7 +61,7 @@ def rank_windows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[F
     cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in FOUR_CELLS]
     counts = memberships.groupBy(*_GROUP, _RANGE, "score").agg(*cell_counts)
     below_in_range = Window.partitionBy(*_GROUP, _RANGE).orderBy("score").rowsBetween(Window.unboundedPreceding, -1)
-    # Spark reckons with the size of the files, whatever is exploded after, and would broadcast the counts.
+    # Spark estimates from the size of the files, not from the rows after the explode, and would broadcast the counts.
     ranked = counts.join(_offsets(counts).hint("shuffle_hash"), on=[*_GROUP, _RANGE], how="inner")
     for cell in FOUR_CELLS:
         inside = F.coalesce(F.sum(cell).over(below_in_range), F.lit(0))
@@ -72,9 +72,9 @@ def rank_windows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[F
 
 
 def _sum_up(ranked: DataFrame, edges: Sequence[Floats]) -> DataFrame:
-    """Return one row per group: sizes of cells, sums of pairs, the profile, and the sizes of cells by bin as a list.
+    """Return one row per group: cell sizes, sums of pairs, the profile, and the cell sizes by bin as a list.
 
-    Bins are counted first, so that the list of a group is short.
+    Bins are counted first to keep the list of a group short.
     """
     bins = [F.when(F.col(MODEL) == model, _range_of(F.col("score"), of_model)) for model, of_model in enumerate(edges)]
     tie = F.col("background_negative") + F.col("background_positive")
@@ -97,7 +97,7 @@ def _sum_up(ranked: DataFrame, edges: Sequence[Floats]) -> DataFrame:
 
 
 def _range_counts(rows: Mapping[int, Mapping[str, Any]], n_identities: int, n_edges: int) -> RangeCounts:
-    """Return the counts of one (model, slice) from its rows by identity."""
+    """Return the counts of one (model, slice) from its rows, by identity."""
     n_rows = np.zeros((len(FOUR_CELLS), n_identities), np.int64)
     sums = np.zeros((len(_SUMS), len(CELL_PAIRS), n_identities), object)
     bins = np.zeros((len(FOUR_CELLS), n_identities, n_edges + 1), np.int64)
@@ -112,7 +112,7 @@ def _range_counts(rows: Mapping[int, Mapping[str, Any]], n_identities: int, n_ed
 
 
 def _scored(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
-    """One row for each model and slice in which a row of EXAMPLES counts."""
+    """Return one row for each model and slice in which a row of EXAMPLES counts."""
     models = [
         scored_by(n, encoding, _range_of(F.col(name), boundaries[n]).alias(_RANGE))
         for n, name in enumerate(encoding.score_columns)
@@ -123,7 +123,7 @@ def _scored(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats
 
 
 def _memberships(scored: DataFrame, encoding: Encoding) -> DataFrame:
-    """One row for each identity of which it is known whether the row is in it."""
+    """Return one row for each identity for which the row's membership is known."""
     rows = scored.select(
         MODEL,
         SLICE,
@@ -136,7 +136,7 @@ def _memberships(scored: DataFrame, encoding: Encoding) -> DataFrame:
 
 
 def _offsets(counts: DataFrame) -> DataFrame:
-    """Rows of each cell in lower ranges and in all: a window over ranges, not over rows."""
+    """Return the rows of each cell in lower ranges and in all: a window over ranges, not over rows."""
     totals = counts.groupBy(*_GROUP, _RANGE).agg(*(F.sum(cell).alias(cell) for cell in FOUR_CELLS))
     lower = Window.partitionBy(*_GROUP).orderBy(_RANGE).rowsBetween(Window.unboundedPreceding, -1)
     every = Window.partitionBy(*_GROUP).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
@@ -152,7 +152,7 @@ def _sum_column(pair: tuple[str, str], name: str) -> str:
 
 
 def _pair_sums(low: str, high: str) -> list[tuple[str, Column]]:
-    """Return what adds up to 2U of a pair, and to the squared doubled placements of its low and of its high rows."""
+    """Return the terms whose sums are 2U of a pair and the squared doubled placements of its low and high rows."""
     high_placement = _wide(2 * F.col(f"{low}_below") + F.col(low))
     low_placement = _wide(2 * F.col(f"{high}_above") + F.col(high))
     sums = (

@@ -1,1 +1,1 @@
-"""Windows of runs: the sketch that a run keeps of its ranking, and how sketches merge."""
+"""Windows of runs: the sketch that each run keeps of its ranking, and how sketches merge."""

@@ -1,7 +1,8 @@
 """The sketch of a run: a mergeable summary of the scores of one model. No Spark.
 
-Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.sketch_pieces`. Its *header* says by which rules
-it was made, which values the run met, and how its scores were cut, so that a window is planned from headers alone.
+Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.sketch_pieces`. Its *header* has the rules it
+was made by, the values that occur in the run, and the boundaries of its scores, so a window is planned from headers
+alone.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from biasspark.config import list_differences
 from biasspark.text import show_value
 
 FORMAT = 2
-"""Of blocks and headers; another one does not merge."""
+"""The format of blocks and headers; sketches of different formats do not merge."""
 
 MOST_SKEW = 4
-"""A range with more than so many times the rows of the mean range, and new boundaries are chosen."""
+"""New boundaries are chosen if a range has more than this many times the rows of the mean range."""
 
 _PARTS = 1024
 _STORED_NAMES = {"max_range_rows": "fullest", "skewed": "lopsided"}
@@ -31,26 +32,26 @@ _STORED_NAMES = {"max_range_rows": "fullest", "skewed": "lopsided"}
 
 @dataclass(frozen=True, kw_only=True)
 class SketchHeader:
-    """The sketch of one model in one run, its blocks left out.
+    """The sketch of one model in one run, without its blocks.
 
     Attributes
     ----------
     rules
         What must agree for runs to merge: `config.merge_rules`.
     types, values
-        Of the columns whose values are identities: their types as Spark names them, which decide how values are written
-        and sorted, and the values that the run has, in order.
+        For the columns whose values are identities: their Spark types, which decide how values are written and sorted,
+        and the values in the run, in order.
     members
-        (low, high, rows) of the crossed pairs that have rows, of all rows read, by the run's numbers.
+        (low, high, rows) of the crossed pairs that have rows, over all rows read, by the run's numbers.
     n_rows, max_range_rows
-        Rows that count for the model, and those of the range that has most.
+        Rows that count for the model, and rows of its largest range.
     extremes, quantiles
-        The least and the greatest score, where there is any, and scores that cut a sample of the run into equal parts.
+        The lowest and the highest score, if any, and scores that cut a sample of the run into equal parts.
     is_single
         Whether scores are float32.
     ranges, skewed
-        How many ranges were wanted when the boundaries were chosen, and whether one had too many rows even so, since
-        scores tie.
+        The number of ranges requested when the boundaries were chosen, and whether one had too many rows nevertheless,
+        because of ties.
     """
 
     rules: Mapping[str, Any]
@@ -84,9 +85,9 @@ class SketchHeader:
 
 @dataclass(frozen=True)
 class Sketch:
-    """What is known of the sketch of one model in one run before any block is read.
+    """The sketch of one model in one run, as known before any block is read.
 
-    Its key is that of `hash_agreement`. The ranges of its blocks meet at its boundaries, ascending.
+    Its key is that of `hash_agreement`. Its boundaries, ascending, are those of the ranges of its blocks.
     """
 
     key: str
@@ -96,7 +97,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class RangeBoundaries:
-    """Where the score ranges of a model meet, ascending, and how many ranges were wanted; ties leave fewer.
+    """The boundaries of a model's score ranges, ascending, and the number of ranges requested; ties may leave fewer.
 
     `skewed` is whether a range had too many rows when the boundaries were chosen; None if they are new.
     """
@@ -114,8 +115,8 @@ def is_skewed(max_range_rows: int, n_rows: int, boundaries: Floats) -> bool:
 def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
     """Return the boundaries of an earlier run, or None where they no longer balance the work.
 
-    They do not where a range has outgrown the others since they were chosen, or where a run of today would be cut into
-    four times as many `ranges`. A range that had too many rows from the start holds ties, which no boundary parts.
+    They do not if a range has outgrown the others since they were chosen, or if a run of today would be cut into four
+    times as many `ranges`. A range that had too many rows from the start holds ties, which no boundary can separate.
     """
     header, boundaries = sketch.header, sketch.boundaries
     outgrown = is_skewed(header.max_range_rows, header.n_rows, boundaries) and not header.skewed
@@ -131,7 +132,7 @@ def hash_agreement(header: SketchHeader, boundaries: Floats) -> str:
 
 
 def merge_quantiles(headers: Sequence[SketchHeader]) -> Floats:
-    """Return scores that cut the runs together into 1,024 about equal parts, each run weighing as its rows do."""
+    """Return scores that cut the combined runs into 1,024 nearly equal parts; runs are weighted by their rows."""
     scores = np.concatenate([np.asarray(header.quantiles, np.float64) for header in headers])
     if not len(scores):
         return scores
@@ -144,13 +145,13 @@ def merge_quantiles(headers: Sequence[SketchHeader]) -> Floats:
 
 
 def merge_extremes(headers: Sequence[SketchHeader]) -> tuple[float, float] | None:
-    """Return the least and the greatest score of all runs; None where no run has any."""
+    """Return the lowest and the highest score of all runs; None if no run has any."""
     extremes = [header.extremes for header in headers if header.extremes]
     return (min(low for low, _ in extremes), max(high for _, high in extremes)) if extremes else None
 
 
 Sketches = Mapping[date, Mapping[str, Sketch]]
-"""Of each night in order, by model."""
+"""The sketches of each night, in order, by model."""
 
 # ---- which runs of a window do not merge, and in what they differ
 
@@ -159,9 +160,9 @@ _FIX = "Nights merge that were measured alike. Measure those again: jobs/bias_me
 
 
 def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
-    """Return every reason why the nights do not merge with the last of them, or are not what is configured.
+    """Return every reason why nights do not merge with the last one, or do not match the configuration.
 
-    There is one night at least. Models and rules are those configured, the latter as of `config.merge_rules`.
+    There is at least one night. Models and rules are those configured, the latter as in `config.merge_rules`.
     """
     last = max(sketches)
     faults = [
@@ -185,7 +186,7 @@ def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping
 
 
 def _compare_nights(model: str, sketches: Mapping[date, Sketch]) -> list[str]:
-    """Compare each night with the last; nights that are alike are one fault."""
+    """Compare each night with the last; nights that differ from it in the same way share one fault."""
     by_key: dict[str, list[date]] = {}
     for day, sketch in sketches.items():
         by_key.setdefault(sketch.key, []).append(day)

@@ -2,9 +2,9 @@
 
     RANKED of a run --> rows --a table--> rows of runs --> parts --one shuffle--> RANKED of the window
 
-Neither reads the corpus: the blocks are those of the ranking that a run does anyway, and a window reads blocks alone.
-What differs between runs is which values the identities of a category or an array have: a run's numbers of identities
-become those of the window, and a pair with a value that a run lacks is unknown where `memberships.find_unseen` says so.
+Neither reads the corpus: the blocks come from the ranking that a run does anyway, and a window reads only blocks. Runs
+may differ in the values of a category or an array: a run's identity numbers are mapped to those of the window, and
+`memberships.find_unseen` says where a pair with a value that a run lacks is unknown.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def sketch_rows(
 ) -> DataFrame:
     """Return the rows of the table ``score_blocks``, less the run's columns: one header per model, and all blocks.
 
-    RANKED is of an encoding that keeps sketches (`engine.rank_ranges`), headers and boundaries are those of each model.
-    Lazy. No shuffle: blocks are written where they were ranked.
+    The encoding of RANKED must keep sketches (`engine.rank_ranges`); headers and boundaries are by model. Lazy. No
+    shuffle: blocks are written where they were ranked.
     """
     edges = [of_model.boundaries for of_model in boundaries]
     keys = [hash_agreement(header, of_model) for header, of_model in zip(headers, edges, strict=True)]
@@ -56,7 +56,7 @@ def sketch_rows(
         name_of(F.col(MODEL), encoding.models).alias(MODEL),
         *(SLICE, "score_range", "part"),
         name_of(F.col(MODEL), tuple(keys)).alias("state_key"),
-        # As text, for each literal of a Column is a call to the JVM; Java reads back the double that Python wrote.
+        # As text, since each literal of a Column is a call to the JVM; Java reads back the exact double.
         F.from_json(
             name_of(F.col(MODEL), tuple(json.dumps(of_model.tolist()) for of_model in edges)), "array<double>"
         ).alias("boundaries"),
@@ -74,9 +74,9 @@ def read_sketches(
     """Return the parts of a window: see `engine.sort_examples`.
 
     `rows` are ``score_blocks`` of the runs, with the index of each run as ``night``; `headers` are of each run, by
-    model. `window` has the models of the window and the identities of all runs, and `boundaries` are where the ranges
-    of each of these models meet; no result depends on them. Lazy. Cost: the blocks are read once, of 8 bytes per score
-    and 16 per membership.
+    model. `window` has the models of the window and the identities of all runs, and `boundaries` are the range
+    boundaries of each of these models; no result depends on them. Lazy. Cost: the blocks are read once, 8 bytes per
+    score and 16 per membership.
     """
     renumberings = [Renumbering.between(run, window) for run in runs]
     models, slices = ({name: n for n, name in enumerate(names)} for names in (window.models, window.slices))
@@ -92,7 +92,7 @@ def read_sketches(
     n_scores = sum(by_model[model].n_rows for by_model in headers for model in window.models)
     blocks = rows.where((F.col("score_range") >= 0) & F.col(MODEL).isin(*window.models))
     narrow = blocks.select(NIGHT, MODEL, SLICE, "block").coalesce(max(-(-n_scores // _SCORES_A_TASK), 1))
-    counts = np.zeros(len(window.count_keys), np.int64)  # of a window these are the rows of crossed pairs alone
+    counts = np.zeros(len(window.count_keys), np.int64)  # in a window only the rows of crossed pairs are set
     for by_model, renumbering in zip(headers, renumberings, strict=True):
         for low, high, n_rows in by_model[window.models[0]].members:
             sides = renumbering.singles[[low, high]]
@@ -102,10 +102,10 @@ def read_sketches(
 
 @dataclass(frozen=True)
 class Renumbering:
-    """What the numbers of a run's identities are in a window.
+    """The mapping of a run's identity numbers to those of a window.
 
-    `singles` has the window's number for each of the run's numbers up to its first pair, ascending, `absent` by the
-    index of a source the window's identities of it that the run lacks.
+    `singles` has the window's number for each of the run's numbers up to its first pair, ascending. `absent` has, by
+    index of the source, the window's identities that the run lacks.
     """
 
     window: Encoding
@@ -114,7 +114,7 @@ class Renumbering:
 
     @staticmethod
     def between(run: Encoding, window: Encoding) -> Renumbering:
-        """Compare two encodings of the same sources, the window having all identities that the run has."""
+        """Compare two encodings of the same sources; the window has all identities of the run."""
         numbers = [0, *(window.number[name] for name in run.singles)]
         known = set(numbers)
         absent = {
@@ -130,7 +130,7 @@ class Renumbering:
         return pair_number(low, high, len(self.window.singles))
 
     def renumber(self, identity: Ints) -> Ints:
-        """Return the window's numbers of the run's identities, crossed pairs among them."""
+        """Return the window's numbers of the run's identities, including crossed pairs."""
         n_singles = len(self.singles) - 1
         numbers = self.singles[np.minimum(identity, n_singles)]
         crossed = np.flatnonzero(identity > n_singles)
@@ -144,7 +144,7 @@ class Renumbering:
         return numbers
 
     def enter(self, kind: int, block: Block) -> Iterator[tuple[int, Block]]:
-        """Return what a block of a run is in the window: blocks of base cells and of memberships."""
+        """Yield a run's block as the window's blocks of base cells and of memberships."""
         if kind == Kind.CELLS:
             yield Kind.CELLS, block
             return
@@ -166,7 +166,7 @@ class Renumbering:
 
 
 def _header_rows(ranked: DataFrame, model: int, header: SketchHeader) -> DataFrame:
-    """Return a header as rows of blocks that a row can hold."""
+    """Return a header as rows of pieces that fit a row."""
     data = header.encode()
     pieces = [F.lit(data[start : start + MOST_BYTES]) for start in range(0, len(data), MOST_BYTES)]
     return ranked.sparkSession.range(1).select(

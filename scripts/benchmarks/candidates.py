@@ -104,7 +104,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """The time that counts: that of the process unless the candidate reports another."""
+        """The time that counts: the process time unless the candidate reports another."""
         return self.measured.seconds if self.outcome.seconds is None else self.outcome.seconds
 
 

@@ -60,7 +60,7 @@ def memberships() -> Column:
 
 
 def scan(corpus: DataFrame, *columns: str) -> None:
-    """Read columns, those of the suite unless others are named."""
+    """Read columns, by default those of the suite."""
     drain(corpus.select(*(columns or COLUMNS)))
 
 

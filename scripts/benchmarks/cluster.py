@@ -272,7 +272,7 @@ def _sized_cases(growth: Mapping[str, Any]) -> tuple[list[str], Floats, Floats]:
 
 
 def _solve(columns: Sequence[Floats], values: Sequence[float]) -> Floats:
-    """Least squares of relative errors, so that the largest case does not decide alone."""
+    """Least squares of relative errors, so that the largest case does not dominate."""
     weights = 1 / np.array(values)
     return np.asarray(
         np.linalg.lstsq(np.stack(columns, 1) * weights[:, None], np.ones(len(values)), rcond=None)[0], np.float64

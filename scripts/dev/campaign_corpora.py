@@ -548,7 +548,7 @@ def _write_parquet(case: Case, file: File, path: Path) -> None:
     pq.write_table(pa.table(arrays), path, **options)
     try:
         pq.ParquetFile(path).read()
-    except pa.ArrowInvalid:  # lists in very small pages: pyarrow does not read what it has written
+    except pa.ArrowInvalid:  # lists in very small pages: pyarrow cannot read back its own file
         pq.write_table(pa.table(arrays), path)
 
 
@@ -647,7 +647,7 @@ def simpler_cases(case: Case) -> Iterator[Case]:
 
 
 def _slice(case: Case, start: int, stop: int) -> Case:
-    """Keep the rows of a span; files keep those of them that they had."""
+    """Keep the rows of a span; each kept row stays in its file."""
     files = tuple(
         replace(
             file,

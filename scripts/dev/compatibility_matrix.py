@@ -162,7 +162,7 @@ def build(leg: Leg) -> None:
 
 
 def find_python(name: str) -> str | None:
-    """Return the interpreter of this name that runs, on the path or among those of pyenv."""
+    """Return the first working interpreter of this name, on the path or in pyenv."""
     versions = Path.home() / ".pyenv" / "versions"
     listed = versions.glob(f"{name.removeprefix('python')}.*/bin/python")
     for candidate in [shutil.which(name), *sorted(map(str, listed), reverse=True)]:
@@ -282,7 +282,7 @@ def count_tests(report: Path) -> tuple[int, int, int]:
 
 
 def compare_tables(folder: Path, first: Path | None) -> str:
-    """Return whether the tables of a leg are byte for byte those of the first, and which are not."""
+    """Return whether the tables of a leg equal those of the first byte for byte, and which do not."""
     tables, expected = (
         {table.stem: table.read_bytes() for table in (leg / "night" / "tables").glob("*.csv")} if leg else {}
         for leg in (folder, first)

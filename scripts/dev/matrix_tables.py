@@ -170,7 +170,7 @@ OF_THE_ATTEMPT = {"config", "config_hash", "spark_version", "started_at", "publi
 
 
 def make_rows() -> Iterator[dict[str, object]]:
-    """Yield the comments, drawn by Python, whose generator is the same in every version, unlike that of numpy."""
+    """Yield the comments, drawn by Python, whose generator, unlike numpy's, is the same in every version."""
     rng = random.Random(20260115)
     for number in range(2 * N_ROWS):
         toxic, annotated = rng.random() < 0.4, rng.random() < 0.8

@@ -36,7 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite links of the repository to those of the site; other files of the repository are copied into it."""
+    """Rewrite links of the repository to links of the site; other files of the repository are copied into it."""
     folder = "." if page.file.src_uri in PAGES.values() else "docs"
 
     def rewrite(link: re.Match[str]) -> str:

@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def choose_exhibits(arguments: argparse.Namespace) -> list[tuple[Source, list[Exhibit]]]:
-    """Return the sources that are asked for, each with its exhibits."""
+    """Return the requested sources, each with its exhibits."""
     if arguments.all == bool(arguments.source):
         raise ConfigError("Name a source, or give --all, and not both.")
     if arguments.docs == OVERVIEW and not arguments.all:

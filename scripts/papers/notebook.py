@@ -39,7 +39,7 @@ SHIFTS = (
 
 @cache
 def measured_shifts() -> biasspark.MeasuredCorpus:
-    """Measure a subgroup of which the positives, or all, are scored higher."""
+    """Measure a subgroup whose positives, or all rows, are scored higher."""
     return biasspark.measure(
         make_table(ScoreDistributionsRequest(1, 20_000, SHIFTS)).to_pandas(),
         models=["score"],

@@ -70,7 +70,7 @@ def show_printed(cell: Cell) -> str:
 
 
 def show_difference(cell: Cell) -> str:
-    """Return our value less the printed one, as precisely as ours; empty if there is none."""
+    """Return our value less the printed one, with the precision of ours; empty if there is none."""
     if cell.difference is None:
         return ""
     return f"{cell.difference:+z,.{0 if _is_count(cell) else cell.n_shown}f}".replace("-", MINUS)
@@ -127,7 +127,7 @@ def write_overview(shown: dict[str, tuple[Source, list[Shown]]]) -> str:
 
 
 def draw(picture: Picture, name: str) -> Markup:
-    """Return a picture as SVG whose colors are those of the page."""
+    """Return a picture as SVG in the colors of the page."""
     picture.figure.set_facecolor("none")
     with drawing(name):
         return write_figure(picture.figure, picture.caption)

@@ -76,7 +76,7 @@ class Setting:
 
 
 def draw(setting: Setting, rng: np.random.Generator) -> Cells:
-    """Draw both cells. The difference of means is that of two normal distributions with the AUC."""
+    """Draw both cells: two normal distributions whose means differ so that they have the AUC."""
     aucs = [value + setting.offset for value in setting.values]
     means = np.array([[math.sqrt(2) * NormalDist().inv_cdf(auc)] for auc in aucs])
     low, high = (draw_cell(setting, rows, rng) for rows in setting.sizes)

@@ -1,7 +1,7 @@
 """Sorted score blocks: what a task hands to the ranking instead of rows. numpy only.
 
 A block holds, for one (model, slice) and one range of the score line, sorted scores by *key*. A key is an integer that
-says what the rows have in common besides their score: see `cell_key` and `membership_key`. Repeated scores of a key
+encodes what rows have in common besides their score: see `cell_key` and `membership_key`. Repeated scores of a key
 collapse into one score and a count, so a block is never larger than the number of distinct scores, and a shuffled score
 costs 8 bytes.
 """
@@ -19,7 +19,7 @@ from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.sorted_runs import collapse, find_distinct, find_starts, merge_runs, split_by_code
 
 MANY_KEYS = 64
-"""From here on one sort of all keys is faster than one of each."""
+"""From this number of keys on, one sort of all rows is faster than one sort per key."""
 
 
 def cell_key(known: Ints, label: Ints) -> Ints:
@@ -28,7 +28,7 @@ def cell_key(known: Ints, label: Ints) -> Ints:
 
 
 def membership_key(identity: Ints, unknown: Ints, label: Ints) -> Ints:
-    """Return the key of a row that is in an identity, or of which that is unknown."""
+    """Return the key of a row that is in an identity, or for which membership is unknown."""
     return (identity << 2) | (unknown << 1) | label
 
 
@@ -45,7 +45,7 @@ class Block:
     scores : float64 array, shape (n,)
         Finite, ascending within a key, keys one after another.
     counts : int64 array, shape (n,) or (0,)
-        How many rows have that key and score; empty where that is one everywhere.
+        How many rows have that key and score; empty if every count is 1.
     """
 
     keys: Ints
@@ -60,7 +60,7 @@ class Block:
 
     @property
     def full_counts(self) -> Ints:
-        """The counts of all entries, also where all are one."""
+        """The counts of all entries, also if all are 1."""
         return self.counts if len(self.counts) else np.ones(len(self.scores), np.int64)
 
     @property
@@ -95,7 +95,7 @@ def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple
     Parameters
     ----------
     keys : int64 array, shape (n,)
-        Not negative, of few distinct values: each is sorted by itself, as vectorised sorting is fastest.
+        Not negative, with few distinct values: each is sorted by itself, since vectorized sorting is fastest.
     scores : float64 array, shape (n,)
         Finite, no -0.0.
     boundaries : float64 array, shape (ranges - 1,)
@@ -115,7 +115,7 @@ def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple
 
 
 def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
-    """Do what `sort_cells` does for any number of distinct keys, by one sort of (range, key, score)."""
+    """Like `sort_cells`, for any number of distinct keys, by one sort of (range, key, score)."""
     by_score = np.argsort(scores)
     keys, scores = keys[by_score], scores[by_score]
     ranges = np.searchsorted(boundaries, scores, "right")
@@ -149,7 +149,7 @@ def cut_runs(runs: Sequence[tuple[int, Floats, Ints]], boundaries: Floats) -> It
 
 
 def block_of(runs: Sequence[tuple[int, Floats, Ints]]) -> Block:
-    """Return a block of the ascending scores of every key, by ascending key, and their counts."""
+    """Return a block from the ascending scores of every key, by ascending key, and their counts."""
     nothing = np.empty(0, np.int64)
     keys = np.concatenate([nothing, *(np.full(len(scores), key, np.int64) for key, scores, _ in runs)])
     scores = np.concatenate([np.empty(0), *(scores for _, scores, _ in runs)])

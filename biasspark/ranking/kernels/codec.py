@@ -37,5 +37,5 @@ def unpack(data: bytes | memoryview) -> list[NDArray[Any]]:
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return integers from 0 on in the narrowest unsigned type that holds them, as most counts fit one byte."""
+    """Return non-negative integers in the narrowest unsigned type that holds them; most counts fit one byte."""
     return values.astype(np.min_scalar_type(values.max(initial=0)))

@@ -33,8 +33,8 @@ def sum_products(first: Ints, second: Ints, starts: Ints, *, wide: bool) -> BigI
     starts : int64 array
         Where each run begins; the first is 0, and none is empty.
     wide : bool
-        Whether a sum may pass 63 bits. If so, factors are cut into limbs of 31 bits, and so are the products of limbs,
-        whose sums over fewer than 2^32 entries fit 63 bits. Narrow sums are eight times as fast.
+        Whether a sum may exceed 63 bits. If so, factors and the products of their limbs are split into limbs of 31
+        bits, whose sums over fewer than 2^32 entries fit 63 bits. Narrow sums are eight times as fast.
     """
     if not wide:
         return np.add.reduceat(first * second, starts).astype(object)

@@ -1,9 +1,8 @@
 """Sums over the positives of one group and the negatives of another, for every two groups. numpy only.
 
-For each group of negatives, a positive's placement among them is a running count over the distinct scores, and the
-placements and their squares are added up by the positives' groups; for the squares of the negatives the other way
-round. So K groups cost 2K passes over the scores of a range, where pairs of rows would cost their number, and pairs of
-groups K² passes.
+For each group of negatives, a positive's placement among them is a running count over the distinct scores. Placements
+and their squares are summed by the positives' groups; the squares of the negatives are computed the other way round. So
+K groups cost 2K passes over the scores of a range, instead of K² passes for pairs of groups.
 """
 
 from __future__ import annotations

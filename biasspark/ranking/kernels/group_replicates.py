@@ -1,7 +1,7 @@
 """U statistics without one group of rows after another: the replicates of the delete-a-group jackknife. numpy only.
 
-Of the pairs of two cells, a group g touches those with a row of g on either side. With d the doubled placement of a row
-among the opposite cell, and d_g that among the rows of the opposite cell in its own group,
+A group g *touches* the pairs of two cells with a row of g on either side. With d the doubled placement of a row among
+the opposite cell, and d_g that among the rows of the opposite cell in its own group,
 
     2U touched by g = Σ_{high rows in g} d + Σ_{low rows in g} d - Σ_{high rows in g} d_g,
 
@@ -34,7 +34,7 @@ class GroupSums(NamedTuple):
     two_u : int array, shape (K, 6)
         Twice U of every pair of cells.
     touched : int array, shape (K, 6, G)
-        The part of it from pairs with a row of the group on either side.
+        The part of `two_u` from pairs with a row of the group on either side.
     """
 
     n_rows: Ints | BigInts
@@ -60,7 +60,7 @@ def no_sums(n_identities: int, n_groups: int, dtype: type[Any] = object) -> Grou
 
 
 def sum_groups(counts_of: GroupedSets, identities: Sequence[int]) -> GroupSums:
-    """Add up the pairs of one range by the groups of their rows, for the identities with some indices.
+    """Add up the pairs of one range by the groups of their rows, for the identities with the given indices.
 
     Notes
     -----
@@ -84,10 +84,10 @@ def sum_groups(counts_of: GroupedSets, identities: Sequence[int]) -> GroupSums:
 
 
 def merge_groups(lower: GroupSums, higher: GroupSums) -> GroupSums:
-    """Return the sums of a stretch of the score line and of one that lies above it, together.
+    """Return the combined sums of two stretches of the score line, one above the other.
 
-    Across both, every high row of the higher one is above every low row of the lower one. A group touches the pairs
-    with its rows on the high side and on the low side, less those with its rows on both.
+    Between the two, every high row of the higher one is above every low row of the lower one. A group touches the pairs
+    with its rows on the high side or on the low side, less those with its rows on both.
     """
     low, high = lower.n_rows[:, LOW_CELLS], higher.n_rows[:, HIGH_CELLS]
     every_low, every_high = low.sum(axis=2), high.sum(axis=2)
@@ -121,7 +121,7 @@ class _Line:
         return np.diff(np.append(0, np.cumsum(values))[self._bounds])
 
     def by_score(self, counts: Ints) -> Ints:
-        """Return the sums by score; doubles hold rows of a range exactly."""
+        """Return the sums by score; doubles represent row counts of a range exactly."""
         return np.bincount(self.score, counts, len(self._scores)).astype(np.int64)
 
     def place_in_group(self, counts: Ints) -> Ints:
@@ -170,5 +170,5 @@ class GroupedSets:
         return self._count(self._indices[chosen], self._counts[chosen])
 
     def _count(self, indices: Ints, counts: Ints) -> Ints:
-        """Return the rows at each index; doubles hold rows of a range exactly."""
+        """Return the rows at each index; doubles represent row counts of a range exactly."""
         return np.bincount(indices, counts, len(self.line)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The rows of one identity after the other at every score of a range, for trials that draw from them. numpy only."""
+"""The rows of each identity at every score of a range, for trials that draw from them. numpy only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class IdentityScores(NamedTuple):
 
 
 class RangeScores:
-    """The scores of a range, and what each identity has at them.
+    """The scores of a range, and the rows of each identity at them.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The three sums of two cells from which their AUC and its variance follow, and how sums of score ranges add up.
 
-Of a low and a high cell, with n and m rows, a low row is rightly ordered with the high rows above it and a high row
-with the low rows below it. With d the doubled placement of a row (`sorted_runs.doubled_placement`), the sums are
+Let a low and a high cell have n and m rows. A low row is correctly ordered with the high rows above it, a high row with
+the low rows below it. With d the doubled placement of a row (`sorted_runs.doubled_placement`), the sums are
 
     2U = Σ_low d = Σ_high d,    Σ_low d²,    Σ_high d².
 
@@ -37,7 +37,7 @@ LOW_CELLS, HIGH_CELLS = ([pair[side] for pair in CELLS_OF_PAIRS] for side in (0,
 
 
 class PairSums(NamedTuple):
-    """Sums over pairs of a low and a high cell, an entry for each pair, as Python integers.
+    """Sums for pairs of a low and a high cell, one entry per pair, as Python integers.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class PairSums(NamedTuple):
     two_u
         2 x pairs with the high row's score above, + ties.
     low_squares, high_squares
-        Sum over the rows of that cell of its doubled placement, squared.
+        Sum over the rows of that cell of their squared doubled placements.
     """
 
     n_low: BigInts
@@ -84,7 +84,7 @@ class PairSums(NamedTuple):
         return PairSums.of(n_low, n_high, *join_wide(limbs))
 
     def exchanged(self) -> PairSums:
-        """Return the sums with the cells exchanged.
+        """Return the sums with low and high cell exchanged.
 
         A doubled placement d among a cell of n rows becomes 2n - d, and Σ(2n - d)² over m rows is
         4n²m - 4n·Σd + Σd².
@@ -99,7 +99,7 @@ class PairSums(NamedTuple):
         )
 
     def merge(self, higher: PairSums) -> PairSums:
-        """Return the sums of a stretch of the score line and of one that lies above it, together.
+        """Return the combined sums of this stretch of the score line and of a higher one.
 
         Each low row of the lower stretch has the b high rows of the higher one above it, so its doubled placement
         grows by 2b, and Σ(d + 2b)² = Σd² + 4b·Σd + 4b²n over n rows. The a low rows of the lower stretch likewise lie

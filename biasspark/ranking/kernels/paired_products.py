@@ -1,8 +1,8 @@
 """Two models' placements of the same rows, and the sums of their products, for DeLong's covariance. numpy only.
 
-A row is first placed by the score of one model, in the range in which that lies. It takes its placements along to the
-range of its other score, is placed there once more, and both are multiplied. So the two placements of a row meet
-without its id, and only sums leave a range.
+A row is first placed by one model's score, in the range of that score. It carries its placements to the range of its
+other score, where it is placed again, and the two placements are multiplied. So no join by id is needed, and only sums
+leave a range.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class PairedRows(NamedTuple):
     known : int64 array, shape ()
         The sources that are known, as bits.
     scores, other_scores : float64 arrays, shape (n,)
-        By the model by which they are placed, and by the other one, empty where that is not needed any more.
+        By the model that places the rows now, and by the other one; empty once the latter is not needed.
     label : int64 array, shape (n,)
     rows, entries : int64 arrays, shape (e,)
-        The row of each entry, ascending, and twice the index of its identity, + 1 where that is unknown.
+        The row of each entry, ascending, and twice the index of its identity, + 1 for unknown membership.
     placed : int64 array, shape (relevant sets, n)
-        The placements by the first model; empty before they are known.
+        The placements by the first model; empty until they are known.
     """
 
     known: Ints
@@ -95,7 +95,7 @@ class PairedRows(NamedTuple):
 def cut_paired(
     rows: Iterable[PairedRows], boundaries: Floats, sets: ReferenceSets
 ) -> Iterator[tuple[int, bool, bytes]]:
-    """Cut rows at the boundaries of the model by which they are placed.
+    """Cut rows at the boundaries of the model that places them.
 
     Yields
     ------
@@ -131,7 +131,7 @@ class _ScoreLine:
             self.by_known[int(part.known)].append((part, slice(start, stop)))
 
     def placements(self, number: int) -> Ints:
-        """Return for each row twice the rows of a set whose score is below its own, plus its ties."""
+        """Return the doubled placement of each row among a set: twice the rows with a lower score, plus ties."""
         at = np.bincount(self._run[self.members[number]], minlength=self._n_runs)
         placed: Ints = (2 * self.below[number] + place_runs(at))[self._run]
         return placed
@@ -142,8 +142,8 @@ def place_by_first(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: Ra
 
     Notes
     -----
-    A row takes along a placement for each set that matters to it, of 4 bytes while the slice has fewer than 2^31 rows:
-    for 24 annotated identities some 200 bytes.
+    A row carries one placement for each set relevant to it, of 4 bytes if the slice has fewer than 2^31 rows: some 200
+    bytes for 24 annotated identities.
     """
     line = _ScoreLine(parts, sets, offsets)
     narrowest = np.min_scalar_type(2 * int(offsets.total.max()))
@@ -165,8 +165,8 @@ def sum_products(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: Rank
 
     Notes
     -----
-    Cost: rows times identities, some 150 ns each. The sums of a background are those of its known population less those
-    of the few rows that are not in it.
+    Cost: some 150 ns per row and identity. The sums of a background are those of its known population less those of the
+    few rows outside the background.
     """
     line = _ScoreLine(parts, sets, offsets)
     sums = np.zeros((len(sets.identities), N_CELLS, N_CELLS, len(Products._fields)), object)
@@ -196,7 +196,7 @@ class _PlacedTwice:
         return position[position >= 0]
 
     def placements(self, number: int) -> Ints:
-        """Return both placements of every row, shape (2, n); 0 among nobody."""
+        """Return both placements of every row, shape (2, n); 0 for an empty set."""
         if number not in self._first:
             return np.zeros((2, len(self._rows)), np.int64)
         return np.stack([self._first[number].astype(np.int64), self._line.placements(number)[self._rows]])

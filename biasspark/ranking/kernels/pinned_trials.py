@@ -1,9 +1,10 @@
 """Sampled trials of the pinned AUC, within one range of the score line and over all of them. numpy only.
 
 A trial pools equally many rows of the subgroup and of a background, and takes the AUC of the pool (Mitigating; Pinned).
-At least one of the two sets is taken whole, so only the other is drawn. The rows of a set are numbered by their place
-in the order (score, label) over the whole score line, and a draw is a subset of places: rows of the same score and
-label are worth the same, so nothing depends on how the rows lie. Rank offsets tell where a range begins in that order.
+One of the two sets is taken whole, so only the other is sampled. The rows of a set are numbered in order of (score,
+label) over the whole score line, and a draw is a subset of these positions. Rows with the same score and label are
+interchangeable, so the result does not depend on the physical order of rows. Rank offsets give the position at which a
+range begins.
 
 The cost of a trial is the rows drawn, and never more than the distinct scores of the range.
 """
@@ -26,13 +27,13 @@ ALL_KNOWN, BACKGROUND, SUBGROUP = 0, 1, 2
 """The set that is drawn from."""
 
 BATCH_ROWS = 1 << 18
-"""Trials are measured together up to so many drawn rows: calls of numpy cost more than few rows."""
+"""The most drawn rows that are measured in one batch of trials: a numpy call costs more than a few rows."""
 
 
 class Draw(NamedTuple):
-    """What the trials of an identity draw: `size` of the `total` rows of a set, `below` of which lie in lower ranges.
+    """The draws of an identity's trials: `size` of the `total` rows of a set, of which `below` lie in lower ranges.
 
-    The other set is taken whole, and has `size` rows.
+    The other set is taken whole and has `size` rows.
     """
 
     source: int
@@ -43,7 +44,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class Trials:
-    """What fixes the draws of a model and slice, by names: a new identity changes no draw of another.
+    """What determines the draws of a model and slice, by name: adding an identity does not change another's draws.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Trials:
     include_subgroup
         Whether the background that is drawn from includes the subgroup.
     model, slice, identities
-        Names; of the identities in their order.
+        Names; those of the identities in order.
     """
 
     n_trials: int
@@ -62,7 +63,7 @@ class Trials:
     identities: tuple[str, ...]
 
     def choose(self, below: Sequence[int], total: Sequence[int]) -> Draw:
-        """Choose the set that is drawn from, given the rows of subgroup and background in lower ranges and in all."""
+        """Choose the set to draw from, given the rows of subgroup and background in lower ranges and in all ranges."""
         subgroup, background = total
         if self.include_subgroup:
             return Draw(ALL_KNOWN, subgroup + background, sum(below), subgroup)
@@ -71,7 +72,7 @@ class Trials:
         return Draw(SUBGROUP, subgroup, below[0], background)
 
     def subsets(self, index: int, draw: Draw) -> Iterator[Subset]:
-        """Give the places of each trial of an identity."""
+        """Yield the positions that each trial of an identity draws."""
         names = (stable_number(name) for name in (self.model, self.slice, self.identities[index]))
         key = (self.seed, *names, draw.source)
         return (Subset(draw.total, draw.size, (*key, trial)) for trial in range(self.n_trials))
@@ -89,12 +90,12 @@ def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials
     Yields
     ------
     int64 array, shape (3, trials)
-        For every identity, of each trial the negatives and the positives of the pool in this range, and twice
-        U among them. All 0 where there is nothing to draw.
+        For every identity and trial, the negatives and the positives of the pool in this range, and twice U among
+        them. All 0 if there is nothing to draw.
 
     Notes
     -----
-    A pool has at most twice the rows of a range, of which there are fewer than 2^30 of one label
+    A pool has at most twice the rows of a range, which has fewer than 2^30 rows of one label
     (`placements.MOST_ROWS_OF_A_LABEL`); so twice U stays below 2^63.
     """
     sides = [np.stack([cells[0] + cells[1], cells[2] + cells[3]], axis=1).tolist() for cells in (below, total)]
@@ -108,12 +109,12 @@ def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials
 
 
 def pool_ranges(ranges: Iterable[Ints]) -> list[list[float]]:
-    """Return the AUCs of the trials of each identity over the whole score line, of those that have both labels.
+    """Return the AUCs over the whole score line of the trials of each identity that have both labels.
 
     Parameters
     ----------
     ranges : iterable of int64 arrays, shape (identities, 3, trials)
-        What `measure_trials` counted, by ascending score; at least one.
+        Counts of `measure_trials`, by ascending score; at least one.
     """
     negatives = positives = two_u = np.zeros((1, 1), object)  # as Python integers: 2U may pass 63 bits
     for counts in ranges:
@@ -128,13 +129,13 @@ def pool_ranges(ranges: Iterable[Ints]) -> list[list[float]]:
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float, float]:
-    """Return mean and standard deviation (n - 1), each rounded once; NaN of no value, and of fewer than two."""
+    """Return mean and standard deviation (n - 1), each rounded once; NaN without values, or with fewer than two."""
     nan = float("nan")
     return statistics.mean(values) if values else nan, statistics.stdev(values) if len(values) > 1 else nan
 
 
 def _split(rows: IdentityScores, source: int) -> tuple[Ints, Ints]:
-    """Return the rows that are taken whole, and those that are drawn from, by score and label."""
+    """Return the rows of the set taken whole, and of the set drawn from, by score and label."""
     if source == SUBGROUP:
         return rows.background, rows.subgroup
     return rows.subgroup, rows.background + rows.subgroup if source == ALL_KNOWN else rows.background

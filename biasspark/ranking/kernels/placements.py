@@ -1,10 +1,10 @@
-"""The placements of all rows of one score range, summed up for every pair of cells of every identity. numpy only.
+"""The placements of all rows of one score range, summed for every pair of cells of every identity. numpy only.
 
-The subgroup of an identity is sparse. So is what its background lacks of its *known population*, the rows on which the
-source of the identity is known: it lacks the members, and the rows on which this identity is unknown. These rows are
-the *entries* of the identity. Known populations are dense, but there are few: one for each set of sources. Among the
-entries of an identity a placement changes at their scores only, so everything is looked up at these scores, in the
-sorted scores of the known population. The cost is the number of entries, not rows times identities.
+The *known population* of an identity is the rows on which its source is known. Its background is that population
+without the members, and without the rows on which this identity is unknown. These removed rows are the *entries* of the
+identity, and they are sparse. Known populations are dense, but there are few: one for each set of sources. A placement
+among the entries changes only at their scores, so everything is looked up at these scores, in the sorted scores of the
+known population. The cost is the number of entries, not rows times identities.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, N_CELLS, N_PAIR
 from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, merge_runs, order_entries
 
 NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
-"""Up to so many rows in a range no sum passes 63 bits: the largest, a cross term of placements, is at most 8 n³."""
+"""With at most so many rows in a range, no sum exceeds 63 bits: the largest, a cross term, is at most 8 n³."""
 
 MOST_ROWS_OF_A_LABEL = 2**30 - 1
-"""In one range: doubled placements among more of them, squared, would pass 62 bits."""
+"""The most in one range: the square of a doubled placement among more rows would exceed 62 bits."""
 
 
 class Profile(NamedTuple):
@@ -47,12 +47,12 @@ class Cell:
 
     @cached_property
     def running(self) -> Ints:
-        """Rows before each score, and last all rows."""
+        """Rows below each score, followed by the number of all rows."""
         return np.append(0, np.cumsum(self.counts))
 
     @property
     def size(self) -> int:
-        """All rows."""
+        """Number of rows."""
         return int(self.running[-1])
 
     def below_and_at(self, scores: Floats) -> tuple[Ints, Ints]:
@@ -65,14 +65,14 @@ class Cell:
 
 
 class KnownPopulation:
-    """The negatives and positives of a range on which some source is known, and their sums against each other."""
+    """The negatives and positives of a range on which a source of a mask is known, and the sums of their pairs."""
 
     def __init__(self, negative: Cell, positive: Cell) -> None:
         self.negative, self.positive = negative, positive
         self.wide = negative.size + positive.size > NARROW_ROWS
         below, at = negative.below_and_at(positive.scores)
         self._ties = at
-        # Sum of the positives' doubled placements before each score: 2 x negatives x positives at the most.
+        # Sum of the positives' doubled placements below each score: at most 2 x negatives x positives.
         self.placed = np.append(0, np.cumsum(positive.counts * doubled_placement(below, at)))
         self.sums = [np.zeros(1, object)] * 3
         if len(at):
@@ -99,7 +99,7 @@ class Entries(NamedTuple):
     members
         Negatives and positives in the subgroup: two int64 arrays, shape (e,).
     removed
-        Negatives and positives that the background lacks of the known population: members and unknowns.
+        Negatives and positives that are removed from the known population to get the background: members and unknowns.
     """
 
     identity: Ints
@@ -111,7 +111,7 @@ class Entries(NamedTuple):
 def measure_range(
     cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int]
 ) -> tuple[Ints, PairSums, Profile]:
-    """Place every row of a range against every cell.
+    """Place every row of a range among every cell.
 
     Parameters
     ----------
@@ -119,14 +119,14 @@ def measure_range(
         The range's part of the corpus, by `cell_key` and `membership_key`, in any order and cut in any way; at most
         `MOST_ROWS_OF_A_LABEL` rows of either label.
     base_masks : sequence of int
-        For every identity, the bits of the sources one of which must be known; 0 for all rows.
+        For every identity, the bits of the sources of which one must be known; 0 for all rows.
 
     Returns
     -------
     int64 array, shape (4, identities)
         Rows of each cell, in the order of `columns.FOUR_CELLS`.
     PairSums, shape (6, identities)
-        Of the rows of this range alone: `PairSums.merge` adds what lies below and above.
+        For the rows of this range alone: `PairSums.merge` adds the rows below and above.
     Profile
     """
     populations = known_populations(cells, base_masks)
@@ -139,7 +139,7 @@ def measure_range(
 
 
 def known_populations(cells: Sequence[Block], base_masks: Sequence[int]) -> dict[int, KnownPopulation]:
-    """Return the known population of each mask, and that of all rows, by mask."""
+    """Return the known population of each mask, including mask 0, all rows."""
     runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
     return {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
 
@@ -157,7 +157,7 @@ def known_cells(runs: Mapping[int, Cell], mask: int) -> tuple[Cell, Cell]:
 
 
 def merge_entries(memberships: Sequence[Block]) -> Entries:
-    """Bring the entries of all blocks in order, and add up those of the same identity and score."""
+    """Sort the entries of all blocks, and add up those of the same identity and score."""
     keys, scores, counts = list_entries(memberships)
     order = order_entries(keys >> 2, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]
@@ -173,7 +173,7 @@ def merge_entries(memberships: Sequence[Block]) -> Entries:
 
 
 def _without_entries(masks: Ints, populations: Mapping[int, KnownPopulation]) -> tuple[Ints, BigInts]:
-    """Return the cells and sums of identities without an entry here: the background is the known population."""
+    """Return the cells and sums of identities without entries here: the background is the known population."""
     n_rows = np.zeros((N_CELLS, len(masks)), np.int64)
     sums = np.zeros((3, N_PAIRS, len(masks)), object)
     for mask, population in populations.items():
@@ -269,8 +269,8 @@ def _sum_pairs(
 def _sum_pair(segments: Segments, high: Ints, below: Ints, at: Ints) -> list[BigInts]:
     """Return 2U, Σ_low d² and Σ_high d² of a low cell and of a sparse high cell, whose rows are at the entries.
 
-    A low row at an entry has the placement of that entry, seen from above: 2·(high rows from it on) less its ties. A
-    low row between two entries is rightly ordered with the high rows from the next entry on.
+    A low row at an entry has that entry's placement counted from above: 2·(high rows from it on) less its ties. A low
+    row between two entries is correctly ordered with the high rows from the next entry on.
 
     Parameters
     ----------
@@ -297,9 +297,9 @@ def _sum_background(segments: Segments, entries: Entries, known: _Known, populat
 
         2U = Σ_population p - Σ_removed positives p - Σ_removed negatives q + Σ_removed positives t,
 
-    with q the placement of a negative among the population's positives, seen from above: pairs of two removed rows
-    come off twice, and are added once. For the squares see `_sum_squares`; those of the negatives are the same sums
-    seen from above, with q, and s in place of t.
+    with q the placement of a negative among the population's positives, counted from above: pairs of two removed rows
+    are subtracted twice, so they are added once. For the squares see `_sum_squares`; those of the negatives are the
+    same sums counted from above, with q and s in place of p and t.
 
     Parameters
     ----------
@@ -330,9 +330,9 @@ def _sum_background(segments: Segments, entries: Entries, known: _Known, populat
         ),
         removed=removed_positive,
     )
-    # Negatives between an entry and the one before lie below all removed positives from the entry on. A positive below
-    # a score lies above the negatives that its placement counts, and each negative below the score also lies below the
-    # positives from the score on: so the negatives' placements up to a score add up to what follows.
+    # Negatives between an entry and the previous one lie below all removed positives from the entry on. Positives below
+    # a score are paired with the negatives that their placements count, and each negative below the score also lies
+    # below the positives from the score on. So the negatives' placements up to a score add up to `q_below`.
     q_below = known.placed_below + 2 * known.negatives_below * positives_from_point
     q_at = known.negatives_at * q
     low_squares = population_sums[1] + _sum_squares(
@@ -353,16 +353,16 @@ def _sum_squares(
 ) -> BigInts:
     """Return Σ_background (p - t)² less Σ_population p².
 
-    Σ_population (p - t)² = Σp² - 2·Σp·t + Σt². As t changes at entries only, that needs how many rows of the population
-    are at each entry, and between it and its neighbour, and what their p add up to. The squares of the removed rows,
-    which are at the entries, come off.
+    Σ_population (p - t)² = Σp² - 2·Σp·t + Σt². As t changes only at entries, this needs the rows of the population at
+    each entry and between it and its neighbor, and the sums of their p. The squares of the removed rows, which are at
+    the entries, are subtracted.
 
     Parameters
     ----------
     at
         Rows of the population at each entry, and their p and t.
     between
-        Rows of the population between each entry and its neighbour, the sum of their p, and their t.
+        Rows of the population between each entry and its neighbor, the sum of their p, and their t.
     removed
         Removed rows at each entry.
     """

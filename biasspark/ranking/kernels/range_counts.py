@@ -1,4 +1,4 @@
-"""Everything that is counted of one score range, and how the counts of all ranges add up. numpy only.
+"""All counts of one score range, and how the counts of all ranges are combined. numpy only.
 
 Counts travel as bytes between workers: see `codec`.
 """
@@ -18,19 +18,19 @@ from biasspark.ranking.kernels.placements import Profile, measure_range
 
 
 class RangeCounts(NamedTuple):
-    """Everything that is counted of some identities in a stretch of the score line: one range, or all of it.
+    """All counts of some identities over a stretch of the score line: one range, or the whole line.
 
     Attributes
     ----------
     pairs : PairSums, shape (6, identities)
     first_bin : int
-        The first bin that the stretch touches.
+        The first bin that overlaps the stretch.
     bins : int64 array, shape (4, identities, bins)
-        Rows of each cell by bin, from the first one on.
+        Rows of each cell by bin, from `first_bin` on.
     profile : Profile
-        Of all rows.
+        The profile of all rows.
     max_range_rows : int
-        Rows of the range that has most.
+        Rows of the largest range.
     """
 
     pairs: PairSums
@@ -63,21 +63,21 @@ class RangeCounts(NamedTuple):
 def count_range(
     cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats | None
 ) -> RangeCounts:
-    """Count everything of one range: see `measure_range` for the parameters, and `count_bins` for the edges."""
+    """Return all counts of one range: see `measure_range` for the parameters, and `count_bins` for the edges."""
     n_rows, pairs, profile = measure_range(cells, memberships, base_masks)
     first_bin, bins = (0, n_rows[:, :, None]) if edges is None else count_bins(cells, memberships, base_masks, edges)
     return RangeCounts(pairs, first_bin, bins, profile, profile.n_rows)
 
 
 def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
-    """Return what is counted over the whole score line.
+    """Combine the counts of ranges to those of the whole score line.
 
     Parameters
     ----------
     ranges : iterable of RangeCounts
         At least one, by ascending score; ranges without any row may be missing.
     n_edges : int
-        How many edges cut the score line into bins.
+        Number of edges that cut the score line into bins.
     """
     pairs, profile, max_range_rows, bins = None, None, 0, np.empty(0, np.int64)
     for counts in ranges:
@@ -109,8 +109,8 @@ def count_bins(
 ) -> tuple[int, Ints]:
     """Count the rows of a range by bin, of every cell of every identity.
 
-    Bin k holds the scores from edge k - 1 (with it) to edge k (without it), bin 0 what lies below all edges. A range
-    touches few of them, and blocks are sorted, so this costs a search for each edge and a step for each membership.
+    Bin k holds the scores in [edge k - 1, edge k), bin 0 those below all edges. A range overlaps few bins, and blocks
+    are sorted, so the cost is a search for each edge and a step for each membership.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def count_bins(
     Returns
     -------
     first : int
-        The first bin that the range touches.
+        The first bin that overlaps the range.
     bins : int64 array, shape (4, identities, bins)
     """
     runs = [run for block in cells for run in block.cells()]
@@ -143,5 +143,5 @@ def count_bins(
 
 
 def count_at_or_above(bins: Ints) -> Ints:
-    """Return how many rows there are at or above each edge, all of them first, from rows by bin along the last axis."""
+    """Return the number of all rows, then of rows at or above each edge, from rows by bin along the last axis."""
     return np.ascontiguousarray(bins[..., ::-1].cumsum(axis=-1)[..., ::-1])

@@ -1,8 +1,8 @@
-"""Reference sets: the rows among which rows are placed, and where a score range stands among them. numpy only.
+"""Reference sets, among which rows are placed, and the rank offsets of a score range in them. numpy only.
 
-There are negatives and positives of every known population, and of every identity its members and the rows on which it
-is unknown. All else follows: the background of an identity is its known population less its members and unknowns, and
-so are rows, placements and sums among it.
+The sets are the negatives and positives of every known population, and those of every identity's members and unknown
+rows. Everything else follows by subtraction: the background of an identity is its known population less its members and
+unknowns, and the same holds for row counts, placements and sums.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class ReferenceSets:
     Attributes
     ----------
     identities
-        Their numbers in the encoding, ascending. Everything else knows an identity by its index here.
+        Their numbers in the encoding, ascending. Everywhere else an identity is given by its index here.
     masks
-        The bits of the sources one of which must be known for a row to be in a known population, each set once; 0
+        The distinct sets of sources, as bits, of which one must be known for a row to be in a known population; 0
         stands for all rows.
     mask_of
-        For every identity the index of its mask.
+        The index of the mask of every identity.
     """
 
     identities: tuple[int, ...]
@@ -61,13 +61,13 @@ class ReferenceSets:
         return 2 * len(self.masks) + 4 * index + 2 * state + label
 
     def four_cells(self, index: int, of_set: Callable[[int], Any]) -> list[Any]:
-        """Return what the four cells of an identity have of something that adds up, given what each set has of it."""
+        """Return an additive quantity of the four cells of an identity, given that quantity of each set."""
         members = [of_set(self.entry(index, MEMBER, label)) for label in (0, 1)]
         unknowns = [of_set(self.entry(index, UNKNOWN, label)) for label in (0, 1)]
         return [*members, *(of_set(self.known(index, n)) - members[n] - unknowns[n] for n in (0, 1))]
 
     def count_cells(self, counts: Ints) -> Ints:
-        """Return the rows of the four cells of every identity, shape (4, identities), from those of every set."""
+        """Return the rows of the four cells of every identity, shape (4, identities), from the rows of every set."""
         cells = [self.four_cells(index, counts.__getitem__) for index in range(len(self.identities))]
         return np.array(cells, np.int64).reshape(-1, 4).T
 
@@ -77,16 +77,16 @@ class ReferenceSets:
         return np.repeat(np.array([*self.masks, *of_identities]), [2] * len(self.masks) + [4] * len(of_identities))
 
     def relevant(self, known: int, totals: Ints) -> list[int]:
-        """Return the non-empty sets among which rows matter on which these sources are known."""
+        """Return the non-empty sets that are relevant to rows on which these sources are known."""
         masks = self._masks_of_sets
         return np.flatnonzero(((masks == 0) | (masks & known > 0)) & (totals > 0)).tolist()
 
     def covers(self, known: Ints) -> Flags:
-        """Return which rows are in any known population, given the sources that are known on them."""
+        """Return which rows are in any known population, given their known sources."""
         return reduce(np.logical_or, (is_known(known, mask) for mask in self.masks), np.zeros(len(known), bool))
 
     def select(self, identity: Ints) -> tuple[Flags, Ints]:
-        """Return which of some identities are among these, and the indices of those."""
+        """Return which of the given identities are in these sets, and the indices of those that are."""
         indices = np.searchsorted(self.identities, identity)
         chosen = np.append(self.identities, -1)[indices] == identity
         return chosen, indices[chosen]
@@ -99,7 +99,7 @@ class ReferenceSets:
         known, label : int64 arrays, shape (n,)
             The sources that are known on each row, and its label.
         rows, entries : int64 arrays, shape (e,)
-            The row of each entry, and twice the index of its identity, + 1 where that is unknown.
+            The row of each entry, and twice the index of its identity, + 1 for unknown membership.
         """
         populations = [
             np.flatnonzero(is_known(known, mask) & (label == value)) for mask in self.masks for value in (0, 1)
@@ -114,9 +114,9 @@ def is_known(known: Ints, mask: int) -> Flags:
 
 
 class RankOffsets(NamedTuple):
-    """Where the rows of a range stand: how many rows of every reference set lie in lower ranges, and in all ranges.
+    """The rank offsets of a range: how many rows of every reference set lie in lower ranges, and in all ranges.
 
-    Both are sums over rows, so each task counts its rows for every range, also for those in which it has none, and
+    Both are sums over rows. So each task counts its rows for every range, including ranges in which it has none, and
     sends the counts along with the rows.
     """
 
@@ -125,13 +125,13 @@ class RankOffsets(NamedTuple):
 
     @staticmethod
     def encode(counts: Ints) -> Iterator[bytes]:
-        """Give the offsets of every range as bytes, from the rows of a task, shape (ranges, sets); none of no rows."""
+        """Yield the offsets of each range as bytes, from a task's row counts, shape (ranges, sets), if any."""
         total = narrow(counts.sum(axis=0))
         return (pack([narrow(below), total]) for below in counts.cumsum(axis=0) - counts if total.any())
 
     @staticmethod
     def add_up(tasks: Iterable[bytes | memoryview]) -> RankOffsets:
-        """Return the offsets of a range from those that all tasks have encoded."""
+        """Return the offsets of a range, given those that all tasks encoded."""
         below, total = zip(*map(unpack, tasks), strict=True)
         return RankOffsets(*(np.asarray(np.sum(counts, axis=0, dtype=np.int64)) for counts in (below, total)))
 

@@ -1,8 +1,8 @@
 """Row blocks: the ranked rows of one score range as arrays, and the cells of what rows have in common. numpy only.
 
-Most of what attribution asks about a row takes few values: its label, whether it estimates, the slices and segments it
-is in, the bins of its features and its groups. Each combination of these that occurs is a *cell*. A row has the number
-of its cell, its score and its placements. What is summed up by cell needs no further look at the rows.
+Most row attributes that attribution needs take few values: the label, whether the row is in the estimation sample, its
+slices and segments, the bins of its features, and its groups. Each combination of these that occurs is a *cell*. A row
+has the number of its cell, its score and its placements. Once sums are by cell, the rows are not needed again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.sorted_runs import find_starts
 
 SmallInts: TypeAlias = NDArray[Any]
-"""Unsigned integers of 16 or 32 bits: each row has one of 32, and each cell one of 16 for every column."""
+"""Unsigned integers: a row has its cell in 32 bits, and a cell has the value of each column in 16."""
 
 _MOST_CODES = 1 << 62
 
@@ -57,7 +57,7 @@ class CellColumns:
 
 
 class Cells(NamedTuple):
-    """Distinct combinations of what rows have in common.
+    """Distinct combinations of row attributes.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Cells(NamedTuple):
 
     @property
     def honest(self) -> Flags:
-        """Whether the rows of a cell only estimate, and do not search."""
+        """Whether the rows of a cell are in the estimation sample, and are not used to search."""
         return self._is_one(1)
 
     def in_slice(self, number: int) -> Flags:
@@ -111,7 +111,7 @@ class Cells(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """What another model says of the rows of a block: scores, and doubled placements by slice."""
+    """The baseline model's scores of the rows of a block, and their doubled placements by slice."""
 
     scores: Floats
     placements: SmallInts
@@ -127,14 +127,14 @@ class RowBlock:
     cell : uint32 array, shape (n,)
     cells : Cells
     placements : array of unsigned integers, shape (slices, n)
-        Twice the rows of the other label in the slice that a row is rightly ordered with, plus ties; also of rows that
-        are not in the slice themselves.
+        Twice the rows of the other label in the slice with which a row is correctly ordered, plus ties; also for rows
+        outside the slice.
     totals : int64 array, shape (2, slices)
-        All negatives and positives of each slice, in all ranges.
+        Negatives and positives of each slice, in all ranges.
     draws : int64 array, shape (n,) or (0,)
-        A hash of the row, by which it is drawn. Empty where nothing is drawn, and in blocks that were encoded.
+        A hash of the row, by which it is sampled. Empty if nothing is sampled, and in blocks that were encoded.
     baseline : Baseline, optional
-        Of the model whose attributions are subtracted, if there is one.
+        The model whose attributions are subtracted, if there is one.
     """
 
     scores: Floats
@@ -198,12 +198,12 @@ def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
     Parameters
     ----------
     columns : sequence of integer arrays, shape (n,)
-        What makes a cell, each from 0 to 65,535.
+        The attributes that make up a cell, each from 0 to 65,535.
 
     Notes
     -----
-    A combination is a number whose digits are the columns. Where it would pass 62 bits, the numbers so far are replaced
-    by their ranks, of which there are no more than rows.
+    A combination is a number whose digits are the columns. If it would exceed 62 bits, the numbers so far are replaced
+    by their ranks, which are at most as many as the rows.
     """
     codes, n_codes = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
@@ -217,7 +217,7 @@ def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
 
 
 def join_cells(parts: Sequence[tuple[SmallInts, SmallInts]]) -> tuple[SmallInts, SmallInts]:
-    """Return the cell of each row and the cells of several parts, one after another: see `number_cells`."""
+    """Return the cell of each row and the cells of several parts, concatenated: see `number_cells`."""
     renumbered, values = number_cells(list(np.concatenate([values for _, values in parts], axis=1)))
     first = np.cumsum([0, *(values.shape[1] for _, values in parts)])
     cells = [renumbered[start + cell.astype(np.int64)] for start, (cell, _) in zip(first, parts, strict=False)]
@@ -225,7 +225,7 @@ def join_cells(parts: Sequence[tuple[SmallInts, SmallInts]]) -> tuple[SmallInts,
 
 
 def keep_cells(cell: SmallInts, values: SmallInts) -> tuple[SmallInts, SmallInts]:
-    """Return the cells that some rows are in, without the others: their numbers and values."""
+    """Renumber the cells of some rows, without unused cells, and return the cell of each row and the cells."""
     present = np.zeros(values.shape[1], bool)
     present[cell] = True
     return (np.cumsum(present) - 1).astype(np.uint32)[cell], values[:, present]

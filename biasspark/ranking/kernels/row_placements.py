@@ -15,9 +15,9 @@ from biasspark.ranking.kernels.sorted_runs import find_starts
 
 
 def place_rows(scores: Floats, positive: Flags, sets: Sequence[Flags], offsets: RankOffsets) -> Ints:
-    """Return for each row twice the rows of the other label it is rightly ordered with, plus ties, of each set.
+    """Return for each row and set twice the rows of the other label it is correctly ordered with, plus ties.
 
-    A positive is rightly ordered with the negatives below it, a negative with the positives above it.
+    A positive is correctly ordered with the negatives below it, a negative with the positives above it.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def place_rows(scores: Floats, positive: Flags, sets: Sequence[Flags], offsets: 
     sets : sequence of bool arrays, shape (n,)
         Which rows are in each set.
     offsets : RankOffsets
-        Of the negatives of each set, then of the positives of each.
+        For the negatives of each set, then for the positives of each.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def place_rows(scores: Floats, positive: Flags, sets: Sequence[Flags], offsets: 
     index_of = [index[rows] for rows in sides]
     placed = np.empty((len(sets), len(scores)), np.int64)
     for number, inside in enumerate(sets):
-        # Rows of the set below each distinct score, and below the next one, add up to the doubled placement there.
+        # The rows of the set below each distinct score and below the next one add up to the doubled placement.
         negatives, positives = (np.append(0, np.cumsum(inside & (positive == label)))[ends] for label in (False, True))
         above_negatives = negatives[:-1] + negatives[1:] + 2 * offsets.below[number]
         n_to_here = offsets.below[len(sets) + number]

@@ -1,8 +1,8 @@
 """The sketch of a score range: its blocks merged, as pieces that a table can hold. numpy only.
 
-A sketch is mergeable: placements follow from sorted scores alone, so the merged blocks of several runs are those of
-their union, and so is every integer. A piece is what the column ``block`` of the table ``score_blocks`` holds: the kind
-of its block, three sizes (keys, scores, bytes of a count), then keys, lengths, scores and counts as they are in memory.
+A sketch is mergeable: placements follow from sorted scores alone, so the merged blocks of several runs, and all counts
+from them, are those of the union of the runs. A piece is a value of the column ``block`` of the table ``score_blocks``:
+the kind of its block, three sizes (keys, scores, bytes of a count), then keys, lengths, scores and counts as in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from biasspark.ranking.kernels.codec import narrow
 from biasspark.ranking.kernels.sorted_runs import find_starts, order_entries
 
 MOST_BYTES = 4 << 20
-"""Of one piece."""
+"""The size limit of one piece."""
 
 _HEADER_BYTES, _ENTRY_BYTES = 32, 32
 _MOST_ENTRIES = (MOST_BYTES - _HEADER_BYTES) // _ENTRY_BYTES
@@ -33,7 +33,7 @@ _MOST_ENTRIES = (MOST_BYTES - _HEADER_BYTES) // _ENTRY_BYTES
 
 
 def merge_blocks(blocks: Sequence[Block]) -> Block:
-    """Return one block of all, the same however the rows had been cut: every score of a key once."""
+    """Merge blocks into one that has every score of a key once, however the rows had been cut."""
     if sum(len(block.keys) for block in blocks) <= MANY_KEYS * len(blocks):
         return block_of([(key, *run) for key, run in sorted(merge_cells(blocks).items())])
     keys, scores, counts = list_entries(blocks)
@@ -44,7 +44,7 @@ def merge_blocks(blocks: Sequence[Block]) -> Block:
 
 
 def write_pieces(kind: int, block: Block) -> Iterator[bytes]:
-    """Cut a block into pieces of 4 MiB at most."""
+    """Cut a block into pieces of at most 4 MiB."""
     ends = np.cumsum(block.lengths)
     for start in range(0, len(block.scores), _MOST_ENTRIES):
         stop = start + _MOST_ENTRIES

@@ -1,9 +1,9 @@
 """Trials of the class-skew experiment within one range of the score line: a random part of one cell is kept (Pinned).
 
-Dropping rows changes no order of scores, so a trial ranks nothing anew: U over the rows that are kept is a sum over
-their placements among all rows. The rows of the cell are numbered by their place in the order of scores, over the whole
-score line, and what a trial keeps is a subset of places: rows that tie have one placement, so nothing depends on how
-the rows lie. The cost of a trial is the rows kept, and never more than the distinct scores of the range. numpy only.
+Dropping rows does not change the order of scores, so a trial needs no new ranking: U over the kept rows is a sum of
+their placements among all rows. The rows of the cell are numbered in order of score over the whole score line, and a
+trial keeps a subset of these positions. Ties have one placement, so the result does not depend on the physical order of
+rows. The cost of a trial is the rows kept, and at most the distinct scores of the range. numpy only.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def sum_kept(
     dropped : int
         The cell of which rows are dropped.
     subsets : iterable of Subset
-        What each trial keeps of its rows.
+        The positions that each trial keeps.
 
     Returns
     -------
     array of Python integers, shape (trials, 2)
-        Of each trial twice U, 2 x pairs with the positive above, + ties, between the rows of the cell that it keeps in
-        this range and all rows of the other label: those of the subgroup, and those of the background.
+        For each trial, twice U (2 x pairs with the positive above, + ties) between the rows of the cell that it keeps
+        in this range and all rows of the other label: those in the subgroup, and those in the background.
 
     Notes
     -----

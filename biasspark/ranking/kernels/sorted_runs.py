@@ -16,11 +16,11 @@ Values = TypeVar("Values", Floats, Ints)
 
 
 def doubled_placement(below: Ints, at: Ints) -> Ints:
-    """Return 2·below + at: the doubled placement of a row with so many rows below it and at its score.
+    """Return 2·below + at: the doubled placement of a row with `below` rows below it and `at` rows at its score.
 
-    A placement is how many rows of a cell a row is rightly ordered with, where a tie counts half. Doubled, it is an
-    integer: 2·#{j: s_j < s} + #{j: s_j = s}. Seen from above, where rows with a higher score count, it is 2n less that
-    among n rows.
+    A placement is the number of rows of a cell with which a row is correctly ordered, where a tie counts half. Doubled,
+    it is an integer: 2·#{j: s_j < s} + #{j: s_j = s}. Counted from above, by rows with a higher score, it is 2n less
+    that value, among n rows.
     """
     return 2 * below + at
 
@@ -31,7 +31,7 @@ def place_runs(counts: Ints) -> Ints:
 
 
 def find_starts(*columns: Ints | Floats) -> Ints:
-    """Return where runs of equal entries begin; of several columns, of entries that are equal in all."""
+    """Return where runs of equal entries begin; given several columns, runs of entries equal in all of them."""
     differ = reduce(np.logical_or, (column[1:] != column[:-1] for column in columns))
     return np.flatnonzero(np.r_[np.ones(min(len(columns[0]), 1), bool), differ])
 
@@ -43,7 +43,7 @@ def collapse(values: Values) -> tuple[Values, Ints]:
 
 
 def find_distinct(keys: Ints) -> Ints:
-    """Return the distinct keys, ascending; counting is ten times as fast as sorting, where keys are small."""
+    """Return the distinct keys, ascending; for small keys, counting is ten times as fast as sorting."""
     if len(keys) and keys.max() < 1 << 16:
         return np.flatnonzero(np.bincount(keys))
     return np.unique(keys)
@@ -58,7 +58,7 @@ def split_by_code(codes: NDArray[np.int64 | np.uint16], n_codes: int) -> list[In
 def order_entries(keys: Ints, scores: Floats) -> Ints:
     """Return the order of entries by key, which is not negative, then by score.
 
-    Two sorts, the second by radix where keys are small, take half the time of ``np.lexsort``.
+    Two sorts, the second a radix sort for small keys, take half the time of ``np.lexsort``.
     """
     by_score = np.argsort(scores)
     ordered = keys[by_score]
@@ -74,7 +74,7 @@ def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats
     if len(scores) == 1:
         return scores[0], counts[0]
     values, weights = np.concatenate(scores), np.concatenate(counts)
-    if weights.sum() <= 2 * len(values):  # rows are few more than entries: sorting them beats ordering these
+    if weights.sum() <= 2 * len(values):  # few more rows than entries: sorting rows is faster than ordering entries
         return collapse(sort_runs(np.repeat(values, weights)))
     order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[order]
@@ -83,10 +83,10 @@ def merge_runs(scores: Sequence[Floats], counts: Sequence[Ints]) -> tuple[Floats
 
 
 def sort_runs(scores: Floats) -> Floats:
-    """Sort scores that are ascending runs, one after another: finite, no -0.0.
+    """Sort scores that are concatenated ascending runs: finite, no -0.0.
 
-    A stable sort merges runs. On processors on which vectorized sorting is slow, such as AMD's with AVX-512, it takes
-    half of the time, and a third where it compares integers: the bits of doubles that are not negative order like them.
+    A stable sort merges runs. On processors with slow vectorized sorting, such as AMD's with AVX-512, it takes half of
+    the time, and a third when comparing integers: the bit patterns of non-negative doubles sort like their values.
     """
     if scores.min(initial=0.0) < 0:
         return np.sort(scores, kind="stable")
@@ -104,7 +104,7 @@ class Segments:
     size : int
         Length of the arrays.
     wide : bool
-        Whether a sum of products may pass 63 bits: see `exact.sum_products`.
+        Whether a sum of products may exceed 63 bits: see `exact.sum_products`.
     """
 
     def __init__(self, starts: Ints, size: int, *, wide: bool) -> None:
@@ -121,23 +121,23 @@ class Segments:
         return sums
 
     def before(self, values: Ints) -> Ints:
-        """Return the sum of the entries of the same run before each entry."""
+        """Return, for each entry, the sum of the earlier entries of its run."""
         running = np.cumsum(values) - values
         first: Ints = self.spread(running[self.starts])
         return running - first
 
     def onwards(self, values: Ints) -> Ints:
-        """Return the sum of the entries of the same run from each entry on."""
+        """Return, for each entry, the sum of its run from that entry on."""
         return self.spread(self.total(values)) - self.before(values)
 
     def previous(self, values: Ints) -> Ints:
-        """Return the value of the entry before, 0 at the start of a run."""
+        """Return the previous entry's value, 0 at the start of a run."""
         shifted = np.roll(values, 1)
         shifted[self.starts] = 0
         return shifted
 
     def following(self, values: Ints, last: Ints) -> Ints:
-        """Return the value of the entry after; at the end of a run, the entry of `last` there."""
+        """Return the next entry's value; at the end of a run, the entry of `last` there."""
         shifted = np.roll(values, -1)
         ends = self.starts + self.lengths - 1
         shifted[ends] = last[ends]

@@ -1,8 +1,8 @@
-"""Simple random subsets of numbered positions, of which every task draws its part alone. numpy only.
+"""Simple random subsets of numbered positions, of which every task draws its part independently. numpy only.
 
-A subset of range(total) is drawn by halving: of the k positions that a stretch holds, its left half gets a
-hypergeometric number. The random bits of a stretch are fixed by the key of the subset and by where the stretch lies.
-So a task that needs some of the positions follows the stretches that hold them, and all tasks draw parts of the same
+A subset of range(total) is drawn by halving: of the k drawn positions of an interval, its left half gets a
+hypergeometric number. The random bits of an interval are fixed by the key of the subset and by the interval itself. So
+a task that needs some of the positions follows only the intervals that hold them, and all tasks draw parts of the same
 subset.
 """
 
@@ -17,25 +17,25 @@ import numpy as np
 from biasspark.arrays import Ints
 
 FEW = 2048
-"""So many positions are drawn at once: to halve a stretch takes as long as to draw a hundred."""
+"""The most positions drawn without halving: halving an interval takes as long as drawing a hundred."""
 
 MOST_HALF = 10**9 - 1
-"""Halves of more positions are too large for numpy's hypergeometric numbers."""
+"""The largest half that numpy's hypergeometric generator accepts."""
 
 TRIES = 1 << 14
-"""Pairs of binomial numbers that are drawn at once for larger halves."""
+"""Pairs of binomial numbers drawn at once for larger halves."""
 
 
 @dataclass(frozen=True)
 class Subset:
-    """`size` of the positions 0, ..., `total` - 1, each set of so many equally likely, and fixed by the key.
+    """`size` of the positions 0, ..., `total` - 1: each such set is equally likely, and the key fixes it.
 
     Attributes
     ----------
     total, size
         0 <= size <= total < 2^63.
     key
-        Whole numbers. Subsets with different keys are independent.
+        Integers. Subsets with different keys are independent.
     """
 
     total: int
@@ -44,7 +44,7 @@ class Subset:
 
 
 def stable_number(name: str) -> int:
-    """Return a number for a name, as a part of a key: the same on all machines, below 2^64."""
+    """Return a number below 2^64 for a name, as a part of a key: the same on all machines."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
@@ -58,20 +58,20 @@ def draw_positions(
     start, stop : int
         Any cut of the positions gives parts of the same subset.
     alike : callable, optional
-        Whether all positions of a stretch [a, b) within [start, stop) are alike. Of such a stretch only the number
-        of its positions in the subset may be given.
+        Whether all positions of an interval [a, b) within [start, stop) are alike. For such an interval, only the
+        number of its positions in the subset may be returned.
 
     Returns
     -------
     positions : int64 array
         Ascending.
     counts : int64 array
-        How many positions each stands for, itself among them, all of them alike; 1 everywhere without `alike`.
+        How many like positions each one stands for, including itself; 1 everywhere without `alike`.
 
     Notes
     -----
-    Cost: the positions drawn, and of the rest of the subset no more than some thousands; time and memory, but stretches
-    that are alike cost one step. The draws are those of the installed numpy: another release may draw other subsets.
+    Time and memory: the positions drawn, plus at most some thousands of the rest of the subset; an interval of like
+    positions costs one step. Another numpy release may draw other subsets.
     """
     bits = _Bits(subset.key)
     drawn: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
@@ -95,14 +95,14 @@ def draw_positions(
 
 
 def draw_runs(running: Ints, subset: Subset, below: int) -> tuple[Ints, Ints]:
-    """Draw the part of a subset that lies in a stretch of runs, the positions of each of which are alike.
+    """Draw the part of a subset that lies in consecutive runs of like positions.
 
     Parameters
     ----------
     running : int64 array
-        Positions before each run, counted from the beginning of the stretch, and last all of them.
+        Positions before each run, counted from the first run, followed by the number of all positions.
     below : int
-        Positions before the stretch.
+        Positions before the first run.
 
     Returns
     -------
@@ -123,12 +123,12 @@ def draw_runs(running: Ints, subset: Subset, below: int) -> tuple[Ints, Ints]:
 
 
 class _Bits:
-    """Random bits for every stretch of a subset: one Philox counter, which starts elsewhere for each."""
+    """Random bits for every interval of a subset: one Philox generator, with another counter start for each."""
 
     def __init__(self, key: tuple[int, ...]) -> None:
         self._philox = np.random.Philox(0)
         self._generator = np.random.Generator(self._philox)
-        self._state = self._philox.state  # where a counter begins: nothing is held back from bits drawn before
+        self._state = self._philox.state  # the initial state, without buffered bits of earlier draws
         digest = blake2b(" ".join(str(int(part)) for part in key).encode(), digest_size=16).digest()
         self._state["state"]["key"] = np.frombuffer(digest, "<u8").astype(np.uint64)
 
@@ -143,9 +143,8 @@ def draw_left(generator: np.random.Generator, n_left: int, n_right: int, size: i
     """Draw how many of `size` positions chosen from both halves lie in the left one."""
     if n_right <= MOST_HALF:  # the right half is never the smaller one
         return int(generator.hypergeometric(n_left, n_right, size))
-    # Were each position chosen by itself, both halves would hold binomial numbers of positions: given their sum, the
-    # left one is hypergeometric. So pairs are drawn until one has that sum; thousands of tries, but the same for any
-    # size.
+    # If each position were chosen independently, both halves would get binomial numbers of positions; given their sum,
+    # the left one is hypergeometric. So pairs are drawn until one has that sum: thousands of tries, whatever the size.
     share = size / (n_left + n_right)
     while True:
         left = generator.binomial(n_left, share, TRIES)
