@@ -14,7 +14,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
-from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows
+from biasspark.workflows.attribution import attribute_rows, describe_rows, ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import list_tables
 
 _TURNED_ON_BY = {
@@ -169,14 +169,15 @@ def attribute(
     keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
     keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
     keys |= {"segments": segments, "link": link, "write_examples": write_examples}
-    return attribute_corpus(df, Keywords({"id": id, "models": models, **rows}, "attribution", **keys))
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    return attribute_corpus(df, keywords, with_losses=True)
 
 
-def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
-    """Survey and rank a corpus, search it, and give the warnings about it."""
+def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False) -> AttributedCorpus:
+    """Survey and rank a corpus, search it, and give the warnings about it; with the tables of losses if asked to."""
     with keywords.name_faults(), spark_rows(df) as corpus:
         surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
-        with surveying as surveyed, ranked_blocks(surveyed) as ranked:
+        with surveying as surveyed, ranked_blocks(surveyed, with_losses=with_losses) as ranked:
             tables, of_tables = list_tables(surveyed, ranked)
             frames = {
                 table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
@@ -185,3 +186,16 @@ def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
             counts, of_rows = describe_rows(surveyed, ranked)
     warn((*of_rows, *of_tables))
     return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
+
+
+def list_examples(df: Frame, keywords: Keywords) -> Frame:
+    """Survey and rank a corpus, and return the table of examples alone."""
+    with (
+        keywords.name_faults(),
+        spark_rows(df) as corpus,
+        survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
+    ):
+        rows, warnings = attribute_rows(surveyed)
+        examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
+    warn(warnings)
+    return examples

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from biasspark.api.attributed import attribute_corpus
+from biasspark.api.attributed import attribute_corpus, list_examples
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
 from biasspark.errors import ConfigError, Fault
@@ -58,7 +58,7 @@ def example_attributions(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
-    return attribute_corpus(df, keywords).example_attributions()
+    return list_examples(df, keywords)
 
 
 def attribution_correlations(
@@ -91,7 +91,7 @@ def attribution_correlations(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", link=link)
-    return attribute_corpus(df, keywords).attribution_correlations()
+    return attribute_corpus(df, keywords, with_losses=True).attribution_correlations()
 
 
 def loss_by_segment(
@@ -123,7 +123,7 @@ def loss_by_segment(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", segments=segments, link=link)
-    return attribute_corpus(df, keywords).loss_by_segment()
+    return attribute_corpus(df, keywords, with_losses=True).loss_by_segment()
 
 
 def attribution_segments(

@@ -62,7 +62,7 @@ def _sum_pairs(index: Ints, high: Flags, group: Ints, n_groups: int) -> BigInts:
     of_below, of_at = 4 * counts * (2 * above + counts), counts * (4 * above + counts)
     low, present = index[~high], groups[starts]
     first_above = reached[low]
-    first_not_below = first_above - line[low]
+    first_not_below: Ints = first_above - line[low]
     for number, rows in enumerate(split_by_code(group[~high].astype(np.uint16), n_groups)):
         if len(rows):
             below, up_to = (
