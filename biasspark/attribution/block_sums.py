@@ -29,11 +29,19 @@ N_COUNTS = 5
 
 def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
     """Return the sums of integers over some rows of each cell, int64, shape (columns, cells)."""
-    sums = np.zeros((len(columns), block.cells.size), np.int64)
-    cell = block.cell[rows]
+    return add_by_code(block.cell[rows], columns, block.cells.size)
+
+
+def add_by_code(codes: SmallInts, columns: Sequence[Ints] | Ints, n_codes: int) -> Ints:
+    """Return the sums of integers by code, int64, shape (columns, codes).
+
+    One column at a time, and by codes of 64 bits, ``np.add.at`` is several times as fast as otherwise.
+    """
+    codes = codes.astype(np.int64)
+    sums = [np.zeros(n_codes, np.int64) for _ in columns]
     for total, column in zip(sums, columns, strict=True):
-        np.add.at(total, cell, column)
-    return sums
+        np.add.at(total, codes, column)
+    return np.stack(sums)
 
 
 def sum_values(block: RowBlock, slice_number: int, rows: Ints, values: Floats) -> Ints:
@@ -106,9 +114,9 @@ def measure_bins(cells: Cells, counts: Ints, leaves: Ints, asked: Sequence[int],
     histograms = np.zeros((len(asked), len(Histogram._fields), starts[-1]), np.int64)
     for histogram, leaf in zip(histograms, asked, strict=True):
         inside = np.flatnonzero((leaves == leaf) & counts.any(axis=0))
-        for start, bins in zip(starts, cells.bins[:, inside], strict=False):
-            for total, column in zip(histogram, counts[:, inside], strict=True):
-                np.add.at(total, start + bins.astype(np.int64), column)
+        for start, bins, feature in zip(starts[:-1], cells.bins[:, inside], features, strict=True):
+            of_feature = slice(start, start + feature.n_bins)
+            histogram[:, of_feature] = add_by_code(bins, counts[:, inside], feature.n_bins)
     return histograms
 
 

@@ -102,8 +102,8 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
             for number, of_sets in enumerate(counts):
                 ordered, n_opposite = block.placed(number, distinct), block.totals[1 - label, number]
                 normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
-                summed = [np.ones_like(ordered), ordered, *cut_limbs(ordered * ordered), *cut_moments(normalized)]
-                summed = np.stack([*summed, *chain(*limbs)])
+                of_rows = [np.ones_like(ordered), ordered, *cut_limbs(ordered * ordered)]
+                summed = np.stack([*of_rows, *cut_moments(normalized), *chain(*limbs)])
                 sums[number, :, label, : len(summed)] += _weigh(of_sets, summed)
                 if with_losses:  # Only correlations need these, and they are of all rows.
                     both = np.concatenate([cut_moments(normalized + loss) for loss in of_losses])

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from biasspark.arrays import Ints
+from biasspark.attribution.block_sums import add_by_code
 from biasspark.attribution.slice_kernel import Candidates, Counts, Predicate
 
 
@@ -96,9 +97,7 @@ class SliceCounter:
         for features, keys, slices in self.combinations:
             indices = keys.get_indexer(_key([met[feature] for feature in features], self.base))
             rows = np.flatnonzero(indices >= 0)
-            inside = slices[indices[rows]]
-            for total, column in zip(totals, each, strict=True):
-                np.add.at(total, inside, column[rows])
+            totals[:, slices] = add_by_code(indices[rows], [column[rows] for column in each], len(slices))
         return totals
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import N_COUNTS, count_for_slices
+from biasspark.attribution.block_sums import N_COUNTS, add_by_code, count_for_slices
 from biasspark.attribution.cell_sums import SUM_BITS, CellSums, SummedValue
 from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.attribution.row_values import Target
@@ -98,10 +98,8 @@ def _ask_bins(values: Sequence[SummedValue], nothing: Sequence[Ints]) -> Query:
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
         for number, part, counts in _count(block, values):
-            totals = [zeros.copy() for zeros in nothing]
-            for total, bins in zip(totals, block.cells.bins, strict=True):
-                np.add.at(total, bins, counts.T)
-            yield part, number, totals
+            of_features = zip(block.cells.bins, nothing, strict=True)
+            yield part, number, [add_by_code(bins, counts, len(zeros)).T for bins, zeros in of_features]
 
     return Query(measure)
 
