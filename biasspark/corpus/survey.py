@@ -163,10 +163,12 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     of a column and 204,800 scores of a model.
     """
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
-    # The embedded engine has a few tasks, and to group rows takes it longer than all else.
-    groups = () if is_embedded(corpus.sparkSession) else (TASK_GROUP,)
+    # The embedded engine has a few tasks. To number and to group their rows takes it longer than all else.
+    groups = (
+        {} if is_embedded(corpus.sparkSession) else {TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
+    )
     aggregates = _aggregates(measures, schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED)
-    by_group = _narrow(corpus, measures, id_column).groupBy(*groups)
+    by_group = _narrow(corpus, measures, id_column, groups).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
     if not row["n_rows"]:
@@ -272,13 +274,13 @@ def _is_text(label: Label, schema: StructType) -> bool:
     return isinstance(schema[label.column].dataType, StringType) and isinstance(next(iter(values), None), str)
 
 
-def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> DataFrame:
-    """Return the scores of each row and whether they are sampled, its values and its id.
+def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, further: Mapping[str, Column]) -> DataFrame:
+    """Return the scores of each row and whether they are sampled, its values and its id, and further columns.
 
     A row with n values in its array becomes n rows, of which the first counts.
     """
     schema, identities = corpus.schema, measures.identities
-    columns = sampling()
+    columns = {_SAMPLED: F.rand(_SEED) < _SHARE, **further}
     columns |= {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
     columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:
@@ -327,14 +329,6 @@ def _aggregates(
         aggregates["n_ids"] = sketch, lambda name: F.hll_sketch_estimate(F.hll_union_agg(name))
         aggregates["null_ids"] = F.count_if(F.col("first") & F.col("id").isNull()), F.sum  # they repeat none
     return aggregates
-
-
-def sampling() -> dict[str, Column]:
-    """Return the columns by which values are sampled: whether a row is, and the group of tasks that scans it."""
-    return {
-        _SAMPLED: F.rand(_SEED) < _SHARE,
-        TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS)),
-    }
 
 
 def sample(value: Column, most: int) -> Column:
