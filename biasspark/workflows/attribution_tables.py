@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from biasspark.attribution.cell_sums import SummedValue, sum_blocks
+from biasspark.attribution.block_sums import SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.evidence import NodeSums

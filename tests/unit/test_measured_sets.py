@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.cell_sums import sum_blocks
+from biasspark.attribution.block_sums import sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.evidence import LossSums, NodeSums
