@@ -20,7 +20,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError, Fault
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
-from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows
+from biasspark.workflows.attribution import attribute_rows, describe_rows, ranked_blocks, survey_rows
 from biasspark.workflows.attribution_tables import list_tables
 
 _TURNED_ON_BY = {
@@ -175,14 +175,15 @@ def attribute(
     keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
     keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
     keys |= {"segments": segments, "link": link, "write_examples": write_examples}
-    return attribute_corpus(df, Keywords({"id": id, "models": models, **rows}, "attribution", **keys))
+    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    return attribute_corpus(df, keywords, with_losses=True)
 
 
-def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
-    """Survey and rank a corpus, search it, and give the warnings about it."""
+def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False) -> AttributedCorpus:
+    """Survey and rank a corpus, search it, and give the warnings about it; with the tables of losses if asked to."""
     with keywords.name_faults(), spark_rows(df) as corpus:
         surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
-        with surveying as surveyed, ranked_blocks(surveyed) as ranked:
+        with surveying as surveyed, ranked_blocks(surveyed, with_losses=with_losses) as ranked:
             tables, of_tables = list_tables(surveyed, ranked)
             frames = {
                 table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
@@ -191,6 +192,19 @@ def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
             counts, of_rows = describe_rows(surveyed, ranked)
     warn((*of_rows, *of_tables))
     return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
+
+
+def list_examples(df: Frame, keywords: Keywords) -> Frame:
+    """Survey and rank a corpus, and return the table of examples alone."""
+    with (
+        keywords.name_faults(),
+        spark_rows(df) as corpus,
+        survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
+    ):
+        rows, warnings = attribute_rows(surveyed)
+        examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
+    warn(warnings)
+    return examples
 
 
 def example_attributions(
@@ -207,7 +221,7 @@ def example_attributions(
 ) -> Frame:
     """Return every row's share of the AUC, exact: one row a (model, slice, row).
 
-    Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, half of that for a
+    Half the credit of each correctly ordered (positive, negative) pair goes to either of its rows, half of that for a
     tie. Of n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. A row's
     ``normalized_attribution``, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over
     the positives, as over the negatives, is AUC / 2.
@@ -234,7 +248,7 @@ def example_attributions(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
-    return attribute_corpus(df, keywords).example_attributions()
+    return list_examples(df, keywords)
 
 
 def attribution_correlations(
@@ -267,7 +281,7 @@ def attribution_correlations(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", link=link)
-    return attribute_corpus(df, keywords).attribution_correlations()
+    return attribute_corpus(df, keywords, with_losses=True).attribution_correlations()
 
 
 def loss_by_segment(
@@ -299,7 +313,7 @@ def loss_by_segment(
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", segments=segments, link=link)
-    return attribute_corpus(df, keywords).loss_by_segment()
+    return attribute_corpus(df, keywords, with_losses=True).loss_by_segment()
 
 
 def attribution_segments(

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import divide
-from biasspark.attribution.losses import Losses
 from biasspark.attribution.set_placements import SetSums, as_cell_pair
-from biasspark.columns import MODEL, ORDERED_DOUBLED, OVERALL, SLICE
+from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
 from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.delong import delong_variance
 from biasspark.metrics.intervals import auc_interval
+from biasspark.ranking.counts import Counts
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Masked, Table, to_table
 
 _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
@@ -23,7 +24,7 @@ _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_sq
 def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
     """Return the table ``auc_crosses``.
 
-    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of rightly ordered pairs, ties half,
+    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties half,
     and headroom = n_i m_j - U, the wrongly ordered ones. The headroom of all crosses over all pairs is 1 - AUC. Its
     interval is that of the AUC of any two cells.
 
@@ -44,7 +45,7 @@ def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
 def named_pairs(
     pairs: Mapping[str, NamedPair],
     placements: Mapping[tuple[str, str], Sequence[tuple[SetSums, SetSums]]],
-    losses: Losses,
+    all_wrong: Mapping[tuple[str, str], int],
     level: float,
 ) -> pa.Table:
     """Return the table ``named_pairs``: as `auc_crosses`, of the negatives of each pair against its positives.
@@ -55,22 +56,28 @@ def named_pairs(
         By name.
     placements : mapping
         By model and slice, for each pair the sums over the placements of its negatives and of its positives.
-    losses : mapping
-        Of all rows, from which all wrongly ordered pairs of a slice follow.
+    all_wrong : mapping
+        By model and slice, twice the wrongly ordered pairs of all rows: see `count_wrong_pairs`.
     level : float
         Of the intervals.
     """
-    rows, all_wrong = [], []
-    for model, name in sorted({key[:2] for key in losses}):
-        whole = losses[model, name, OVERALL]
-        wrong = 2 * whole[True].n * whole[True].n_opposite - whole[True].ordered_doubled if True in whole else 0
-        for pair, sums in zip(pairs, placements[model, name], strict=True):
-            cells = as_cell_pair(*sums)
+    rows, wrong = [], []
+    for model, name in sorted(all_wrong):
+        for pair, of_labels in zip(pairs, placements[model, name], strict=True):
+            cells = as_cell_pair(*of_labels)
             predicates = {f"{side[:-1]}_predicate": text for side, text in vars(pairs[pair]).items()}
-            counts = (cells.n_high, cells.n_low, cells.u_doubled, cells.low_square_sum, cells.high_square_sum)
-            rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, counts, strict=True)))
-            all_wrong.append(wrong)
-    return _measure(NAMED_PAIRS, rows, all_wrong, level)
+            sums = (cells.n_high, cells.n_low, cells.u_doubled, cells.low_square_sum, cells.high_square_sum)
+            rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, sums, strict=True)))
+            wrong.append(all_wrong[model, name])
+    return _measure(NAMED_PAIRS, rows, wrong, level)
+
+
+def count_wrong_pairs(counts: Counts) -> dict[tuple[str, str], int]:
+    """Return twice the wrongly ordered pairs of all rows, by model and slice that has any rows."""
+    n_negative, n_positive = counts.cells[2:].astype(object)
+    wrong = 2 * n_negative * n_positive - counts.sums[BACKGROUND_PAIR, 0]
+    slices = zip(counts.groups.model, counts.groups.slice, strict=True)
+    return {key: one for key, one, n_rows in zip(slices, wrong, n_negative + n_positive, strict=True) if n_rows}
 
 
 def _count_wrong(row: Mapping[str, Any]) -> int:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Ints
 from biasspark.attribution.losses import LabelSums, Losses, read_losses, refuse_large_label, sum_losses
-from biasspark.columns import FOUR_CELLS, OVERALL
+from biasspark.columns import OVERALL
 from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.blocks import block_of
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
@@ -36,7 +37,7 @@ class RankedBlocks:
     counts : Counts
         Of all rows: there are no identities.
     losses : mapping
-        See `losses.Losses`.
+        See `losses.Losses`; empty unless they are summed up.
     train : mapping of (int, int) to mapping
         By numbers of model and slice, the sums over the rows that search.
     results : mapping of str to Any
@@ -54,11 +55,11 @@ class RankedBlocks:
 def rank_blocks(
     examples: DataFrame,
     ranking: RowRanking,
-    links: Sequence[str | None],
+    links: Sequence[str | None] | None,
     n_rows: int,
     searches: Mapping[str, Search[Any]],
 ) -> Iterator[RankedBlocks]:
-    """Rank rows, and keep their blocks for a `with` block.
+    """Rank rows, and keep their blocks for a `with` block, if the ranking keeps any.
 
     Raises `InputError` if one label has too many rows to be summed up, or one range too many rows.
 
@@ -66,8 +67,8 @@ def rank_blocks(
     ----------
     examples : DataFrame
         EXAMPLES, and the columns from which rows are described.
-    links : sequence of str or None
-        How losses make probabilities of the scores of each model.
+    links : sequence of str or None, optional
+        How losses make probabilities of the scores of each model. Unless given, no losses are summed up.
     n_rows : int
         At least the rows of any model.
     searches : mapping of str to Search
@@ -88,21 +89,25 @@ def rank_blocks(
         return combine(map(RangeCounts.decode, ranges), 0).encode()
 
     def measure_losses(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
-        return ((slice_number, 0, [sums]) for slice_number, sums in enumerate(sum_losses(block, links[model])))
+        of_slices = sum_losses(block, links[model] if links else None, with_losses=bool(links))
+        return ((slice_number, 0, [sums]) for slice_number, sums in enumerate(of_slices))
 
-    queries = [Query(measure_all, combine_all), Query(measure_losses), *map(next, searches.values())]
+    has_sums = links is not None or ranking.description.is_split
+    queries = [Query(measure_all, combine_all), *[Query(measure_losses)] * has_sums, *map(next, searches.values())]
     with ExitStack() as stack:
-        placed = stack.enter_context(kept(ranking.place(examples, queries), large_rows=True))
-        (of_all, of_losses, *answers), row_counts = read_answers(placed.where("chunk >= 0"), queries)
+        placed = ranking.place(examples, queries)
+        if ranking.keeps_blocks:
+            placed = stack.enter_context(kept(placed, large_rows=True))
+        (of_all, *answers), row_counts = read_answers(placed.where("chunk >= 0"), queries)
         frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
         counted = {key: RangeCounts.decode(data) for key, data in of_all.items()}
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
-        losses, train = _read_losses(ranking, counts, of_losses)
+        losses, train = _read_losses(ranking, counts, answers.pop(0) if has_sums else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
         blocks = Blocks(frame, ranking.columns, ranking.description.features, n_rows)
-        yield RankedBlocks(blocks, counts, losses, train, results)
+        yield RankedBlocks(blocks, counts, losses if links else {}, train, results)
 
 
 def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
@@ -119,12 +124,12 @@ def _read_losses(
     encoding = ranking.encoding
     losses: dict[tuple[str, str, str], Mapping[bool, LabelSums]] = {}
     train: dict[_Key, Mapping[bool, LabelSums]] = {}
-    cells = counts.cells.reshape(len(FOUR_CELLS), len(encoding.models), len(encoding.slices))
+    labels = counts.cells[2:].reshape(2, len(encoding.models), len(encoding.slices))
+    for (model, slice_number), n_rows in np.ndenumerate(labels.max(axis=0)):
+        refuse_large_label(encoding.models[model], encoding.slices[slice_number], int(n_rows))
     for (model, slice_number, _), [sums] in sorted(answer.items(), key=itemgetter(0)):
-        n_negative, n_positive = cells[2:, model, slice_number].tolist()
         names = encoding.models[model], encoding.slices[slice_number]
-        refuse_large_label(*names, max(n_negative, n_positive))
-        overall, of_train, *of_segments = read_losses(sums, (n_positive, n_negative))
+        overall, of_train, *of_segments = read_losses(sums, labels[::-1, model, slice_number].tolist())
         train[model, slice_number] = of_train
         for segment, of_labels in zip((OVERALL, *ranking.description.segments), (overall, *of_segments), strict=True):
             if of_labels:

@@ -7,11 +7,10 @@ from itertools import product
 from math import inf
 from typing import Any, NamedTuple
 
-from biasspark.attribution.evidence import Evidence, judge_nodes
+from biasspark.attribution.evidence import Evidence, judge_nodes, judge_slices
 from biasspark.attribution.growth import ROOT, GrownTree
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.row_values import AUC
-from biasspark.attribution.slice_evidence import judge_slices
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
 from biasspark.metrics.multiple_testing import clip, interval
 

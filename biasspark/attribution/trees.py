@@ -8,8 +8,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import count_for_histograms, find_nodes, measure_bins, read_histograms
-from biasspark.attribution.cell_sums import SUM_BITS, CellSums, SummedValue
+from biasspark.attribution.block_sums import (
+    SUM_BITS,
+    CellSums,
+    SummedValue,
+    count_for_histograms,
+    find_nodes,
+    measure_bins,
+    read_histograms,
+)
 from biasspark.attribution.growth import Asked, GrownTree, Histogram, Histograms, Limits, NodeKey, grow
 from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.attribution.row_values import Target

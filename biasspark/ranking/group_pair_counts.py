@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from biasspark.corpus.encoding import Encoding
-from biasspark.ranking.kernels.blocks import block_of
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.kernels.sorted_runs import collapse, split_by_code
 from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 
@@ -40,7 +38,8 @@ def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str,
 
     Notes
     -----
-    One query. Cost: two passes over the scores for each group of each grouping, instead of one for each pair of groups.
+    One query. Cost: for each grouping and each of its groups one pass over the rows of the rarer label, neither one for
+    each pair of rows nor one for each pair of groups.
     """
     names = list(groupings.items())
     n_models = len(encoding.models)
@@ -49,12 +48,8 @@ def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str,
         for slice_number in range(len(encoding.slices)) if model < n_models else ():
             rows = block.rows_of(slice_number)
             for number, (_name, groups) in enumerate(names if len(rows) else ()):
-                keys = block.cells.groups(number) << 1 | block.cells.label
-                by_key = split_by_code(keys[block.cell[rows]], 2 * len(groups))
-                runs = [
-                    (key, *collapse(block.scores[rows[inside]])) for key, inside in enumerate(by_key) if len(inside)
-                ]
-                sums = count_group_pairs([block_of(runs)], len(groups))
+                group = block.cells.groups(number)[block.cell[rows]]
+                sums = count_group_pairs(block.score_index[rows], block.label[rows], group, len(groups))
                 yield slice_number, number, pack(sums.pack())
 
     def combine(_key: Key, ranges: Iterator[memoryview]) -> bytes:

@@ -119,14 +119,16 @@ class RowRanking:
         For each model, the boundaries of its ranges; no result depends on them.
     description : RowDescription
     comparisons : sequence of (int, int)
-        The numbers of a model and its baseline. The k-th comparison has the number ``len(models) + k``, like another
-        model.
+        The numbers of a model and its baseline. The k-th has the number ``len(models) + k``, like a further model.
+    keeps_blocks : bool
+        Whether anything is asked of blocks once they are made.
     """
 
     encoding: Encoding
     boundaries: Sequence[Floats]
     description: RowDescription
     comparisons: Sequence[tuple[int, int]] = ()
+    keeps_blocks: bool = True
 
     @property
     def columns(self) -> CellColumns:
@@ -153,7 +155,8 @@ class RowRanking:
                     yield *key, 0, add_up(parts[Kind.COUNTS])
                 elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
                     block, _ = self._place(parts)
-                    yield *key, BLOCK, block.encode()
+                    if self.keeps_blocks:
+                        yield *key, BLOCK, block.encode()
                     yield from measuring.add(key[0], key[2], block)
                 elif Kind.ROWS in parts:
                     yield from self._cut_again(key[0], parts)

@@ -8,18 +8,19 @@ Memory of a worker: the rows of its task's ranges, with their payload columns (s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
 
 import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StructField, StructType
 
-from biasspark.arrays import Floats
+from biasspark.arrays import Floats, Ints
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SCORE, SLICE
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
-from biasspark.ranking.kernels.blocks import split_by_range
+from biasspark.errors import corpus_changed
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
 from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
@@ -27,22 +28,27 @@ from biasspark.ranking.row_blocks import refuse_large_range
 from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows
 
 _ROWS_A_BATCH = 1 << 17
+_CODE = "code"
+"""Of the model, the slice and the label of a row: 2·(model·slices + slice) + label."""
 
 
 def rank_rows(
-    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], payload: Sequence[str] = ()
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], labels: Ints, payload: Sequence[str] = ()
 ) -> DataFrame:
     """Return the placement of every row that counts, for every model and slice.
 
-    A positive is correctly ordered with the negatives that score lower, a negative with the positives that score
-    higher; a tie counts half. Raises `InputError` on computation if a range has more rows than a worker holds.
+    A positive is correctly ordered with the negatives whose score is below its own, a negative with the positives whose
+    score is above; a tie counts half. Raises `InputError` when it is computed, if a range has more rows than a worker
+    holds, or the corpus has other rows than were counted.
 
     Parameters
     ----------
     examples : DataFrame
         EXAMPLES, as the encoding describes it, and the columns `payload`.
     boundaries : sequence of float64 arrays
-        For each model, the boundaries of its score ranges; no result depends on them.
+        For each model, where its score ranges meet; no result depends on them.
+    labels : int64 array, shape (2, models, slices)
+        The negatives and the positives of each slice.
     payload : sequence of str
         Columns to carry along with each row.
 
@@ -55,64 +61,79 @@ def rank_rows(
 
     Notes
     -----
-    Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the payload; each range is sorted once.
+    Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the payload; each range is sorted once. A row
+    leaves Python with one number in place of model, slice, label and opposite rows: more columns take as long as the
+    ranking.
     """
+
+    def place(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for (model, slice_number, _), parts in read_ranges(batches):
+            if Kind.ROWS in parts:
+                _check_totals(RankOffsets.add_up(parts[Kind.OFFSETS]).total, labels[:, model, slice_number])
+            first = 2 * (model * len(encoding.slices) + slice_number)
+            for batch in place_range(parts):
+                code = pa.array(first + batch.column(LABEL).to_numpy(zero_copy_only=False).astype(np.int32))
+                yield pa.RecordBatch.from_arrays([code, *batch.columns[1:]], names=[_CODE, *batch.schema.names[1:]])
+
     parts = cut_examples(examples, encoding, lambda rows: cut_payload(rows, boundaries, payload), *payload)
-    ranges = gather_ranges(parts, boundaries, len(encoding.slices))
-    placed = ranges.mapInArrow(_place, _schema_of_rows(examples, payload))
-    return placed.withColumns(
-        {MODEL: name_of(F.col(MODEL), encoding.models), SLICE: name_of(F.col(SLICE), encoding.slices)}
+    fields = [
+        StructField(_CODE, IntegerType()),
+        StructField(SCORE, DoubleType()),
+        StructField(ORDERED_DOUBLED, LongType()),
+    ]
+    schema = StructType([*fields, *(examples.schema[name] for name in payload)])
+    placed = gather_ranges(parts, boundaries, len(encoding.slices)).mapInArrow(place, schema)
+    groups = list(product(encoding.models, encoding.slices))
+    opposite = np.moveaxis(labels[::-1], 0, -1).ravel().tolist()
+    group = F.shiftright(_CODE, 1)
+    return placed.select(
+        name_of(group, tuple(model for model, _ in groups)).alias(MODEL),
+        name_of(group, tuple(name for _, name in groups)).alias(SLICE),
+        (F.col(_CODE).bitwiseAND(1) == 1).alias(LABEL),
+        SCORE,
+        F.element_at(F.array(*map(F.lit, opposite)), F.col(_CODE) + 1).cast("bigint").alias(N_OPPOSITE),
+        ORDERED_DOUBLED,
+        *payload,
     )
 
 
 def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[str]) -> Iterator[Part]:
-    """Cut some rows of one task at the boundaries, and count the rows of each label in every range."""
-    positive = rows.label == 1
+    """Cut some rows of one task at the boundaries, and count those of either label for every range."""
     table = rows.table.select(list(payload)).combine_chunks()
     for model, slice_number, usable in rows.groups():
-        scores, edges = rows.scores[model], boundaries[model]
-        ranges = np.searchsorted(edges, scores, "right")
-        of_labels = (np.flatnonzero(usable & (positive == label)) for label in (False, True))
-        counts = count_by_range(of_labels, ranges, len(edges) + 1)
+        chosen, n_ranges = np.flatnonzero(usable), len(boundaries[model]) + 1
+        scores, positive = rows.scores[model][chosen], rows.label[chosen] == 1
+        ranges = np.searchsorted(boundaries[model], scores, "right")
+        counts = count_by_range((np.flatnonzero(positive == label) for label in (False, True)), ranges, n_ranges)
         for score_range, data in enumerate(RankOffsets.encode(counts)):
             yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
-        chosen = np.flatnonzero(usable)
-        for score_range, indices in split_by_range(scores[chosen], edges):
-            inside = chosen[indices]
-            chosen_rows = _columns_of(table.take(pa.array(inside)))
-            of_range = pa.table({SCORE: scores[inside], LABEL: positive[inside], **chosen_rows})
-            yield Part(model, slice_number, score_range, Kind.ROWS, _encode_table(of_range))
+        order = np.argsort(ranges.astype(np.uint16), kind="stable")  # radix sort
+        taken = _columns_of(table.take(pa.array(chosen[order])))
+        cut = pa.table({SCORE: scores[order], LABEL: positive[order], **taken})
+        ends = np.cumsum(counts.sum(axis=1))
+        for score_range, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+            of_range = cut.slice(start, end - start)
+            if len(of_range):
+                yield Part(model, slice_number, score_range, Kind.ROWS, _encode_table(of_range))
 
 
 def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range with their placements, ascending by score; see `rank_rows` for the columns."""
+    """Give the rows of a range with their placements, ascending by score: label, score, placement and payload."""
     if not parts.get(Kind.ROWS):
         return
     table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in parts[Kind.ROWS]).combine_chunks()
     refuse_large_range(table.num_rows)
     table = table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
-    offsets = RankOffsets.add_up(parts[Kind.OFFSETS])
-    [placed] = place_rows(scores, positive, [np.ones(len(scores), bool)], offsets)
-    columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE)}
-    columns[N_OPPOSITE] = pa.array(np.where(positive, *offsets.total))
-    columns[ORDERED_DOUBLED] = pa.array(placed)
+    [placed] = place_rows(scores, positive, [np.ones(len(scores), bool)], RankOffsets.add_up(parts[Kind.OFFSETS]))
+    columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE), ORDERED_DOUBLED: pa.array(placed)}
     columns |= _columns_of(table.drop_columns([SCORE, LABEL]))
     yield from pa.table(columns).to_batches(_ROWS_A_BATCH)
 
 
-def _place(batches: Batches) -> Iterator[pa.RecordBatch]:
-    for (model, slice_number, _), parts in read_ranges(batches):
-        for batch in place_range(parts):
-            keys = [pa.array(np.full(len(batch), key, np.int32)) for key in (model, slice_number)]
-            yield pa.RecordBatch.from_arrays([*keys, *batch.columns], names=[MODEL, SLICE, *batch.schema.names])
-
-
-def _schema_of_rows(examples: DataFrame, payload: Sequence[str]) -> StructType:
-    fields = [StructField(MODEL, IntegerType()), StructField(SLICE, IntegerType())]
-    fields += [StructField(LABEL, BooleanType()), StructField(SCORE, DoubleType())]
-    fields += [StructField(name, LongType()) for name in (N_OPPOSITE, ORDERED_DOUBLED)]
-    return StructType([*fields, *(examples.schema[name] for name in payload)])
+def _check_totals(read: Ints, counted: Ints) -> None:
+    if (read != counted).any():
+        raise corpus_changed("it has other rows than when they were counted")
 
 
 def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from biasspark.attribution.examples import example_attributions
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.columns import ROW_ID
@@ -25,6 +26,7 @@ from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.features import Feature
 from biasspark.metrics.data_quality import feature_warnings, group_name_warnings
+from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search
@@ -32,7 +34,7 @@ from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.text import format_count, list_first, show_value, show_visibly
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, rows_alone
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_alone
 
 MOST_NAMED = 5
 
@@ -74,14 +76,15 @@ class SurveyedRows(SurveyedCorpus):
             n_pairs=len(attribution.pairs_of),
         )
         comparisons = [(models.index(model), models.index(baseline)) for model, baseline in attribution.compare]
-        return RowRanking(self.encoding, self.boundaries, description, comparisons)
+        keeps_blocks = bool(description.is_split or attribution.segments or attribution.pairs_of)
+        return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
 
-    @property
-    def ranked_rows(self) -> DataFrame:
-        """RANKED rows, with their ids. Lazy: a scan and a shuffle."""
+    def rank_rows(self, counts: Counts) -> DataFrame:
+        """Return RANKED rows, with their ids, given what is counted of all rows. Lazy: a scan and a shuffle."""
+        labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
-        return rank_rows(examples, self.encoding, self.boundaries, [ROW_ID])
+        return rank_rows(examples, self.encoding, self.boundaries, labels, [ROW_ID])
 
 
 @contextmanager
@@ -144,16 +147,17 @@ def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
 
 
 @contextmanager
-def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Iterator[RankedBlocks]:
-    """Rank the rows, count pairs and crosses of groups, and keep the rows for a block.
+def ranked_blocks(
+    surveyed: SurveyedRows, rejects: Rejects | None = None, *, with_losses: bool = True
+) -> Iterator[RankedBlocks]:
+    """Rank the rows, sum up their losses if asked to, count pairs and crosses of groups, and keep the rows for a block.
 
     Runs one Spark action: a scan and a shuffle. Raises `InputError` if a file cannot be read, a model has no usable
     score or one label alone, or more is rejected than ``rejects`` allows.
     """
-    attribution, encoding, spark = surveyed.attribution, surveyed.encoding, surveyed.corpus.sparkSession
-    n_ranked = len(encoding.models) + len(attribution.compare)
-    refuse_too_many(spark, surveyed.survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
-    links = [attribution.link.get(model) for model in encoding.models]
+    attribution, encoding = surveyed.attribution, surveyed.encoding
+    _refuse_too_many(surveyed)
+    links = [attribution.link.get(model) for model in encoding.models] if with_losses else None
     searches: dict[str, Search[Any]] = {}
     if attribution.pairs:
         names = {
@@ -172,6 +176,22 @@ def ranked_blocks(surveyed: SurveyedRows, rejects: Rejects | None = None) -> Ite
         schema = surveyed.corpus.schema
         check_usable(ranked.counts.row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
         yield ranked
+
+
+def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return the table of examples alone, less the run's columns, and the warnings that a measurement gives.
+
+    Runs one Spark action, which counts what the warnings are about: a scan, and a shuffle of the scores. Raises what
+    `ranked_blocks` does. The table is lazy: one more scan and shuffle.
+    """
+    _refuse_too_many(surveyed)
+    measurement = measure(surveyed)
+    return example_attributions(surveyed.rank_rows(measurement.counts)), measurement.warnings
+
+
+def _refuse_too_many(surveyed: SurveyedRows) -> None:
+    n_ranked = len(surveyed.encoding.models) + len(surveyed.attribution.compare)
+    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
 
 
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from biasspark.attribution.cell_sums import SummedValue, sum_blocks
-from biasspark.attribution.crosses import auc_crosses, named_pairs
+from biasspark.attribution.block_sums import SummedValue, sum_blocks
+from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.examples import example_attributions
@@ -56,24 +56,26 @@ def list_tables(
     found_pairs = ranked.results["pairs"].to_pylist() if attribution.pairs else []
     of_sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
-        schemas.ATTRIBUTION_CORRELATIONS: list_correlations(ranked.losses, probable),
         schemas.ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
         schemas.ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
-        schemas.LOSS_BY_SEGMENT: list_losses(ranked.losses, attribution.segments, placements, probable, level),
         schemas.PAIR_SEGMENTS: _within_slices(found_pairs, slices, *of_sides),
     }
+    if ranked.losses:
+        rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(ranked.losses, probable)
+        rows[schemas.LOSS_BY_SEGMENT] = list_losses(ranked.losses, attribution.segments, placements, probable, level)
     tables: dict[Table, Rows] = {
         table: table_of(table, rows[table]) for table in asked_tables(attribution) if table in rows
     }
     if attribution.write_examples:
-        tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.ranked_rows)
+        tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
     warnings = (
         *(*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured)),
         *plan.warn_of_few_rows(results, measured, found_pairs),
     )
     if attribution.pairs_of:
         of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
-        tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, ranked.losses, level)
+        all_wrong = count_wrong_pairs(ranked.counts)
+        tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
         warnings = (*warnings, *warn_of_pairs(pairs))
     if attribution.groupings:
         tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)

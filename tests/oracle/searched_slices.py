@@ -10,11 +10,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.evidence import FoundSlice, NodeSums, judge_slices
 from biasspark.attribution.significance import Moments
-from biasspark.attribution.slice_counter import SliceCounter
-from biasspark.attribution.slice_evidence import FoundSlice, judge_slices
 from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, search
+from biasspark.attribution.slice_search import SliceCounter
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from tests.oracle.grown_trees import Sample, run

@@ -356,14 +356,17 @@ def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) 
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_rows_are_scanned_and_shuffled_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_row_is_attributed_by_one_scan_and_one_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+    """With their ids; before, one scan is a survey, and of one the scores alone are shuffled and counted."""
     corpus_of(spark).write.parquet(str(tmp_path / "corpus"))
     corpus = spark.read.parquet(str(tmp_path / "corpus"))
-    rows = biasspark.example_attributions(corpus, id="id", models=["s1", "s2"], label="target", ranges=3)
     efforts: list[Effort] = []
     with watch(spark, len(ROWS), efforts):
+        rows = biasspark.example_attributions(corpus, id="id", models=["s1", "s2"], label="target", ranges=3)
+    with watch(spark, len(ROWS), efforts):
         rows.write.format("noop").mode("overwrite").save()
-    assert (efforts[0].n_scans, efforts[0].n_shuffles) == (1, 1)
+    assert [(effort.n_queries, effort.n_scans) for effort in efforts] == [(2, 2), (1, 1)]
+    assert efforts[1].n_shuffles == 1
 
 
 def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSession) -> None:

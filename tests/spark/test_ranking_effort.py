@@ -205,6 +205,22 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     assert not is_anything_persisted(spark)
 
 
+@pytest.mark.parametrize("asked", [{"groupings": {"length": "length % 3"}}, {"numeric": ["length"], "pairs": {}}])
+def test_what_is_counted_while_rows_are_ranked_keeps_none(
+    spark: SparkSession, repeated: str, asked: dict[str, Any]
+) -> None:
+    config, efforts = configure(repeated, attribution=asked), list[Effort]()
+    with (
+        survey_rows(spark.read.parquet(repeated), config, "id") as surveyed,
+        watch(spark, JOINED_ROWS, efforts),
+        attribution.ranked_blocks(surveyed, with_losses=False) as ranked,
+    ):
+        assert not is_anything_persisted(spark)
+        tables, _ = list_tables(surveyed, ranked)
+    assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (1, 1, 1)
+    assert len(tables) == 1  # there are no tables of losses
+
+
 def test_comparing_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
     config, efforts = configure(repeated, compare={"baseline": "old"}), list[Effort]()
     with (

@@ -83,8 +83,12 @@ def test_a_job_gives_what_it_gives_without_an_engine(examples: DataFrame, job: J
 
 def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
     encoding, _, (label, _, short, *scores) = examples_of()
-    rows = rank_rows(examples, encoding, CUTS, ["row"]).collect()
+    in_slices = np.array([np.ones(len(label), bool), short == 1])
+    labels = np.stack([[(in_slices & (label == value)).sum(axis=1)] * 2 for value in (0, 1)])
+    rows = rank_rows(examples, encoding, CUTS, labels, ["row"]).collect()
     assert len(rows) == 2 * (len(label) + short.sum())
+    with pytest.raises(Exception, match="other rows than when they were counted"):
+        rank_rows(examples, encoding, CUTS, labels + 1).collect()
     for row in rows:
         inside = short.astype(bool) if row["slice"] != "all" else np.ones(len(label), bool)
         opposite = scores[encoding.models.index(row["model"])][inside & (label != row["label"])]

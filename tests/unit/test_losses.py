@@ -53,7 +53,10 @@ ROWS = st.lists(
 def test_sums_are_those_of_every_row(rows: list[Example], edges: list[float]) -> None:
     """Of all rows, of those that search, and of each segment; in every slice, cut into any ranges."""
     of_blocks = [sum_losses(block, None) for block in cut_blocks(rows, edges).values()]
+    without_losses = [sum_losses(block, None, with_losses=False) for block in cut_blocks(rows, edges).values()]
     for part in (0, 1):
+        for sums, fewer in zip(of_blocks, without_losses, strict=True):
+            np.testing.assert_equal(fewer[part], sums[part][..., : fewer[part].shape[-1]])
         members = [row for row in rows if row.in_slice(part)]
         n_positive = sum(row.label for row in members)
         n_opposite = n_positive, len(members) - n_positive

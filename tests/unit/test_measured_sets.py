@@ -11,17 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.cell_sums import sum_blocks
+from biasspark.attribution.block_sums import sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.evidence import LossSums, NodeSums
-from biasspark.attribution.losses import LabelSums
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
-from biasspark.columns import OVERALL
 from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
@@ -156,20 +154,14 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
     rows = [row._replace(baseline=None, slices=(row.bins[0] > 0,), pairs=(row.segments[0], row.honest)) for row in rows]
     blocks = blocks_of([Ranked(rows, edges)], FEATURES[:1], n_tasks)
     measured = find(blocks, measure_sets(blocks.columns, {}, 1))
-    losses, placements, expected = {}, {}, {}
+    all_wrong, placements, expected = {}, {}, {}
     for number, name in enumerate(("all", "some")):
         of_slice = [row for row in rows if row.in_slice(number)]
         if not of_slice:
             continue
         placements["m", name] = measured.of_pairs[0, number]
         labels, placed = [row.label for row in of_slice], oracle.placements(of_slice)
-        losses["m", name, OVERALL] = {
-            label: LabelSums(
-                labels.count(label), labels.count(not label), int(placed[np.equal(labels, label)].sum()), 0, {}
-            )
-            for label in set(labels)
-        }
-        wrong = 2 * labels.count(True) * labels.count(False) - placed[labels].sum()
+        all_wrong["m", name] = wrong = 2 * labels.count(True) * labels.count(False) - placed[labels].sum()
         for pair in range(2):
             low, high = ([row for row in of_slice if row.pairs[pair] and row.label == label] for label in (False, True))
             credits = np.array([[oracle.credit(one, other) for other in low] for one in high]).reshape(
@@ -193,7 +185,7 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
             )
     asked = {f"p{pair}": NamedPair(negatives=f"n{pair}", positives=f"p{pair}") for pair in range(2)}
     columns = ("n_negative", "n_positive", "n_pairs", "ordered_doubled", "auc", "auc_variance", "headroom_pairs")
-    found = named_pairs(asked, placements, losses, 0.95).to_pylist()
+    found = named_pairs(asked, placements, all_wrong, 0.95).to_pylist()
     assert [(row["slice"], row["pair"]) for row in found] == list(expected)
     for row in found:
         assert (row["negative_predicate"], row["positive_predicate"]) == (f"n{row['pair'][1]}", row["pair"])

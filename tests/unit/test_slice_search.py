@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
-from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.evidence import NodeSums, judge_slices
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.significance import NO_ROWS, Moments
-from biasspark.attribution.slice_counter import SliceCounter
-from biasspark.attribution.slice_evidence import judge_slices
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
-from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
+from biasspark.attribution.slice_search import SearchedSlices, SliceCounter, list_slice_values, search_slices
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.row_blocks import Blocks

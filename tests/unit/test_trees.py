@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from biasspark.attribution.cell_sums import sum_blocks
+from biasspark.attribution.block_sums import sum_blocks
 from biasspark.attribution.growth import GrownTree
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.trees import grow_trees, list_tree_values

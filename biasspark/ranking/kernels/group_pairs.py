@@ -1,84 +1,75 @@
 """Sums over the positives of one group and the negatives of another, for every two groups. numpy only.
 
-For each group of negatives, a positive's placement among them is a running count over the distinct scores. Placements
-and their squares are summed by the positives' groups; the squares of the negatives are computed the other way round. So
-K groups cost 2K passes over the scores of a range, instead of K² passes for pairs of groups.
+Placements are looked up at the rows of the rarer label alone. Let it be the positives, and let group g have `a` of them
+at a score s and `A` above s, and group h `below` negatives below s and `at` at s. A positive at s has the doubled
+placement 2·below + at among h. A negative of h has the doubled placement 2(A + a) among g, if s is the next score of g
+above it, and 2A + a if it ties. So over the scores s of g, with what lies below the next one less what is not above s,
+
+    2U = Σ a·(2·below + at),   Σ_high d² = Σ a·(2·below + at)²,
+    Σ_low d² = Σ below·(2(A + a))² + at·(2A + a)² - (below + at)·(2A)²
+             = Σ below·4a(2A + a) + at·a(4A + a).
+
+So K groups cost K passes over the rows of the rarer label, where pairs of rows would cost their number, and pairs of
+groups K² passes. If negatives are rarer, the line is read from above, where they are the positives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 
-from biasspark.arrays import BigInts, Floats, Ints
-from biasspark.ranking.kernels.blocks import Block, merge_cells
+from biasspark.arrays import BigInts, Flags, Ints
 from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.placements import NARROW_ROWS
-from biasspark.ranking.kernels.sorted_runs import Segments, place_runs
+from biasspark.ranking.kernels.sorted_runs import Segments, collapse, find_starts, split_by_code
 
 
-class _Rows(NamedTuple):
-    """The rows of one label, by group: the index of each distinct score, and how many rows of the group have it."""
-
-    groups: Ints
-    scores: Ints
-    counts: Ints
-    starts: Ints
-
-
-def count_group_pairs(blocks: Sequence[Block], n_groups: int) -> PairSums:
+def count_group_pairs(index: Ints, positive: Flags, group: Ints, n_groups: int) -> PairSums:
     """Return the sums of one range for every two groups.
 
     Parameters
     ----------
-    blocks : sequence of Block
-        The rows of the range, by key: twice the number of the group, + 1 for positives.
+    index : int64 array, shape (n,)
+        The number of each row's score: higher scores have higher numbers, from 0 on.
+    positive : bool array, shape (n,)
+    group : int64 array, shape (n,)
+        From 0 to ``n_groups - 1``.
 
     Returns
     -------
     PairSums, shape (groups of the positives, groups of the negatives)
     """
-    runs = merge_cells(blocks)
-    line = np.unique(np.concatenate([scores for scores, _ in runs.values()]))
-    low, high = (_list_rows(runs, line, label) for label in (0, 1))
-    n_low, n_high = np.zeros((1, n_groups), np.int64), np.zeros((n_groups, 1), np.int64)
-    two_u, low_squares, high_squares = np.zeros((3, n_groups, n_groups), object)
-    if len(low.groups):
-        n_low[0, low.groups] = np.add.reduceat(low.counts, low.starts)
-    if len(high.groups):
-        n_high[high.groups, 0] = np.add.reduceat(high.counts, high.starts)
-    if len(low.groups) and len(high.groups):
-        wide = int(n_low.sum() + n_high.sum()) > NARROW_ROWS
-        for index, group in enumerate(low.groups):
-            below = place_runs(_at_scores(low, index, len(line)))
-            two_u[high.groups, group], high_squares[high.groups, group] = _add_up(high, below, wide)
-        for index, group in enumerate(high.groups):
-            at = _at_scores(high, index, len(line))
-            _, low_squares[group, low.groups] = _add_up(low, 2 * at.sum() - place_runs(at), wide)
-    return PairSums.of(n_low, n_high, two_u, low_squares, high_squares)
+    n_negative, n_positive = (np.bincount(group[positive == label], minlength=n_groups) for label in (False, True))
+    if 2 * n_positive.sum() <= len(positive):
+        sums = _sum_pairs(index, positive, group, n_groups)
+    else:
+        two_u, squares, opposite_squares = _sum_pairs(index.max(initial=0) - index, ~positive, group, n_groups)
+        sums = np.stack([two_u.T, opposite_squares.T, squares.T])
+    return PairSums.of(n_negative[np.newaxis], n_positive[:, np.newaxis], *sums)
 
 
-def _list_rows(runs: dict[int, tuple[Floats, Ints]], line: Floats, label: int) -> _Rows:
-    nothing = np.empty(0, np.int64)
-    keys = [key for key in sorted(runs) if key & 1 == label]
-    scores = [np.searchsorted(line, runs[key][0]) for key in keys]
-    starts = np.cumsum([0, *map(len, scores)])[:-1]
-    counts = np.concatenate([nothing, *(runs[key][1] for key in keys)])
-    return _Rows(np.array(keys, np.int64) >> 1, np.concatenate([nothing, *scores]), counts, starts)
-
-
-def _at_scores(rows: _Rows, index: int, n_scores: int) -> Ints:
-    """Return how many rows of a group have each score."""
-    start = rows.starts[index]
-    stop = rows.starts[index + 1] if index + 1 < len(rows.starts) else len(rows.scores)
-    counts = np.zeros(n_scores, np.int64)
-    counts[rows.scores[start:stop]] = rows.counts[start:stop]
-    return counts
-
-
-def _add_up(rows: _Rows, placements: Ints, wide: bool) -> tuple[BigInts, BigInts]:
-    """Return the sums of the placements of the rows of each group, and of their squares."""
-    segments, placed = Segments(rows.starts, len(rows.scores), wide=wide), placements[rows.scores]
-    return segments.dot(rows.counts, placed), segments.dot(rows.counts, placed**2)
+def _sum_pairs(index: Ints, high: Flags, group: Ints, n_groups: int) -> BigInts:
+    """Return 2U, Σ_low d² and Σ_high d², shape (3, groups of high rows, groups of low rows)."""
+    sums = np.zeros((3, n_groups, n_groups), object)
+    if not high.any():
+        return sums
+    line = np.bincount(index[high], minlength=index.max() + 1) > 0
+    reached, size = np.cumsum(line), int(np.count_nonzero(line))
+    points, counts = collapse(np.sort(group[high] * size + reached[index[high]] - 1))
+    groups, points = points // size, points % size
+    starts = find_starts(groups)
+    segments = Segments(starts, len(groups), wide=len(index) > NARROW_ROWS)
+    above = segments.onwards(counts) - counts
+    of_below, of_at = 4 * counts * (2 * above + counts), counts * (4 * above + counts)
+    low, present = index[~high], groups[starts]
+    first_above = reached[low]
+    first_not_below: Ints = first_above - line[low]
+    for number, rows in enumerate(split_by_code(group[~high].astype(np.uint16), n_groups)):
+        if len(rows):
+            below, up_to = (
+                np.cumsum(np.bincount(first[rows], minlength=size + 1))[points]
+                for first in (first_above, first_not_below)
+            )
+            sums[0, present, number] = segments.dot(counts, below + up_to)
+            sums[1, present, number] = segments.dot(of_below, below) + segments.dot(of_at, up_to - below)
+            sums[2, present, number] = segments.dot(counts, (below + up_to) ** 2)
+    return sums
