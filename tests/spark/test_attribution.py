@@ -355,6 +355,7 @@ def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) 
         assert sorted(map(str, rows)) == sorted(map(str, found[name])), name
 
 
+@pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_rows_are_scanned_and_shuffled_once(spark: SparkSession, tmp_path: Path) -> None:
     corpus_of(spark).write.parquet(str(tmp_path / "corpus"))
