@@ -12,8 +12,9 @@ from biasspark.extras import explain_missing
 
 if TYPE_CHECKING:
     from biasspark import plot as plot
-    from biasspark.api.attributed import AttributedCorpus, attribute
     from biasspark.api.attribution_functions import (
+        AttributedCorpus,
+        attribute,
         attribution_correlations,
         attribution_segments,
         attribution_slices,
@@ -51,7 +52,7 @@ _HOMES = (
     "biasspark.api.measured",
     "biasspark.api.metrics",
     "biasspark.api.comparison_functions",
-    "biasspark.api.attributed",
+    "biasspark.api.attribution_functions",
     "biasspark.api.attribution_functions",
     "biasspark.session.job_session",
     "biasspark.api.reports",  # the last, since it needs the extra that draws

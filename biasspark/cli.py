@@ -15,11 +15,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, NoReturn, SupportsFloat, TextIO
+from typing import Any, NamedTuple, NoReturn, SupportsFloat, TextIO
 
 from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
 from biasspark.session_request import ENGINES, SessionRequest, session_requested
@@ -79,8 +79,22 @@ class _Parser(argparse.ArgumentParser):
         super().error(message + hint)
 
 
-def make_parser(description: str | None, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
-    """Make a parser with ``--debug`` and the session alone, its help ending with examples and the exit codes.
+class Flag(NamedTuple):
+    """A flag of a command, with the arguments of `argparse`."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def flag(name: str, **arguments: Any) -> Flag:
+    """Declare a flag of a command."""
+    return Flag(name, arguments)
+
+
+def make_parser(
+    description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
+) -> argparse.ArgumentParser:
+    """Make a parser with these flags, ``--debug`` and the session, its help ending with examples and the exit codes.
 
     The program is called `prog`, or like the file that runs.
     """
@@ -96,48 +110,8 @@ def make_parser(description: str | None, epilog: str = "", prog: str | None = No
     session.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://host:port (SPARK_REMOTE)")
     session.add_argument("--master", metavar="URL", help="the master of a Spark that is started: local[4]")
     session.add_argument("--engine", choices=ENGINES, help="force one (embedded if it is installed, else local Spark)")
-    return parser
-
-
-def job_parser(
-    description: str | None,
-    epilog: str = NIGHTLY_EXAMPLES,
-    prog: str | None = None,
-    *,
-    run_date: str = "the night to measure",
-    can_plan: bool = True,
-) -> argparse.ArgumentParser:
-    """Make the parser of a job on one night: ``--config, --set, --run-date, --dry-run, --debug``.
-
-    The help says what the date is to the job. A job that cannot plan, since it only reads tables, takes no
-    ``--dry-run``.
-    """
-    parser = configured_parser(description, epilog, prog)
-    parser.add_argument("--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help=run_date)
-    if can_plan:
-        add_dry_run(parser)
-    parser.set_defaults(only_missing=False)  # which a job that takes many nights has a flag for
-    return parser
-
-
-def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add ``--dry-run``."""
-    text = "check configuration and schema, print the plan, and stop"
-    parser.add_argument("--dry-run", action="store_true", help=text)
-
-
-def configured_parser(description: str | None, epilog: str, prog: str | None = None) -> argparse.ArgumentParser:
-    """Make the parser of a job with a configuration: ``--config, --set, --debug``."""
-    parser = make_parser(description, epilog, prog)
-    parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="TABLE.KEY=VALUE",
-        help="override a configuration value for this run; read as TOML, else as text; can be repeated",
-    )
+    for name, arguments in flags:
+        parser.add_argument(name, **arguments)
     return parser
 
 
@@ -153,13 +127,26 @@ def parse_date(text: str) -> datetime.date:
     )
 
 
+_OVERRIDE = "override a configuration value for this run; read as TOML, else as text; can be repeated"
+CONFIGURED = (
+    flag("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file"),
+    flag("--set", dest="overrides", action="append", default=[], metavar="TABLE.KEY=VALUE", help=_OVERRIDE),
+)
+DRY_RUN = flag("--dry-run", action="store_true", help="check configuration and schema, print the plan, and stop")
+
+
+def on_night(run_date: str) -> tuple[Flag, ...]:
+    """Return the flags of a job on one night: ``--config, --set, --run-date``; given is what the date is to the job."""
+    return *CONFIGURED, flag("--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help=run_date)
+
+
 class Command(NamedTuple):
-    """A command: ``parser`` makes its parser, given what the program is called, None for the file that runs.
+    """A command: ``parser`` makes its parser, given what the program is called, or nothing for the file that runs.
 
     ``main`` gets the parsed flags, and gives an `Outcome`, which is printed, or an exit code.
     """
 
-    parser: Callable[[str | None], argparse.ArgumentParser]
+    parser: Callable[..., argparse.ArgumentParser]
     main: Callable[[argparse.Namespace], Outcome | int]
 
 

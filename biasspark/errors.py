@@ -281,6 +281,13 @@ def has_condition(error: BaseException, *conditions: str) -> bool:
     return condition in conditions if condition else any(f"[{condition}]" in str(error) for condition in conditions)
 
 
+def innermost_cause(error: BaseException) -> str:
+    """Return the innermost cause that the JVM reports of an error, in one line."""
+    lines = [line for line in str(error).splitlines() if line and not line.startswith("An error occurred while")]
+    causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
+    return redact(causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip("."))
+
+
 def find_condition_of_a_value(text: str) -> str | None:
     """Find Spark's condition in a message that quotes a value, since it does not suit what is computed of it.
 

@@ -11,10 +11,186 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from biasspark.api.attributed import attribute_corpus
+import pyarrow as pa
+
+from biasspark.api.frame_kinds import give, hold, spark_rows, warn
 from biasspark.api.keywords import Keywords, Models, row_keywords
 from biasspark.api.record_batches import Frame
+from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError, Fault
+from biasspark.tables import schemas
+from biasspark.tables.schemas import Table
+from biasspark.workflows.attribution import describe_rows, ranked_blocks, survey_rows
+from biasspark.workflows.attribution_tables import list_tables
+
+_TURNED_ON_BY = {
+    schemas.ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',
+    schemas.ATTRIBUTION_SLICES: 'numeric=["age"], slice_search={}',
+    schemas.PAIR_SEGMENTS: 'numeric=["age"], pairs={}',
+    schemas.NAMED_PAIRS: 'pairs_of={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}',
+    schemas.AUC_CROSSES: 'groupings={"language": "lang"}',
+    schemas.EXAMPLE_ATTRIBUTIONS: "write_examples=True",
+}
+
+
+class AttributedCorpus:
+    """A corpus whose AUC was attributed: what `attribute` returns.
+
+    Each method returns the table of that name in docs/tables.md, less the columns of a run, as a frame of the kind of
+    the frame that was attributed.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows read.
+    rejects : dict of str to int
+        Rows that do not count, by reason.
+    warnings : tuple of str
+        What a person should look at.
+    """
+
+    def __init__(self, tables: Mapping[Table, Frame], counts: RowCounts, warnings: Sequence[str]) -> None:
+        self.n_rows, self.rejects = counts.n_rows, dict(counts.rejects)
+        self._tables, self.warnings = dict(tables), tuple(warnings)
+
+    def loss_by_segment(self) -> Frame:
+        """Return AUC, losses and mean attribution of the named segments and of all rows."""
+        return self.table(schemas.LOSS_BY_SEGMENT)
+
+    def attribution_correlations(self) -> Frame:
+        """Return how the attributions of rows correlate with their losses."""
+        return self.table(schemas.ATTRIBUTION_CORRELATIONS)
+
+    def attribution_segments(self) -> Frame:
+        """Return the nodes of the trees that find where models gain and lose their AUC."""
+        return self.table(schemas.ATTRIBUTION_SEGMENTS)
+
+    def attribution_slices(self) -> Frame:
+        """Return the conjunctions of up to three conditions that lack most attribution."""
+        return self.table(schemas.ATTRIBUTION_SLICES)
+
+    def pair_segments(self) -> Frame:
+        """Return the nodes of the trees over pairs: which positives a model fails to tell from which negatives."""
+        return self.table(schemas.PAIR_SEGMENTS)
+
+    def named_pairs(self) -> Frame:
+        """Return the AUC of the negatives of each named pair against its positives."""
+        return self.table(schemas.NAMED_PAIRS)
+
+    def auc_crosses(self) -> Frame:
+        """Return AUC and headroom of every two groups."""
+        return self.table(schemas.AUC_CROSSES)
+
+    def example_attributions(self) -> Frame:
+        """Return every row's share of the AUC; lazy if it is a DataFrame of Spark."""
+        return self.table(schemas.EXAMPLE_ATTRIBUTIONS)
+
+    def table(self, table: Table) -> Frame:
+        """Return one of the tables above. Raises `ConfigError` if it was not asked for."""
+        if table not in self._tables:
+            fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.attribute."
+            raise ConfigError(f"{table.name}: it was not asked for when the rows were ranked. {fix}")
+        return self._tables[table]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(table.name for table in self._tables)}>"
+
+
+def attribute(
+    df: Frame,
+    *,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    tree: Mapping[str, Any] | None = None,
+    slice_search: Mapping[str, Any] | None = None,
+    pairs: Mapping[str, Any] | None = None,
+    targets: Sequence[str] = ("auc",),
+    compare: Sequence[Sequence[str]] = (),
+    groupings: Mapping[str, str] | None = None,
+    pairs_of: Mapping[str, Mapping[str, str]] | None = None,
+    segments: Mapping[str, str] | None = None,
+    link: str | Mapping[str, str] | None = None,
+    write_examples: bool = False,
+    id: str,
+    models: Models,
+    label: str,
+    label_threshold: float | None = None,
+    label_positive: Sequence[Any] | None = None,
+    slices: Mapping[str, str] | None = None,
+    ranges: int = 0,
+    level: float = 0.95,
+) -> AttributedCorpus:
+    """Rank the rows once, and find which rows, segments, groups and pairs cost the models their AUC.
+
+    The other keywords, errors and warnings are those of `bias_metrics`; rows are comments or any others.
+
+    Parameters
+    ----------
+    id : str
+        The column that identifies a row.
+    numeric, categorical : list of str
+        Columns that trees, slices and pairs may split on.
+    tree : dict, optional
+        Turns on `attribution_segments`: ``{}``, or some of ``max_depth, min_leaf, min_gain, max_bins, honest_fraction,
+        seed``.
+    slice_search : dict, optional
+        Turns on `attribution_slices`: ``{}``, or some of ``max_predicates, most, min_rows, max_bins``.
+    pairs : dict, optional
+        Turns on `pair_segments`: ``{}``, or some of ``positives, negatives, max_depth, min_leaf, min_side, seed``.
+    targets : list of {"auc", "cross_entropy", "gini"}
+        What trees predict.
+    compare : list of (model, baseline)
+        Models whose difference of attributions a tree predicts, too.
+    groupings : dict of str to str, optional
+        Turns on `auc_crosses`: names and columns, or Spark SQL expressions.
+    pairs_of : dict of str to dict, optional
+        Turns on `named_pairs`: names, each with the Spark SQL predicates of its ``negatives`` and ``positives``.
+    segments : dict of str to str, optional
+        Names and Spark SQL predicates of further rows of `loss_by_segment`.
+    link : "logit", or dict of str to str, optional
+        ``"logit"`` makes probabilities of scores that are log-odds, ``{"model": "logit"}`` of those of some models.
+    write_examples : bool, default False
+        Turns on `example_attributions`.
+
+    Returns
+    -------
+    AttributedCorpus
+        A method for each table, ``n_rows``, ``rejects`` and ``warnings``.
+
+    Examples
+    --------
+    >>> import biasspark  # doctest: +SKIP
+    >>> attributed = biasspark.attribute(
+    ...     df, id="id", models=["new", "old"], label="target", label_threshold=0.5, numeric=["comment_length"], tree={}
+    ... )  # doctest: +SKIP
+    >>> attributed.attribution_segments()  # doctest: +SKIP
+    >>> attributed.loss_by_segment()  # doctest: +SKIP
+
+    Notes
+    -----
+    The rows are scanned three times, twice to survey them and once to rank them, and shuffled once, and once more for
+    ``compare``. Ranked rows are kept until it returns. Each level of trees, or predicate of slices, reads them once.
+    """
+    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
+    keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
+    keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
+    keys |= {"segments": segments, "link": link, "write_examples": write_examples}
+    return attribute_corpus(df, Keywords({"id": id, "models": models, **rows}, "attribution", **keys))
+
+
+def attribute_corpus(df: Frame, keywords: Keywords) -> AttributedCorpus:
+    """Survey and rank a corpus, search it, and give the warnings about it."""
+    with keywords.name_faults(), spark_rows(df) as corpus:
+        surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
+        with surveying as surveyed, ranked_blocks(surveyed) as ranked:
+            tables, of_tables = list_tables(surveyed, ranked)
+            frames = {
+                table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
+                for table, rows in tables.items()
+            }
+            counts, of_rows = describe_rows(surveyed, ranked)
+    warn((*of_rows, *of_tables))
+    return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
 
 
 def example_attributions(

@@ -25,10 +25,9 @@ from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import ABSENT, Fault, InputError, InputWarning
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
-from biasspark.session.engine_choice import find_session
-from biasspark.tables.frames import to_arrow, to_frame
+from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
-from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 
 _MIN_GROUP, _MAX_GROUP = 100_000, 1_000_000  # rows of a row group
 

@@ -30,7 +30,7 @@ from biasspark.workflows import measurement as workflow
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, survey_for_ranking
 
 if TYPE_CHECKING:
-    from biasspark.report.notebook import Document
+    from biasspark.report.page import Document
 
 _TURNED_ON_BY = {
     schemas.THRESHOLD_RATES: "thresholds=[0.5]",

@@ -23,8 +23,7 @@ from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
 from biasspark.tables import schemas
-from biasspark.workflows.balance_labels import balance_labels
-from biasspark.workflows.measurement import measure, survey_for_ranking
+from biasspark.workflows.measurement import balance_labels, measure, survey_for_ranking
 from biasspark.workflows.pinned_skew import skew_alone, skew_classes
 
 Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", "background_positive"]

@@ -18,11 +18,8 @@ from biasspark.api.record_batches import Frame, list_columns
 from biasspark.errors import InputError
 from biasspark.report.cells import is_weak
 from biasspark.report.definitions import SUITE
-from biasspark.report.filters import filter_tables, list_identities
-from biasspark.report.notebook import Document, NightReport
-from biasspark.report.page import write_metric_page, write_page, write_table_page
-from biasspark.report.report_data import ReportData
-from biasspark.report.run_history import read_config
+from biasspark.report.page import Document, NightReport, write_metric_page, write_page, write_table_page
+from biasspark.report.report_data import ReportData, filter_tables, list_identities, read_config
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.text import describe_type, list_first, show_value

@@ -15,8 +15,7 @@ from biasspark.columns import MODEL, ORDERED_DOUBLED, OVERALL, SLICE
 from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.delong import delong_variance
 from biasspark.metrics.intervals import auc_interval
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Table
+from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Masked, Table, to_table
 
 _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
 

@@ -32,8 +32,7 @@ from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
-from biasspark.tables.arrow import to_table
-from biasspark.tables.schemas import PAIR_SEGMENTS
+from biasspark.tables.schemas import PAIR_SEGMENTS, to_table
 
 _SEGMENTS = pa.schema(
     [field for field in PAIR_SEGMENTS.arrow_schema if field.name not in ("mean_honest_low", "mean_honest_high")]

@@ -1,16 +1,181 @@
-"""Two values of a metric that are not independent, of two models or in two runs: tests of their difference."""
+"""Two values of a metric that are not independent, of two models or in two runs: tests of their difference.
+
+The variances of the difference and the sum of two AUCs are those of paired DeLong, or of the delete-a-group jackknife
+where rows are in the same groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product, starmap
-from math import sqrt
-from typing import NamedTuple
+from math import fsum, sqrt
+from typing import Any, NamedTuple
 
-from biasspark.comparison.paired import PairedAucs
 from biasspark.distributions import NORMAL, student_quantile, student_tail
+from biasspark.metrics.delong import delong_part
 from biasspark.metrics.multiple_testing import clip
+from biasspark.ranking.kernels.paired_products import Products
+
+CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
+"""The factors of both AUCs in each combination that has a variance: either AUC, their difference and their sum."""
+
+
+class PairedAucs(NamedTuple):
+    """Two AUCs of one pair of cells: of both models over the rows that both score, or of two runs.
+
+    It has the rows of the cells, of two runs the fewer; the AUCs, in [0, 1], None where a cell is empty; the variances
+    of either AUC, of their difference and of their sum, None where a cell has fewer than two rows; and how many groups
+    have a row in any of the cells, of which the jackknife made the variances, None by DeLong.
+    """
+
+    n_low: int
+    n_high: int
+    auc: float | None = None
+    baseline_auc: float | None = None
+    auc_variance: float | None = None
+    baseline_variance: float | None = None
+    difference_variance: float | None = None
+    sum_variance: float | None = None
+    n_groups: int | None = None
+
+
+def delong_aucs(low: Products, high: Products) -> PairedAucs:
+    """Return both AUCs of two cells, and DeLong's variances.
+
+    Over both cells, of m rows that are placed among n, the variance of A ± B is the sum of
+
+        (S_AA + S_BB ± 2·S_AB) / m
+
+    with S the sample variances and covariance of placements as shares of n (DeLong, DeLong and Clarke-Pearson 1988).
+
+    Given are the rows of either cell, placed among those of the other by the model and by the baseline; ties count
+    half. Each number is rounded once from a fraction, so that a variance is 0 only where it is 0, as that of the
+    difference of a model and itself.
+    """
+    if not low.n or not high.n:
+        return PairedAucs(low.n, high.n)
+    doubled_pairs = 2 * low.n * high.n
+    aucs = (high.first / doubled_pairs, high.second / doubled_pairs)
+    if min(low.n, high.n) < 2:
+        return PairedAucs(low.n, high.n, *aucs)
+    first, second, difference, total = (
+        float(_part(low, high.n, x, y) + _part(high, low.n, x, y)) for x, y in CONTRASTS
+    )
+    return PairedAucs(low.n, high.n, *aucs, first, second, difference, total)
+
+
+def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
+    """Return the part of one cell in the variance of x·A + y·B: DeLong's, of sums linear in both placements."""
+    total = x * rows.first + y * rows.second
+    squares = x * x * rows.first_squares + y * y * rows.second_squares + 2 * x * y * rows.products
+    return delong_part(rows.n, n_opposite, total, squares)
+
+
+# ---- the delete-a-group jackknife
+
+
+LEAST_GROUPS_OF_A_CELL = 5
+"""With fewer the jackknife makes no variance: a cell's part in it would be no estimate."""
+
+
+class PairCounts(NamedTuple):
+    """Rows of two cells, and twice U between them."""
+
+    n_low: int
+    n_high: int
+    two_u: int
+
+    @property
+    def doubled_pairs(self) -> int:
+        """Twice as many as there are pairs."""
+        return 2 * self.n_low * self.n_high
+
+
+class Replicates(NamedTuple):
+    """The counts of a pair of cells, and those that are left without each group of rows."""
+
+    whole: PairCounts
+    without: Sequence[PairCounts]
+
+    @classmethod
+    def read(cls, row: Mapping[str, Any]) -> Replicates:
+        """Return the replicates in a row of ``jackknife_statistics``."""
+        names = ("n_low", "n_high", "u_doubled")
+        left = zip(*(map(int, row[f"{name}_left"]) for name in names), strict=True)
+        return cls(PairCounts(*(int(row[name]) for name in names)), [PairCounts(*counts) for counts in left])
+
+    @property
+    def auc(self) -> float:
+        """U over the pairs, of which there is at least one."""
+        return self.whole.two_u / self.whole.doubled_pairs
+
+    def has_rows_of(self, group: int) -> bool:
+        """Whether a group has a row in either cell."""
+        return self.without[group][:2] != self.whole[:2]
+
+    @property
+    def fewest_groups(self) -> int:
+        """How many groups have a row in a cell, of both numbers the lesser."""
+        return min(sum(left[cell] < self.whole[cell] for left in self.without) for cell in (0, 1))
+
+
+def pair_sides(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> PairedAucs:
+    """Return `jackknife_aucs` of a pair of cells, from two rows of ``jackknife_statistics``."""
+    return jackknife_aucs(Replicates.read(row), Replicates.read(baseline))
+
+
+def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
+    """Return two AUCs of rows in the same groups, and their variances by leaving out one group after another.
+
+    With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of what is
+    linear in both AUCs, as A - B, is
+
+        (G - 1)/G · Σ (A_g - B_g - mean of A_g - B_g)²
+
+    (Kott, Journal of Official Statistics 2001, 17:521). A group's influence on A - B is the difference of its
+    influences on A and on B. Of rows that both AUCs are of, and that are placed alike, it is nothing; rows of one of
+    them alone come independent of the other, so that the covariance is 0 in expectation. So this holds whichever rows
+    both share, all, some or none. It is an estimate of G numbers, with a relative standard error of some
+    sqrt(2/(G - 1)). Where nearly all of it comes of the few groups of one cell, as of an identity that three authors
+    mention, it is less sure than G tells.
+
+    The result has the lesser number of rows of either cell, and no variances where fewer than five groups have rows in
+    a cell, or where the groups differ in number. What is linear in both AUCs is rounded once from a fraction without
+    each group, so that its variance is 0 only where every group leaves the same.
+    """
+    n_low, n_high = (min(sizes) for sizes in zip(model.whole[:2], baseline.whole[:2], strict=True))
+    auc, baseline_auc = (model.auc, baseline.auc) if n_low and n_high else (None, None)
+    n_groups = len(model.without)
+    if n_groups != len(baseline.without):
+        return PairedAucs(n_low, n_high, auc, baseline_auc)
+    groups = [group for group in range(n_groups) if model.has_rows_of(group) or baseline.has_rows_of(group)]
+    if min(model.fewest_groups, baseline.fewest_groups) < LEAST_GROUPS_OF_A_CELL:
+        return PairedAucs(n_low, n_high, auc, baseline_auc, n_groups=len(groups))
+    first, second, difference, total = (
+        _variance([_combine(x, model.without[group], y, baseline.without[group]) for group in groups])
+        for x, y in CONTRASTS
+    )
+    return PairedAucs(n_low, n_high, auc, baseline_auc, first, second, difference, total, len(groups))
+
+
+def _combine(x: int, model: PairCounts, y: int, baseline: PairCounts) -> float:
+    """Return x·A + y·B, rounded once: Python divides integers of any size so."""
+    pairs, baseline_pairs = model.doubled_pairs, baseline.doubled_pairs
+    return (x * model.two_u * baseline_pairs + y * baseline.two_u * pairs) / (pairs * baseline_pairs)
+
+
+def _variance(replicates: Sequence[float]) -> float:
+    """Return the jackknife's variance; 0 where all replicates are the same, whatever their mean is rounded to."""
+    if min(replicates) == max(replicates):
+        return 0.0
+    mean = fsum(replicates) / len(replicates)
+    return (len(replicates) - 1) / len(replicates) * fsum((one - mean) ** 2 for one in replicates)
+
+
+# ---- tests
+
 
 LEAST_ROWS = LEAST_GROUPS = 10
 """With fewer rows in a cell, or by the jackknife with fewer groups of rows in both, no verdict is given."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from biasspark.columns import ALL_ROWS
-from biasspark.config import kinds
+from biasspark.config import kinds, optional_metrics
 from biasspark.config.attribution_settings import Attribution
 from biasspark.config.declaration import (
     OR_REMOVE,
@@ -21,25 +21,13 @@ from biasspark.config.declaration import (
     Spot,
     broken_text_rule,
     is_finite_number,
+    plain,
     setting,
 )
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
 from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation
-from biasspark.config.optional_metrics import (
-    JACKKNIFE,
-    Compare,
-    Histograms,
-    LabelBalance,
-    MinimumCellRows,
-    PinnedAuc,
-    PinnedSkew,
-    Privacy,
-    Templates,
-    Thresholds,
-)
-from biasspark.config.paths import is_within, unusable_path
-from biasspark.config.reader import plain
+from biasspark.config.toml_file import is_within, unusable_path
 from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import list_choices
 
@@ -228,16 +216,16 @@ class Measures(Section):
     """name = predicate of Spark SQL. The slice `all` is always there."""
     ranking: RankingSettings = setting(RankingSettings(), kinds.table(RankingSettings))
     intervals: Intervals = setting(Intervals(), kinds.table(Intervals))
-    pinned_auc: PinnedAuc | None = setting(None, kinds.table(PinnedAuc))
-    thresholds: Thresholds | None = setting(None, kinds.table(Thresholds))
-    histograms: Histograms | None = setting(None, kinds.table(Histograms))
-    label_balance: LabelBalance | None = setting(None, kinds.table(LabelBalance))
-    templates: Templates | None = setting(None, kinds.table(Templates))
-    pinned_skew: PinnedSkew | None = setting(None, kinds.table(PinnedSkew))
+    pinned_auc: optional_metrics.PinnedAuc | None = setting(None, kinds.table(optional_metrics.PinnedAuc))
+    thresholds: optional_metrics.Thresholds | None = setting(None, kinds.table(optional_metrics.Thresholds))
+    histograms: optional_metrics.Histograms | None = setting(None, kinds.table(optional_metrics.Histograms))
+    label_balance: optional_metrics.LabelBalance | None = setting(None, kinds.table(optional_metrics.LabelBalance))
+    templates: optional_metrics.Templates | None = setting(None, kinds.table(optional_metrics.Templates))
+    pinned_skew: optional_metrics.PinnedSkew | None = setting(None, kinds.table(optional_metrics.PinnedSkew))
     attribution: Attribution | None = setting(None, kinds.table(Attribution))
-    compare: Compare | None = setting(None, kinds.table(Compare))
-    evidence: MinimumCellRows | None = setting(None, kinds.table(MinimumCellRows))
-    privacy: Privacy | None = setting(None, kinds.table(Privacy))
+    compare: optional_metrics.Compare | None = setting(None, kinds.table(optional_metrics.Compare))
+    evidence: optional_metrics.MinimumCellRows | None = setting(None, kinds.table(optional_metrics.MinimumCellRows))
+    privacy: optional_metrics.Privacy | None = setting(None, kinds.table(optional_metrics.Privacy))
 
     @property
     def expressions(self) -> dict[KeyPath, str]:
@@ -442,7 +430,7 @@ class Config(Measures, _Source):
         reasons = {
             "[attribution] splits and samples by it": self.attribution is not None,
             "The jackknife of [compare] groups rows by it": self.compare is not None
-            and self.compare.method == JACKKNIFE,
+            and self.compare.method == optional_metrics.JACKKNIFE,
             "[gate] paired groups rows by it": self.gate is not None and self.gate.paired,
         }
         for reason in [reason for reason, holds in reasons.items() if holds]:

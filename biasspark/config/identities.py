@@ -11,8 +11,7 @@ from typing import Any, Self
 from biasspark.columns import OVERALL, PAIR
 from biasspark.config import kinds
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, repeated, setting
-from biasspark.config.paths import URI_SCHEME, locate
-from biasspark.config.toml_file import decode_utf8, describe_undecodable, describe_unreadable
+from biasspark.config.toml_file import URI_SCHEME, decode_utf8, describe_undecodable, describe_unreadable, locate
 from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value, type_of
 from biasspark.text import closest_match, list_first, quote
 

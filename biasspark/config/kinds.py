@@ -20,7 +20,7 @@ from biasspark.config.declaration import (
     is_finite_number,
     is_number,
 )
-from biasspark.config.paths import locate
+from biasspark.config.toml_file import locate
 from biasspark.errors import ABSENT, Setting, Text, Words, type_of
 from biasspark.text import list_choices
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from biasspark.config.configuration import Config, Measures
-from biasspark.config.declaration import declarations
+from biasspark.config.declaration import Reader, declarations, plain
 from biasspark.config.identities import Identities
 from biasspark.config.mitigation_settings import fill_experiment
-from biasspark.config.reader import Reader, plain
 from biasspark.config.toml_file import apply_overrides, read_toml
 from biasspark.errors import Fault
 from biasspark.text import closest_match

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from biasspark.config import kinds
-from biasspark.config.declaration import Kind, Section, Spot, declarations, setting
+from biasspark.config.declaration import Kind, Reader, Section, Spot, declarations, setting
 from biasspark.config.identities import Terms
-from biasspark.config.reader import Reader
 from biasspark.errors import ABSENT, Fault
 from biasspark.synthetic.imbalanced import BUCKETS, IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest

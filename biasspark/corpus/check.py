@@ -1,4 +1,8 @@
-"""Does the corpus have what the configuration names? All faults at once, before any row is read."""
+"""Does the corpus have what the configuration names? All faults at once, before any row is read.
+
+Spark refuses expressions that look at other rows, or are left to chance, when it analyzes them. The embedded engine
+does not, and would measure something else: here they are refused for it.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,62 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import pyspark.sql.functions as F
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
-from biasspark.corpus.row_expressions import has_lambda, misfit_condition
 from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Words, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, show_value
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_LEFT_TO_CHANCE = re.compile(
+    r"\b(rand|random|randn|randstr|uniform|uuid|uuidv7|shuffle|monotonically_increasing_id|spark_partition_id"
+    r"|input_file_name|input_file_block_start|input_file_block_length)\s*\(",
+    re.IGNORECASE,
+)
+_WINDOW_OR_GENERATOR = re.compile(
+    r"\bover\b|\b((pos)?explode(_outer)?|inline(_outer)?|stack|json_tuple)\s*\(", re.IGNORECASE
+)
+_N_ROWS = 2
+
+
+def has_lambda(text: str) -> bool:
+    """Return whether an expression applies a function to the elements of an array, as in ``exists(a, v -> v = 1)``."""
+    return "->" in _QUOTED.sub(" ", text)
+
+
+def misfit_condition(corpus: DataFrame, text: str) -> str | None:
+    """Return Spark's error condition for an expression that is left to chance or looks at other rows; None if it fits.
+
+    Raises `AnalysisException` if the engine has no plan for the expression, as for a text that is taken for a boolean.
+
+    Notes
+    -----
+    Chance, windows and generators are found by name. An aggregate gives one row of the two rows of NULLs on which the
+    expression is tried, without reading the corpus.
+    """
+    bare = _QUOTED.sub(" ", text)
+    if _LEFT_TO_CHANCE.search(bare):
+        return "NOT_DETERMINISTIC"
+    if _WINDOW_OR_GENERATOR.search(bare):
+        return "INVALID_WHERE_CONDITION"
+    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
+    frame = corpus.sparkSession.range(_N_ROWS).select(*nulls)
+    try:
+        try:
+            rows = frame.select(F.expr(text)).collect()
+        except AnalysisException:  # in the form in which it is computed it may have a plan
+            rows = frame.select(expression(frame, text)).collect()
+    except AnalysisException:
+        raise
+    except PySparkException:
+        return None  # an expression that fails on a row is named when the corpus is read
+    return None if len(rows) == _N_ROWS else "INVALID_WHERE_CONDITION"
+
 
 MOST_CATEGORICAL = 58
 NAME_ANOTHER = "Name one that it has."

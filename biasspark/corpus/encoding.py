@@ -179,6 +179,12 @@ class Encoding:
         return tuple(f"packed_{n}" for n in range(len(self.word_columns))) if self.numbers else self.word_columns
 
     @cached_property
+    def packed_fields(self) -> dict[tuple[str, int], Field]:
+        """The bit fields of `packed_columns`."""
+        of_numbers = set(product(("member", "unknown", "off_scale"), self.numbers))
+        return {key: item for key, item in self.fields.items() if key not in of_numbers}
+
+    @cached_property
     def read_columns(self) -> tuple[str, ...]:
         """All columns that Python reads."""
         numbers = (name for name, _ in self.numbers.values())
@@ -219,9 +225,9 @@ class Encoding:
         return packed
 
     def masks(self, what: str) -> dict[int, int]:
-        """Return by word the bits of all fields of one bit with that name."""
+        """Return by word of `packed_columns` the bits of all fields of one bit with that name."""
         of_words: dict[int, int] = defaultdict(int)
-        for (name, _), item in self.fields.items():
+        for (name, _), item in self.packed_fields.items():
             if name == what:
                 of_words[item.word] |= 1 << item.shift
         return dict(of_words)

@@ -259,7 +259,7 @@ def _read_schema(file: Path) -> pa.Schema | None:
     }
     for index, field in enumerate(schema):
         if field.name in of_old_times:
-            schema = schema.with_metadata({_OLD_TIMES: b""})
+            schema = schema.with_metadata({_OLD_TIMES: str(of_arrow.field(field.name).type)})
             schema = schema.set(index, pa.field(field.name, pa.timestamp("us", "UTC")))
         elif field.name in of_arrow.names and pa.types.is_dictionary(of_arrow.field(field.name).type):
             schema = schema.set(index, of_arrow.field(field.name))  # which pyarrow forgets of numbers
@@ -288,8 +288,8 @@ def _must_convert(schemas: Sequence[pa.Schema | None]) -> bool:
     """Return whether the embedded engine cannot read files: dictionaries, large lists, and types that differ."""
     types: dict[str, pa.DataType] = {}
     fields = [field for schema in schemas for field in schema or ()]
-    has_old_times = [_OLD_TIMES in (schema.metadata or {}) for schema in schemas if schema is not None]
-    return len(set(has_old_times)) > 1 or any(
+    old_times = {(schema.metadata or {}).get(_OLD_TIMES) for schema in schemas if schema is not None}
+    return len(old_times) > 1 or any(
         pa.types.is_dictionary(field.type)
         or (pa.types.is_nested(field.type) and _plain(field.type) != field.type)
         or types.setdefault(field.name, field.type) != field.type

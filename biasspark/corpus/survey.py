@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -11,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
-from biasspark.config import Identities, Label, Measures, unknown_identity
+from biasspark.config import Identities, Label, Measures, divide, unknown_identity
 from biasspark.corpus.eligibility import is_value, known_score, row_reason
 from biasspark.corpus.values import category, column
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
@@ -163,10 +164,12 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     of a column and 204,800 scores of a model.
     """
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
-    # The embedded engine has a few tasks, and to group rows takes it longer than all else.
-    groups = () if is_embedded(corpus.sparkSession) else (TASK_GROUP,)
+    # The embedded engine has a few tasks. To number and to group their rows takes it longer than all else.
+    groups = (
+        {} if is_embedded(corpus.sparkSession) else {TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
+    )
     aggregates = _aggregates(measures, schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED)
-    by_group = _narrow(corpus, measures, id_column).groupBy(*groups)
+    by_group = _narrow(corpus, measures, id_column, groups).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
     if not row["n_rows"]:
@@ -272,13 +275,13 @@ def _is_text(label: Label, schema: StructType) -> bool:
     return isinstance(schema[label.column].dataType, StringType) and isinstance(next(iter(values), None), str)
 
 
-def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None) -> DataFrame:
-    """Return the scores of each row and whether they are sampled, its values and its id.
+def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, further: Mapping[str, Column]) -> DataFrame:
+    """Return the scores of each row and whether they are sampled, its values and its id, and further columns.
 
     A row with n values in its array becomes n rows, of which the first counts.
     """
     schema, identities = corpus.schema, measures.identities
-    columns = sampling()
+    columns = {_SAMPLED: F.rand(_SEED) < _SHARE, **further}
     columns |= {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
     columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:
@@ -329,14 +332,6 @@ def _aggregates(
     return aggregates
 
 
-def sampling() -> dict[str, Column]:
-    """Return the columns by which values are sampled: whether a row is, and the group of tasks that scans it."""
-    return {
-        _SAMPLED: F.rand(_SEED) < _SHARE,
-        TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS)),
-    }
-
-
 def sample(value: Column, most: int) -> Column:
     """Return the sampled values of a group of tasks; of more than there may be every second, every third, ..."""
     sampled = F.when(F.col(_SAMPLED), value)
@@ -379,3 +374,58 @@ def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tupl
         )
         raise InputError(Fault(("identities",), ABSENT, problem, "Name another column, or use predicates."))
     return tuple(sorted(known, key=lambda value: (float(value), value)) if numeric else sorted(known))
+
+
+@dataclass(frozen=True)
+class Cutpoints:
+    """The cutpoints of one model.
+
+    Attributes
+    ----------
+    thresholds
+        In the order of the configuration, as the type of the model's column holds them: the float32 that is written
+        0.7 is less than 0.7.
+    bin_edges
+        One more than bins, ascending; none without histograms.
+    """
+
+    thresholds: tuple[float, ...]
+    bin_edges: tuple[float, ...]
+
+    @cached_property
+    def scores(self) -> Floats:
+        """All cutpoints, ascending, each once."""
+        return np.unique(np.array([*self.thresholds, *self.bin_edges], np.float64))
+
+    @property
+    def threshold_index(self) -> list[int]:
+        """Index in `scores` of each threshold."""
+        return list(np.searchsorted(self.scores, self.thresholds).tolist())
+
+    @property
+    def bin_edge_index(self) -> list[int]:
+        """Index in `scores` of each bin edge."""
+        return list(np.searchsorted(self.scores, self.bin_edges).tolist())
+
+
+def place_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
+    """Return the cutpoints of every model; an empty dict where neither thresholds nor histograms are configured.
+
+    Bins span [0, 1], or from the least to the greatest score of the rows with a label where one lies outside.
+    """
+    if measures.thresholds is None and measures.histograms is None:
+        return {}
+    at = measures.thresholds.at if measures.thresholds else ()
+    cutpoints = {}
+    for model, name in measures.models.items():
+        is_single = isinstance(schema[name].dataType, FloatType)
+        thresholds = tuple(float(np.float32(value)) if is_single else value for value in at)
+        cutpoints[model] = Cutpoints(thresholds, _bin_edges(measures, survey.extremes.get(model, (0.0, 1.0))))
+    return cutpoints
+
+
+def _bin_edges(measures: Measures, extremes: tuple[float, float]) -> tuple[float, ...]:
+    if measures.histograms is None:
+        return ()
+    low, high = extremes if extremes[0] < 0 or extremes[1] > 1 else (0.0, 1.0)
+    return divide(low, high, measures.histograms.bins)

@@ -17,16 +17,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 
 from biasspark.arrays import Floats, Ints
+from biasspark.ranking import range_job
 from biasspark.ranking.engine import add_up
 from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.range_job import (
-    CountsRow,
-    combine_counts,
-    cut_batches,
-    gather_ranges,
-    map_to_counts,
-    read_ranges,
-)
 from biasspark.ranking.task_rows import Batches, Key, Part
 
 MOST_NUMBERS = 1 << 20
@@ -152,7 +145,7 @@ def count_values(
     n_columns = n_numbers + n_texts
     narrow = corpus.select(*(value.alias(f"value_{n}") for n, value in enumerate([*numbers, *texts])))
 
-    def count(batches: Batches) -> Iterator[CountsRow]:
+    def count(batches: Batches) -> Iterator[range_job.CountsRow]:
         of_numbers = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
         of_texts = [Counter[str]() for _ in range(n_texts)]
         n_null = np.zeros(n_columns, np.int64)
@@ -183,7 +176,7 @@ def count_values(
             total.update(json.loads(bytes(data)))
         return json.dumps(dict(total.most_common(most_texts + 1))).encode()
 
-    combined = combine_counts(map_to_counts(narrow, count), combine, 2 * n_columns)
+    combined = range_job.combine_counts(range_job.map_to_counts(narrow, count), combine, 2 * n_columns)
     if not combined:
         return [Numbers(np.empty(0), 0)] * n_numbers, [{}] * n_texts, [False] * n_columns
     summaries = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
@@ -230,8 +223,8 @@ def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: i
                     yield Part(number, 0, piece, _OFFSETS, pack([np.array([below], np.int64)]))
                     below += int(rows.sum())
 
-    def choose(batches: Batches) -> Iterator[CountsRow]:
-        for key, parts in read_ranges(batches):
+    def choose(batches: Batches) -> Iterator[range_job.CountsRow]:
+        for key, parts in range_job.read_ranges(batches):
             values, counts = (np.concatenate(arrays) for arrays in zip(*map(unpack, parts[_VALUES]), strict=True))
             counted = NumberCounts.of(values, counts)
             below = sum(int(unpack(data)[0][0]) for data in parts[_OFFSETS])
@@ -241,6 +234,6 @@ def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: i
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
         return pack([np.concatenate([unpack(data)[0] for data in ranges])])
 
-    ranges = gather_ranges(cut_batches(narrow, cut), list(ends.values()), 1)
-    combined = combine_counts(map_to_counts(ranges, choose), combine, len(many))
+    ranges = range_job.gather_ranges(range_job.cut_batches(narrow, cut), list(ends.values()), 1)
+    combined = range_job.combine_counts(range_job.map_to_counts(ranges, choose), combine, len(many))
     return {number: unpack(data)[0] for (number, _, _), data in combined.items()}

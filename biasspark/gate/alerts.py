@@ -17,8 +17,7 @@ from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS,
 from biasspark.comparison.differences import PairedMetric, estimate_difference, noninferiority_test
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.metrics.multiple_testing import benjamini_hochberg
-from biasspark.tables.arrow import to_table
-from biasspark.tables.schemas import Table
+from biasspark.tables.schemas import Table, to_table
 from biasspark.text import format_count, show_p_value, show_visibly
 
 _CLAIMS = {

@@ -11,8 +11,7 @@ import pyarrow as pa
 from biasspark.arrays import Flags
 from biasspark.columns import FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.ranking.counts import Counts
-from biasspark.tables.arrow import to_table
-from biasspark.tables.schemas import SCORE_HISTOGRAMS
+from biasspark.tables.schemas import SCORE_HISTOGRAMS, to_table
 
 _CELL_NAMES = np.array([FOUR_CELLS, (NEGATIVE, POSITIVE, NEGATIVE, POSITIVE)], object)
 """The names of the four cells, of an identity and of a whole slice."""

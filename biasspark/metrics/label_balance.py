@@ -11,8 +11,7 @@ from biasspark.arrays import Ints, divide
 from biasspark.columns import EVERY_LENGTH, WITHHELD
 from biasspark.config import Privacy
 from biasspark.metrics.suppression import is_small
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import LABEL_BALANCE
+from biasspark.tables.schemas import LABEL_BALANCE, Masked, to_table
 
 
 def label_balance(

@@ -23,8 +23,7 @@ from biasspark.columns import (
 from biasspark.metrics.bias_names import name_bias
 from biasspark.metrics.intervals import auc_interval
 from biasspark.metrics.u_statistics import UStatistics
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import BIAS_METRICS
+from biasspark.tables.schemas import BIAS_METRICS, Masked, to_table
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from biasspark.metrics.pinned import known_auc, pinned_auc, pinned_terms
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
 from biasspark.metrics.thresholds import equality_difference
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities_of_slices
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import MODEL_SUMMARY
+from biasspark.tables.schemas import MODEL_SUMMARY, Masked, to_table
 
 POWER = -5
 """The exponent of the generalized mean: low values, the identities that a model serves worst, weigh most."""

@@ -18,8 +18,7 @@ from biasspark.distributions import normal_quantile
 from biasspark.metrics.proportions import Share, newcombe_difference
 from biasspark.metrics.u_statistics import identities_of_slices
 from biasspark.ranking.counts import Counts
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import THRESHOLD_RATES, THRESHOLD_SUMMARY
+from biasspark.tables.schemas import THRESHOLD_RATES, THRESHOLD_SUMMARY, Masked, to_table
 
 DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")
 SHARES = {

@@ -17,8 +17,7 @@ from biasspark.arrays import Flags, Floats, Ints, Strings, divide
 from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.metrics.delong import delong_variance
 from biasspark.ranking.counts import Counts, Groups
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import U_STATISTICS
+from biasspark.tables.schemas import U_STATISTICS, Masked, to_table
 
 LOW = np.array([FOUR_CELLS.index(low) for low, _ in CELL_PAIRS])
 HIGH = np.array([FOUR_CELLS.index(high) for _, high in CELL_PAIRS])

@@ -24,7 +24,7 @@ from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
 from biasspark.report.histogram_paths import PanelKey, read_histograms
-from biasspark.report.optional_tables import list_balance
+from biasspark.report.metric_tables import list_balance
 from biasspark.report.report_data import ReportData, Rows, order_worst_first
 from biasspark.tables import schemas
 from biasspark.text import format_count

@@ -10,18 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE, SUMMARIZED_GAPS
-from biasspark.plot.panels import (
-    LABEL_COLORS,
-    LETTER,
-    LINE,
-    NAME_WIDTH,
-    SOFT,
-    Room,
-    make_grid,
-    model_style,
-    short_name,
-    write_above,
-)
+from biasspark.plot import panels
 from biasspark.report.cells import DASH, Row, TableCell, drop_zeros, metric_cell, show_count, show_number
 from biasspark.report.histogram_paths import Cells, PanelKey, RateCurve, Scale, sum_bins, trace_rates
 
@@ -60,11 +49,11 @@ def draw_histograms(
     notes: Sequence[str],
 ) -> Figure:
     """Draw the background above the identity, negatives and positives of each, every area scaled to its own peak."""
-    room = Room(
+    room = panels.Room(
         left=82, right=14, top=36 + _heading_room(models), bottom=40, across=24, down=56 + _heading_room(models)
     )
     width = 236.0
-    figure, grid = make_grid([130] * len(lines), max(map(len, lines)), width, room, notes=notes)
+    figure, grid = panels.make_grid([130] * len(lines), max(map(len, lines)), width, room, notes=notes)
     for line, keys in zip(grid, lines, strict=True):
         for axes, key in zip(line, keys, strict=False):
             _draw_histogram(axes, cells_of.get(key, {}), scales.get(key.model, _NO_SCALE))
@@ -72,13 +61,13 @@ def draw_histograms(
         line[0].set_yticks([0.5, 1.6], ["identity", "background"])
         for axes in line[len(keys) :]:
             axes.set_axis_off()
-    patches = [Patch(color=color, alpha=0.45, label=f"{label}s") for label, color in LABEL_COLORS.items()]
+    patches = [Patch(color=color, alpha=0.45, label=f"{label}s") for label, color in panels.LABEL_COLORS.items()]
     figure.legend(handles=patches, loc="upper left", ncols=2, frameon=False, fontsize=10, borderaxespad=0.2)
     return figure
 
 
 def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
-    for label, color in LABEL_COLORS.items():
+    for label, color in panels.LABEL_COLORS.items():
         for side, base in (("subgroup", 0.0), ("background", 1.1)):
             bars = sum_bins(cells.get(f"{side}_{label}", ()), _MAX_BARS)
             if any(bars):
@@ -86,13 +75,13 @@ def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
                 tops = [base + count / max(bars) for count in bars]
                 axes.stairs(tops, edges, baseline=base, fill=True, color=color, alpha=0.38, linewidth=0)
                 axes.stairs(tops, edges, baseline=base, color=color, linewidth=1)
-    axes.axhline(1.1, color=LINE, linewidth=1)
+    axes.axhline(1.1, color=panels.LINE, linewidth=1)
     axes.set(xlim=(scale.low, scale.high), ylim=(0, 2.15), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.set_xticks([scale.low, (scale.low + scale.high) / 2, scale.high], scale.ticks)
-    n = {label: sum(cells.get(f"subgroup_{label}", ())) for label in LABEL_COLORS}
+    n = {label: sum(cells.get(f"subgroup_{label}", ())) for label in panels.LABEL_COLORS}
     text = f"{show_count(n[POSITIVE])} positives, {show_count(n[NEGATIVE])} negatives"
-    write_above(axes, text, -20, top=False, fontsize=9, color=SOFT, va="top")
+    panels.write_above(axes, text, -20, top=False, fontsize=9, color=panels.SOFT, va="top")
 
 
 def draw_curves(
@@ -110,9 +99,9 @@ def draw_curves(
     the panel with its interval, or as the area of the curve where ``suite`` lacks it.
     """
     width, heading = 113.0, _heading_room(models)
-    room = Room(left=50, right=8, top=14 + heading, bottom=26, across=22.5, down=36)
+    room = panels.Room(left=50, right=8, top=14 + heading, bottom=26, across=22.5, down=36)
     row_heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
-    figure, grid = make_grid(row_heights[:-1], n_columns, width, room, notes=notes)
+    figure, grid = panels.make_grid(row_heights[:-1], n_columns, width, room, notes=notes)
     for axes in (axes for spacer in grid[2::3] for axes in spacer):
         axes.set_axis_off()
     for number, keys in enumerate(lines):
@@ -122,7 +111,7 @@ def draw_curves(
                 curve = trace_rates(cells_of.get(key, {}), label)
                 row = suite.get(key)
                 gap = metric_cell(row, metric) if row else _area_cell(curve)
-                _draw_curve(axes, curve, gap, model_style(models.index(key.model))[0])
+                _draw_curve(axes, curve, gap, panels.model_style(models.index(key.model))[0])
             line[0].set_ylabel(f"{rate} of the identity", labelpad=2)
             line[0].set_xlabel("of background", labelpad=-8)
         _write_headings(pair[0], keys, models, width)
@@ -141,7 +130,7 @@ def _area_cell(curve: RateCurve | None) -> TableCell:
 
 
 def _draw_curve(axes: Axes, curve: RateCurve | None, gap: TableCell, color: str) -> None:
-    axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, dashes=(3, 3))
+    axes.plot([0, 1], [0, 1], color=panels.SOFT, linewidth=1, dashes=(3, 3))
     if curve is not None:
         across, up = curve.background, curve.subgroup
         axes.fill_between(across, across, up, color=color, alpha=0.22, linewidth=0)
@@ -149,7 +138,7 @@ def _draw_curve(axes: Axes, curve: RateCurve | None, gap: TableCell, color: str)
     below = gap.value is not None and gap.value < 0
     x, y, side = (0.05, 0.86, "left") if below else (0.96, 0.18, "right")
     axes.text(x, y, f"{'◦ ' if gap.weak else ''}{gap.text}", ha=side, fontsize=12)
-    axes.text(x, y - 0.12, drop_zeros(gap.interval), ha=side, fontsize=9, color=SOFT)
+    axes.text(x, y - 0.12, drop_zeros(gap.interval), ha=side, fontsize=9, color=panels.SOFT)
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.set_xticks([0, 1], ["0", "1"])
     axes.set_yticks([0, 1], ["0", "1"])
@@ -163,11 +152,11 @@ def _write_headings(line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequ
     """Write above the panels of a line the identity and the slice, once where they repeat, and the model."""
     for axes, key, before in zip(line, keys, [None, *keys], strict=False):
         if len(models) > 1:
-            color, _ = model_style(models.index(key.model))
-            write_above(axes, short_name(key.model, int(width / LETTER)), 8, color=color)
+            color, _ = panels.model_style(models.index(key.model))
+            panels.write_above(axes, panels.short_name(key.model, int(width / panels.LETTER)), 8, color=color)
         if before is None or before[:2] != key[:2]:
             n_alike = sum(one[:2] == key[:2] for one in keys)
-            letters = min(2 * NAME_WIDTH, int(width * n_alike / LETTER))
-            after = "" if key.slice == ALL_ROWS else f", {short_name(key.slice, letters // 2)}"
-            text = short_name(key.identity, letters - len(after)) + after
-            write_above(axes, text, _heading_room(models) - 14, fontsize=12)
+            letters = min(2 * panels.NAME_WIDTH, int(width * n_alike / panels.LETTER))
+            after = "" if key.slice == ALL_ROWS else f", {panels.short_name(key.slice, letters // 2)}"
+            text = panels.short_name(key.identity, letters - len(after)) + after
+            panels.write_above(axes, text, _heading_room(models) - 14, fontsize=12)

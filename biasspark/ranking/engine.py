@@ -161,10 +161,17 @@ def count_rows(rows: TaskRows) -> Ints:
 def count_off_scale(rows: TaskRows) -> list[int]:
     """Count the values of each column of fractions that are none; few rows have any."""
     encoding = rows.encoding
-    bits = [rows.words[word] & mask for word, mask in encoding.masks("off_scale").items()]
-    some = np.flatnonzero(rows.stays & np.logical_or.reduce([of_word != 0 for of_word in bits]))
-    fields = [encoding.fields["off_scale", encoding.number.get(name, 0)] for name in encoding.fraction_columns]
-    return [int((rows.words[field.word][some] >> field.shift & 1).sum()) for field in fields]
+    annotated = rows.annotations.of_identity if rows.annotations else {}
+    bits = [rows.words[word] & mask != 0 for word, mask in encoding.masks("off_scale").items()]
+    some = np.flatnonzero(rows.stays & np.logical_or.reduce(bits)) if bits else np.empty(0, np.int64)
+
+    def count(number: int) -> int:
+        if number in annotated:
+            return int(rows.stays[annotated[number].off_scale].sum())
+        field = encoding.fields["off_scale", number]
+        return int((rows.words[field.word][some] >> field.shift & 1).sum())
+
+    return [count(encoding.number.get(name, 0)) for name in encoding.fraction_columns]
 
 
 def count_labels(rows: TaskRows) -> Ints:

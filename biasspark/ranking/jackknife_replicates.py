@@ -24,8 +24,7 @@ from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS
 from biasspark.ranking.kernels.reference_sets import ReferenceSets
 from biasspark.ranking.range_job import RangeJob
 from biasspark.ranking.task_rows import Key, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
-from biasspark.tables.arrow import to_table
-from biasspark.tables.schemas import JACKKNIFE_STATISTICS
+from biasspark.tables.schemas import JACKKNIFE_STATISTICS, to_table
 
 _CHUNK = 32
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.arrays import Flags, Floats, Ints
+from biasspark.arrays import Flags, Ints
 from biasspark.corpus.encoding import Encoding, Source
 from biasspark.errors import corpus_changed
 
@@ -31,8 +31,43 @@ class Memberships(NamedTuple):
     unknown: Ints
 
 
+class Annotation(NamedTuple):
+    """What a column of numbers says of an identity: int64 arrays of rows, ascending.
+
+    Attributes
+    ----------
+    members, off_scale
+        Rows that are in, and those with a number outside of 0 to 1.
+    unknown
+        Rows on which this column is unknown, and another one of its source is not.
+    """
+
+    members: Ints
+    off_scale: Ints
+    unknown: Ints
+
+
+class Annotations(NamedTuple):
+    """What the columns of numbers say.
+
+    Attributes
+    ----------
+    unknown : bool array, shape (rows,)
+        Where all columns of the source are unknown.
+    of_identity : mapping of int to Annotation
+        By number of the identity.
+    """
+
+    unknown: Flags
+    of_identity: Mapping[int, Annotation]
+
+
 def find_memberships(
-    words: Mapping[int, Ints], known: Ints, values: Mapping[int, pa.Array], encoding: Encoding
+    words: Mapping[int, Ints],
+    known: Ints,
+    values: Mapping[int, pa.Array],
+    encoding: Encoding,
+    annotations: Annotations | None = None,
 ) -> Memberships:
     """Return the memberships of some rows, crossed pairs included.
 
@@ -46,8 +81,12 @@ def find_memberships(
         The nullable sources that are known on each row, as bits.
     values : mapping of int to pyarrow.Array
         The strings of the sources that have them, by index of the source; NULL where the source is unknown.
+    annotations : Annotations, optional
+        Those of the identities that are read from numbers: see `Encoding.numbers`.
     """
     parts = [_read_flags(words, known, encoding)]
+    if annotations:
+        parts += _list_annotated(annotations, encoding)
     for index, column in values.items():
         source = encoding.sources[index]
         look_up = _match_spellings if source.patterns else _look_up_values
@@ -72,17 +111,44 @@ def find_unseen(members: Memberships, known: Ints, encoding: Encoding) -> Member
     return _join(parts)
 
 
-def read_numbers(values: Floats, least: float) -> dict[str, Flags]:
-    """Return on which rows an annotation makes a member, is unknown, and is outside of 0 to 1.
+def read_annotations(
+    batches: Iterable[pa.RecordBatch], columns: Mapping[int, tuple[str, float]], unknown: Flags
+) -> Annotations:
+    """Return what columns of DOUBLE say, where NULL and NaN are unknown.
 
     Parameters
     ----------
-    values : float64 array
-        NaN where the annotation is unknown.
-    least : float
-        The least number of a member.
+    columns : mapping of int to (str, float)
+        By number of the identity, its column and the least number of a member.
+    unknown : bool array, shape (rows,)
+        Where all further columns of their source are unknown.
     """
-    return {"member": values >= least, "unknown": np.isnan(values), "off_scale": (values < 0) | (values > 1)}
+    unknown = unknown.copy()
+    entries: dict[int, list[Annotation]] = {number: [] for number in columns}
+    start = 0
+    for batch in batches:
+        read = {number: _compare(batch.column(name), least) for number, (name, least) in columns.items()}
+        of_batch = unknown[start : start + len(batch)]
+        np.logical_and.reduce([of_batch, *(flags[-1] for flags in read.values())], out=of_batch)
+        for number, (members, off_scale, of_column) in read.items():
+            chosen = (members, off_scale, of_column & ~of_batch)
+            entries[number].append(Annotation(*(np.flatnonzero(flags) + start for flags in chosen)))
+        start += len(batch)
+    joined = {number: map(np.concatenate, zip(*pieces, strict=True)) for number, pieces in entries.items()}
+    return Annotations(unknown, {number: Annotation(*rows) for number, rows in joined.items()})
+
+
+def _compare(column: pa.Array, least: float) -> tuple[Flags, Flags, Flags]:
+    """Return on which rows there is a member, a number outside of 0 to 1, and nothing known.
+
+    To let Arrow fill what is NULL, or spread its bits, takes longer than all comparisons.
+    """
+    valid = column.is_valid()
+    bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
+    known = bits[valid.offset : valid.offset + len(valid)].astype(bool)
+    bare = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], offset=column.offset)
+    values = bare.to_numpy()
+    return known & (values >= least), known & ((values < 0) | (values > 1)), ~known | np.isnan(values)
 
 
 def pair_number(low: Ints, high: Ints, n_singles: int) -> Ints:
@@ -117,7 +183,7 @@ def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> M
     """Read memberships from bits, on the few rows that have any."""
     parts = [_columns([], [])]
     for unknown, what in enumerate(("member", "unknown")):
-        fields = [(number, field) for (kind, number), field in encoding.fields.items() if kind == what]
+        fields = [(number, field) for (kind, number), field in encoding.packed_fields.items() if kind == what]
         for word in {field.word for _, field in fields}:
             in_word = [(number, field.shift) for number, field in fields if field.word == word]
             bits = words[word] & sum(1 << shift for _, shift in in_word)
@@ -129,6 +195,14 @@ def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> M
                 hit = some[(bits >> shift) & 1 == 1]
                 parts.append(_columns(hit, np.full(len(hit), number), unknown))
     return _join(parts)
+
+
+def _list_annotated(annotations: Annotations, encoding: Encoding) -> Iterator[Memberships]:
+    """Give the memberships of the identities that are read from numbers."""
+    for number, rows in annotations.of_identity.items():
+        yield _columns(rows.members, np.full(len(rows.members), number))
+        if encoding.sources[encoding.source_of[number]].nullable:
+            yield _columns(rows.unknown, np.full(len(rows.unknown), number), 1)
 
 
 def _flags_bit(encoding: Encoding) -> int:

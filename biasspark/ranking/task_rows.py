@@ -16,7 +16,7 @@ from biasspark.errors import InputError
 from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key, sort_cells, sort_memberships
 from biasspark.ranking.kernels.placements import MOST_ROWS_OF_A_LABEL
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
-from biasspark.ranking.memberships import Memberships, find_memberships, read_numbers
+from biasspark.ranking.memberships import Annotations, Memberships, find_memberships, read_annotations
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
 Key: TypeAlias = tuple[int, int, int]
@@ -64,16 +64,21 @@ class TaskRows:
 
     @cached_property
     def words(self) -> dict[int, Ints]:
-        """The packed words, by number."""
-        encoding = self.encoding
-        words = {number: self.column(name).to_numpy() for number, name in enumerate(encoding.packed_columns)}
-        if encoding.numbers:
-            words = {number: word.copy() for number, word in words.items()}
-        for identity, (name, least) in encoding.numbers.items():
-            for what, rows in read_numbers(self.column(name).to_numpy(zero_copy_only=False), least).items():
-                if item := encoding.fields.get((what, identity)):
-                    set_bit(words[item.word], item.shift, rows)
-        return words
+        """The words, by number, without the bits of `annotations`."""
+        return {number: self.column(name).to_numpy() for number, name in enumerate(self.encoding.packed_columns)}
+
+    @cached_property
+    def annotations(self) -> Annotations | None:
+        """What is read from numbers: see `Encoding.numbers`."""
+        columns = self.encoding.numbers
+        return read_annotations(self.table.to_batches(), columns, self._packed_unknown) if columns else None
+
+    @cached_property
+    def _packed_unknown(self) -> Flags:
+        """True where all flags of the source that can be unknown are, of those that the words hold."""
+        unknown = [self.words[word] & mask == mask for word, mask in self.encoding.masks("unknown").items()]
+        all_unknown: Flags = np.logical_and.reduce([np.ones(len(self), bool), *unknown])
+        return all_unknown
 
     def read(self, what: str, number: int = 0) -> Ints:
         """Return the values of a bit field: see `Encoding.fields`."""
@@ -90,8 +95,8 @@ class TaskRows:
         known = np.zeros(len(self), np.int64)
         for bit, index in enumerate(self.encoding.nullable_sources):
             if self.encoding.sources[index].kind == "flags":
-                all_unknown = [self.words[word] & mask == mask for word, mask in self.encoding.masks("unknown").items()]
-                known |= ~np.logical_and.reduce(all_unknown) << bit
+                unknown = self.annotations.unknown if self.annotations else self._packed_unknown
+                known |= (~unknown).astype(np.int64) << bit
             else:
                 known |= self.read("known", bit) << bit
         return known
@@ -110,7 +115,7 @@ class TaskRows:
     def memberships(self) -> Memberships:
         """Which rows are in which identities, or of which that is unknown."""
         values = {index: self.column(name) for index, name in self.encoding.value_columns.items()}
-        return find_memberships(self.words, self.known, values, self.encoding)
+        return find_memberships(self.words, self.known, values, self.encoding, self.annotations)
 
     def usable(self, model: int) -> Flags:
         """Return the rows that count for a model."""
@@ -144,14 +149,6 @@ class Keys(NamedTuple):
 def read_field(words: Mapping[int, Ints], field: Field) -> Ints:
     """Return the values of one bit field."""
     return (words[field.word] >> field.shift) & ((1 << field.width) - 1)
-
-
-def set_bit(word: Ints, shift: int, rows: Flags) -> None:
-    """Set a bit of a word, in place, on some rows."""
-    if np.count_nonzero(rows) < len(rows) / 8:
-        word[np.flatnonzero(rows)] |= 1 << shift
-    else:
-        word |= rows.astype(np.int64) << shift
 
 
 def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
@@ -194,7 +191,8 @@ def sort_rows(
         scores, inside = rows.scores[model], usable if chosen is None else usable & chosen
         for kind, keys, of_rows in keyed:
             if of_rows is None:
-                blocks = sort_cells(keys[inside], scores[inside], boundaries[model])
+                entries = (keys, scores) if inside.all() else (keys[inside], scores[inside])
+                blocks = sort_cells(*entries, boundaries[model])
             else:
                 hit = inside[of_rows]
                 blocks = sort_memberships(keys[hit], scores[of_rows[hit]], boundaries[model])

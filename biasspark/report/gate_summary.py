@@ -8,18 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import NamedTuple
 
-from biasspark.columns import (
-    ALL_ROWS,
-    FAIL,
-    INSUFFICIENT,
-    OUTCOMES,
-    OVERALL,
-    PASS,
-    RATE_GAPS,
-    SUITE_GAPS,
-    SUMMARIZED_GAPS,
-    WARN,
-)
+from biasspark import columns
 from biasspark.report.cells import Row, TableCell, interval_cell, show_count, show_interval, show_name, show_number
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, worst_outcome
@@ -27,10 +16,10 @@ from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
 OUTCOME_TITLES = {
-    FAIL: "Fail",
-    WARN: "Warning",
-    INSUFFICIENT: "Not enough evidence",
-    PASS: "Pass",
+    columns.FAIL: "Fail",
+    columns.WARN: "Warning",
+    columns.INSUFFICIENT: "Not enough evidence",
+    columns.PASS: "Pass",
     NO_GATE: "No verdict",
 }
 
@@ -80,7 +69,7 @@ class GateSummary:
     @property
     def all_broken(self) -> Rows:
         """The alerts of rules that fail or warn."""
-        return [row for row in self.alerts if row["outcome"] in (FAIL, WARN)]
+        return [row for row in self.alerts if row["outcome"] in (columns.FAIL, columns.WARN)]
 
     @property
     def broken(self) -> Rows:
@@ -121,25 +110,25 @@ def build_gate_summary(report: ReportData) -> GateSummary:
 def _title(outcome: str, counts: Counter[str]) -> str:
     n, of_all = counts[outcome], f"of {counts.total():,} checks"
     return {
-        FAIL: f"The gate failed: {n:,} {of_all}",
-        WARN: f"The gate passed with warnings: {n:,} {of_all}",
-        INSUFFICIENT: f"Not enough evidence for {n:,} {of_all}",
-        PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
+        columns.FAIL: f"The gate failed: {n:,} {of_all}",
+        columns.WARN: f"The gate passed with warnings: {n:,} {of_all}",
+        columns.INSUFFICIENT: f"Not enough evidence for {n:,} {of_all}",
+        columns.PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
         NO_GATE: "No gate is configured",
     }[outcome]
 
 
 def decide(model: str, counts: Counter[str], alerts: Rows) -> Decision:
     """Return the decision on a model from how many of its checks have each outcome, and its alerts."""
-    outcome = next((name for name in OUTCOMES if counts[name]), NO_GATE)
+    outcome = next((name for name in columns.OUTCOMES if counts[name]), NO_GATE)
     sentence = _describe_outcome(outcome, counts, [row for row in alerts if _is_of(row, model, outcome)])
-    if outcome == FAIL and counts[WARN]:
-        verb, ending = ("is", "s") if counts[WARN] == 1 else ("are", "")
-        undecided = _any_undecided([row for row in alerts if _is_of(row, model, WARN)])
+    if outcome == columns.FAIL and counts[columns.WARN]:
+        verb, ending = ("is", "s") if counts[columns.WARN] == 1 else ("are", "")
+        undecided = _any_undecided([row for row in alerts if _is_of(row, model, columns.WARN)])
         state = "not shown to hold" if undecided else "broken"
-        sentence += f" {counts[WARN]:,} more {verb} {state}, but only warn{ending}."
-    if counts[INSUFFICIENT] and outcome != INSUFFICIENT:
-        sentence += f" There is not enough evidence for {counts[INSUFFICIENT]:,} more."
+        sentence += f" {counts[columns.WARN]:,} more {verb} {state}, but only warn{ending}."
+    if counts[columns.INSUFFICIENT] and outcome != columns.INSUFFICIENT:
+        sentence += f" There is not enough evidence for {counts[columns.INSUFFICIENT]:,} more."
     return Decision(model=model, outcome=outcome, sentence=sentence)
 
 
@@ -162,11 +151,11 @@ def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
     names = f" (rule{'' if len(rules) == 1 else 's'} {', '.join(rules[:MAX_RULES])}{more})" if rules else ""
     broken = f"{checks} {'is' if n == 1 else 'are'} {state}{names}"
     return {
-        FAIL: f"fails: {broken}.",
-        WARN: f"passes with warnings: {broken}, but {'it only warns' if n == 1 else 'they only warn'}.",
-        INSUFFICIENT: "is undecided: no check is shown to be broken, but there is not enough evidence for "
+        columns.FAIL: f"fails: {broken}.",
+        columns.WARN: f"passes with warnings: {broken}, but {'it only warns' if n == 1 else 'they only warn'}.",
+        columns.INSUFFICIENT: "is undecided: no check is shown to be broken, but there is not enough evidence for "
         f"{checks}{names}.",
-        PASS: f"passes: {'its only check is' if total == 1 else f'all {total:,} checks are'} shown to hold.",
+        columns.PASS: f"passes: {'its only check is' if total == 1 else f'all {total:,} checks are'} shown to hold.",
         NO_GATE: "has no verdict: no rule of the gate applies to it.",
     }[outcome]
 
@@ -174,7 +163,7 @@ def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
 def alert_cell(row: Row) -> TableCell:
     """Return what the bound of an alert is on: the value, or its change."""
     what = "value" if row.get("change") is None else "change"
-    signed = what == "change" or row["metric"] in (*SUITE_GAPS, *RATE_GAPS)
+    signed = what == "change" or row["metric"] in (*columns.SUITE_GAPS, *columns.RATE_GAPS)
     value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
     return replace(interval_cell(value, low, high, signed=signed), weak=False)
 
@@ -182,7 +171,7 @@ def alert_cell(row: Row) -> TableCell:
 def is_undecided_among_many(alert: Row, alpha: float) -> bool:
     """Return whether an alert is undecided only because its rule has many: its own p-value is below the level."""
     p_values = (alert.get(f"p_{side}") for side in ("violation", "compliance"))
-    return alert["outcome"] == INSUFFICIENT and any(p is not None and p < alpha for p in p_values)
+    return alert["outcome"] == columns.INSUFFICIENT and any(p is not None and p < alpha for p in p_values)
 
 
 def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
@@ -196,7 +185,7 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
         if report.history:
             return ["No earlier night of this corpus was accepted, so there is nothing to compare with."], []
         return ["This is the first night of this corpus, so there is nothing to compare with."], []
-    changes, n_compared = find_changes(report.rows("bias_metrics", slice=ALL_ROWS), baseline.metrics)
+    changes, n_compared = find_changes(report.rows("bias_metrics", slice=columns.ALL_ROWS), baseline.metrics)
     n_worse = sum(change.worse for change in changes)
     since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"
     if baseline.is_lost:
@@ -216,7 +205,7 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
     changes, n_compared = [], 0
     for row in metrics:
         past = before.get((row["model"], row["identity"]))
-        if past is None or row["crossed"] or row["identity"] == OVERALL:
+        if past is None or row["crossed"] or row["identity"] == columns.OVERALL:
             continue
         for name in SUITE:
             ends = [run[f"{name}_{end}"] for run in (past, row) for end in ("low", "high")]
@@ -224,7 +213,7 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
                 continue
             n_compared += 1
             if ends[2] > ends[1] or ends[0] > ends[3]:
-                worse = abs(row[name]) > abs(past[name]) if name in SUMMARIZED_GAPS else row[name] < past[name]
+                worse = abs(row[name]) > abs(past[name]) if name in columns.SUMMARIZED_GAPS else row[name] < past[name]
                 values = _with_interval(past, name), _with_interval(row, name)
                 size = abs(row[name] - past[name])
                 changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
@@ -232,7 +221,7 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
 
 
 def _with_interval(row: Row, name: str) -> str:
-    signed = name in SUMMARIZED_GAPS
+    signed = name in columns.SUMMARIZED_GAPS
     interval = show_interval(row[f"{name}_low"], row[f"{name}_high"], signed=signed)
     return show_number(row[name], signed=signed) + (f" ({interval})" if interval else "")
 

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else, and as a Markdown fragment for a model card."""
+"""The report as one HTML file that needs nothing else, as Markdown for a model card, and as an object in a notebook."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import base64
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
+from html import escape
 from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -22,18 +25,15 @@ from biasspark.report import (
     cells,
     charts,
     definitions,
-    filters,
     gate_summary,
     histogram_paths,
     metric_tables,
-    optional_tables,
     report_data,
-    run_history,
 )
 from biasspark.report.cells import Row
 from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
-from biasspark.report.text_formats import escape_markdown
+from biasspark.report.text_formats import escape_markdown, write_out
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.text import format_count
 
@@ -197,8 +197,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     modules = (
-        *(attributions, baseline_comparison, cells, charts, columns, definitions, filters, gate_summary),
-        *(histogram_paths, metric_tables, optional_tables, report_data, run_history),
+        *(attributions, baseline_comparison, cells, charts, columns, definitions, gate_summary),
+        *(histogram_paths, metric_tables, report_data),
     )
     shared.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
     shared.globals |= {"version": __version__, "define": definitions.define}
@@ -268,3 +268,48 @@ def _draw_cards(report: ReportData, keys: Sequence[tuple[str, str]]) -> list[Car
         if row and any(picture.n_subgroup for _, picture in pictures):
             cards.append(Card(slice_name, identity, pictures, row))
     return cards
+
+
+_FRAME = (
+    '<iframe sandbox="allow-scripts" title="{title}" width="100%" height="{height}" '
+    'style="border:1px solid #ccc;border-radius:4px" srcdoc="{page}"></iframe>'
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A page that a notebook shows in a frame of its own, apart from the notebook."""
+
+    title: str
+    html: str
+    height: int = 800
+
+    def _repr_html_(self) -> str:
+        return _FRAME.format(title=escape(self.title), height=self.height, page=escape(self.html))
+
+    def save(self, path: str | Path) -> None:
+        """Write the page to a file."""
+        write_out(Path(path), self.html)
+
+
+@dataclass(frozen=True)
+class NightReport:
+    """The report of a night, drawn on demand."""
+
+    data: ReportData
+
+    @property
+    def document(self) -> Document:
+        """The report as a page."""
+        return Document(f"Unintended bias, {self.data.run_date}", write_page(self.data))
+
+    def _repr_html_(self) -> str:
+        return self.document._repr_html_()
+
+    def save(self, path: str | Path) -> None:
+        """Write the report to a file."""
+        self.document.save(path)
+
+    def model_card(self) -> str:
+        """Return the report as Markdown for a model card."""
+        return write_model_card(self.data)

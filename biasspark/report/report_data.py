@@ -1,19 +1,91 @@
-"""What a report shows: the rows of one night and of the runs before it, read once."""
+"""What a report shows: the rows of one night and of the runs before it, read once, of which not all are shown."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import starmap
+from math import sqrt
 from typing import Any, NamedTuple, TypeAlias
 
-from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.report.cells import Row, imprecision
-from biasspark.report.run_history import read_config
-from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
+from biasspark.report.cells import Row, imprecision, is_weak
+from biasspark.report.definitions import SUITE
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
+from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES, tables_of
+
+BY_GATE, BY_PERSON = "the last accepted run", "the last accepted run, accepted by hand"
+NIGHT_BEFORE = "the night before"
+"""Why a run is the baseline."""
+
+
+class Baseline(NamedTuple):
+    """The ledger's row of the run that a night is compared with, and why."""
+
+    row: Row
+    label: str
+
+
+def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
+    """Return by job the run of a night that was published last: the one that readers see."""
+    runs = [row for row in ledger if row["run_date"] == run_date and row["job"] != ACCEPT_RUN]
+    return {row["job"]: row for row in sorted(runs, key=_by_publication)}
+
+
+def earlier_runs(ledger: Iterable[Row], run: Row, n_nights: int) -> list[Row]:
+    """Return the runs of the same job that readers see of the nights before a run, oldest first."""
+    by_night = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
+    return list(by_night.values())[-n_nights:] if n_nights else []
+
+
+def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
+    """Return the rows by which people accepted runs; of a run that was accepted twice, the last."""
+    rows = (row for row in ledger if row["job"] == ACCEPT_RUN)
+    return list({row["accepts_run_id"]: row for row in sorted(rows, key=_by_publication)}.values())
+
+
+def find_baseline(ledger: Sequence[Row], run: Row, baseline_ids: Collection[str], has_gate: bool) -> Baseline | None:
+    """Return the run that a night is compared with.
+
+    It is the last run that the gate compared with; else the last run of an earlier night that a gate or a person
+    accepted; else, without a gate, the last run of an earlier night.
+    """
+    before = _runs_before(ledger, run)
+    by_person = {row["accepts_run_id"] for row in list_acceptances(ledger)}
+    accepted = [row for row in before if row["status"] == ACCEPTED or row["run_id"] in by_person]
+    candidates = [row for row in before if row["run_id"] in baseline_ids] or accepted
+    if candidates:
+        row = max(candidates, key=_by_publication)
+        return Baseline(row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON)
+    return Baseline(max(before, key=_by_publication), NIGHT_BEFORE) if before and not has_gate else None
+
+
+def read_config(run: Row) -> dict[str, Any]:
+    """Return the configuration of a run; empty if the ledger has none."""
+    try:
+        config = json.loads(run["config"] or "{}")
+    except ValueError:
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _runs_before(ledger: Iterable[Row], run: Row) -> list[Row]:
+    return [row for row in ledger if row["job"] == run["job"] and row["run_date"] < run["run_date"]]
+
+
+def _by_publication(row: Row) -> tuple[Any, ...]:
+    return row["run_date"], row["published_at"], row["run_id"]
+
 
 Rows: TypeAlias = Sequence[Row]
+
+# ---- the data of a report
 
 MAX_THRESHOLDS = 3
 MAX_ALERTS = 200
@@ -70,7 +142,7 @@ class ReportData:
         The ledger's row of the main job's run, or without one of the attribution, and those by which people accepted
         runs; of a frame that was measured in Python, what there is of it.
     tables
-        The shown rows by table (`biasspark.report.filters.filter_tables`), without those that are empty.
+        The shown rows by table (`biasspark.report.report_data.filter_tables`), without those that are empty.
     counts
         How many rows the run has of a table of `COUNTED_BY`, by the values of these columns.
     lost
@@ -247,3 +319,325 @@ def choose_thresholds(rows: Rows) -> list[float]:
     if len(thresholds) <= MAX_THRESHOLDS:
         return thresholds
     return [thresholds[len(thresholds) * quarter // 4] for quarter in (1, 2, 3)]
+
+
+# ---- which rows are shown: their number does not grow with the identities
+
+MAX_IDENTITIES = 100
+MAX_SLICES, MAX_SLICE_ROWS, MIN_IN_SLICE = 8, 200, 10
+"""How many slices are shown beside all rows, about how many identities in all of them, and at least in each."""
+MAX_PICTURED, MAX_PICTURES = 6, 144
+"""Of how many identities, and about how many, the pictures by slice are."""
+MAX_NAMED = 20
+"""How many of the slices that are not shown are named."""
+MAX_PAIRS = 8
+MAX_BINS = 100
+MAX_WORSE = 500
+"""How many significant worsenings of two models are shown beyond those of the shown identities."""
+
+AUC_SUMS = {
+    **dict.fromkeys(("competition_score", "pinned_auc_equality_difference"), SUMMARIZED_AUCS),
+    **{f"{name}_power_mean": (name,) for name in SUMMARIZED_AUCS},
+}
+RATE_SUMS = {
+    "false_positive_equality_difference": ("fpr_gap",),
+    "false_negative_equality_difference": ("fnr_gap",),
+}
+"""Sums and means over identities, and the columns that go into each."""
+
+_WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
+_SUITE_COLUMNS = (
+    *("model", "slice", "identity", "crossed"),
+    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
+)
+
+
+class Shown(NamedTuple):
+    """What is shown: the slices, all rows first; on all rows the identities; and those whose scores are by slice."""
+
+    slices: Sequence[str]
+    identities: Sequence[str]
+    pictured: Sequence[str]
+
+
+def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
+    """Return the rows of a night that are shown, by table, given its whole tables and the bins of its histograms.
+
+    A night of attribution alone has no other tables, and one without models label balance alone. Shown are at most 100
+    identities: those with the lowest AUC, and those with a model's worst value of a metric; and at most 8 slices with
+    all rows, those with the lowest AUC, and fewer identities where there are many. Tables without rows are left out.
+    Some entries are derived: ``hidden_slices``, the other ones; ``crossed_pairs``, the worst pairs of each model, rows
+    of ``bias_metrics``; ``template_means`` (see `mean_over_templates`); ``auc_sums`` and ``rate_sums`` (see
+    `count_parts`). Alerts also have their ``excess`` (see `alert_excess`). Histograms of slices are of the few
+    identities whose pictures are drawn by slice.
+    """
+    tables: dict[str, Rows] = {}
+    shown = Shown([ALL_ROWS], [], [])
+    if "bias_metrics" in night:
+        shown, tables = _filter_suite(night["bias_metrics"], night["model_summary"])
+    elif "label_balance" in night:
+        rows = night["label_balance"].sort_by([("n_negatives_to_add", "descending")])
+        identities = dict.fromkeys(rows["identity"].to_pylist())
+        shown = Shown([ALL_ROWS], [OVERALL, *list(identities)[:MAX_IDENTITIES]], [])
+    for name, table in night.items():
+        of_all_rows = _on_all_rows(table)
+        if name in ("pinned_auc", "label_balance", "training_balance"):
+            tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
+        elif name == "pinned_skew":
+            skewed = {*shown.identities, *of_all_rows["skewed_identity"].to_pylist()} - {None}
+            rows = _of_identities(of_all_rows, sorted(skewed)) if shown.identities else of_all_rows
+            tables[name] = rows.to_pylist()
+        elif name in ALERTS:
+            tables[name] = worst_alerts(table.to_pylist())
+        elif name in _WHOLE:
+            tables[name] = of_all_rows.to_pylist()
+        elif name == "model_comparisons":
+            tables[name] = _shown_comparisons(of_all_rows, shown.identities)
+        elif name == "template_scores":
+            tables["template_means"] = mean_over_templates(_of_identities(table, shown.identities).to_pylist())
+        elif name == "score_histograms":
+            of_slices = _where_in(table, "slice", shown.slices[1:])
+            bins = [_of_identities(of_all_rows, shown.identities), _of_identities(of_slices, shown.pictured)]
+            tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
+    if "threshold_rates" in night and "threshold_summary" in night:
+        tables["threshold_summary"] = night["threshold_summary"].to_pylist()
+        thresholds = choose_thresholds(tables["threshold_summary"])
+        rates = _where_in(_on_all_rows(night["threshold_rates"]), "threshold", thresholds)
+        tables["threshold_rates"] = _of_identities(rates, shown.identities).to_pylist()
+        parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
+        columns = ("model", "threshold", "identity", "crossed", *parts)
+        singles = _single(rates.select(columns).to_pylist())
+        tables["rate_sums"] = count_parts(singles, ("model", "threshold"), RATE_SUMS)
+    return {name: rows for name, rows in tables.items() if rows}
+
+
+def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[str, Rows]]:
+    """Return what is shown, and its rows of the suite."""
+    slices, hidden = _choose_slices(metrics, summaries)
+    rows = _where_in(metrics, "slice", slices)
+    singles = _single(rows.select(_SUITE_COLUMNS).to_pylist())
+    n_models = len(set(summaries["model"].to_pylist()))
+    pictured = order_worst_first(singles)[: _count_pictured(len(slices), n_models)] if len(slices) > 1 else []
+    n_others = min(MAX_IDENTITIES, max(MIN_IN_SLICE, MAX_SLICE_ROWS // max(1, len(slices) - 1)))
+    identities = {
+        name: _shown_identities(
+            [row for row in singles if row["slice"] == name],
+            summaries.filter(pc.field("slice") == name).to_pylist(),
+            MAX_IDENTITIES if name == ALL_ROWS else n_others,
+        ).union(pictured)
+        for name in slices
+    }
+    of_slices = [_of_identities(_where_in(rows, "slice", [name]), sorted(identities[name])) for name in slices]
+    return Shown(slices, sorted(identities[ALL_ROWS]), pictured), {
+        "bias_metrics": pa.concat_tables(of_slices).to_pylist(),
+        "model_summary": _where_in(summaries, "slice", slices).to_pylist(),
+        "hidden_slices": [{"slice": name} for name in hidden],
+        "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
+        "auc_sums": count_parts(singles, ("slice", "model"), AUC_SUMS),
+    }
+
+
+def count_rows(night: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
+    """Return how many rows the tables of `COUNTED_BY` have by the values of their columns."""
+    return {
+        name: Counter(zip(*(night[name][column].to_pylist() for column in columns), strict=True))
+        for name, columns in COUNTED_BY.items()
+        if name in night
+    }
+
+
+def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
+    """Return the identities that ``bias_metrics`` has on all rows, of one run if it has several; no crossed pairs."""
+    singles = _on_all_rows(metrics).filter(~pc.field("crossed"))
+    singles = singles if run_id is None else singles.filter(pc.field("run_id") == run_id)
+    return set(singles["identity"].to_pylist()) - {OVERALL}
+
+
+def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str], is_lost: bool = False) -> PastRun:
+    """Return an earlier run from its row of the ledger and the tables of several runs, with the shown identities."""
+    of_run = pc.field("run_id") == row["run_id"]
+    return PastRun(
+        run_date=row["run_date"],
+        run_id=row["run_id"],
+        metrics=_of_identities(_on_all_rows(metrics.filter(of_run)), shown).to_pylist(),
+        summaries=_on_all_rows(summaries.filter(of_run)).to_pylist(),
+        is_lost=is_lost,
+    )
+
+
+def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]) -> Rows:
+    """Return how many identities are in each sum X, ``X_n``, and how many of these rest on too few rows, ``X_weak``."""
+    counted = []
+    for key, of_key in group_rows(rows, *by).items():
+        counts = dict(zip(by, key, strict=True))
+        for total, parts in sums.items():
+            intervals = [
+                [(row[f"{name}_low"], row[f"{name}_high"]) for name in parts if row[name] is not None] for row in of_key
+            ]
+            counts[f"{total}_n"] = sum(map(bool, intervals))
+            counts[f"{total}_weak"] = sum(any(starmap(is_weak, ends)) for ends in intervals)
+        counted.append(counts)
+    return counted
+
+
+def worst_alerts(alerts: Rows) -> Rows:
+    """Return the worst alerts, the largest violations first, each with its ``excess``.
+
+    The excess of a verdict on the worst identity is the largest of its rule.
+    """
+    rows = [{**row, "excess": alert_excess(row)} for row in alerts]
+    largest: dict[tuple[Any, ...], float] = {}
+    for row in rows:
+        if row["excess"] is not None:
+            largest[_rule_of(row)] = max(row["excess"], largest.get(_rule_of(row), row["excess"]))
+    for row in rows:
+        if row["excess"] is None and row["identity"] == OVERALL:
+            row["excess"] = largest.get(_rule_of(row))
+    return sorted(rows, key=_by_excess)[:MAX_ALERTS]
+
+
+def alert_excess(alert: Row) -> float | None:
+    """Return by how much the interval of an alert's value, or of its change, lies beyond the bound.
+
+    Below 0 where it reaches within. None without an interval.
+    """
+    bound = alert["bound"]
+    low, high, fall, rise = (alert.get(f"{what}_{end}") for what in ("value", "change") for end in ("low", "high"))
+    excess: dict[str, float | None] = {
+        "min": None if high is None else bound - high,
+        "max": None if low is None else low - bound,
+        "max_abs": None if low is None or high is None else max(low, -high) - bound,
+        "max_drop": None if rise is None else -rise - bound,
+        "max_rise": None if fall is None else fall - bound,
+    }
+    return excess.get(alert["bound_kind"])
+
+
+def mean_over_templates(scores: Rows) -> Rows:
+    """Return for each model and identity the mean over templates of its score, and of its departure.
+
+    The departure is the mean score of the identity minus that of all sentences of the template. Templates have equal
+    weights. Deviations are over templates (n - 1), None with one. The lowest and highest score are mean scores of a
+    template.
+    """
+    known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
+    overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
+    compared = (row for row in known if row["identity"] != OVERALL and (row["model"], row["template"]) in overall)
+    groups = group_rows(compared, "model", "identity")
+    means = []
+    for model, identity in sorted(groups):
+        rows = groups[model, identity]
+        scores_by_template = [row["mean_score"] for row in rows]
+        departures = [row["mean_score"] - overall[model, row["template"]] for row in rows]
+        mean = {"model": model, "identity": identity, "n_templates": len(rows)}
+        mean |= {"n_rows": sum(row["n_rows"] for row in rows)}
+        mean |= {"lowest_score": min(scores_by_template), "highest_score": max(scores_by_template)}
+        means.append(mean | _moments("score", scores_by_template) | _moments("departure", departures))
+    return means
+
+
+def merge_bins(histograms: pa.Table, n_merged: int) -> pa.Table:
+    """Add up so many neighboring bins of ``score_histograms``: the pictures are narrower than the finest histograms."""
+    if n_merged <= 1:
+        return histograms
+    number = pc.divide(histograms["bin"], n_merged)
+    offset = pc.subtract(histograms["bin"], pc.multiply(number, n_merged))
+    width = pc.subtract(histograms["bin_high"], histograms["bin_low"])
+    low = pc.subtract(histograms["bin_low"], pc.multiply(offset, width))
+    merged = {name: histograms[name] for name in ("model", "slice", "identity", "cell", "n_rows")}
+    merged |= {"bin": number, "bin_low": low, "bin_high": pc.add(low, pc.multiply(width, n_merged))}
+    counts = pa.table(merged).group_by(["model", "slice", "identity", "cell", "bin"], use_threads=False)
+    summed = counts.aggregate([("n_rows", "sum"), ("bin_low", "min"), ("bin_high", "max")])
+    names = {"n_rows_sum": "n_rows", "bin_low_min": "bin_low", "bin_high_max": "bin_high"}
+    return summed.rename_columns([names.get(name, name) for name in summed.column_names])
+
+
+def _count_pictured(n_slices: int, n_models: int) -> int:
+    """Return of how many identities pictures are drawn by slice."""
+    return max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, n_slices * n_models)))
+
+
+def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], list[str]]:
+    """Return the slices that are shown, all rows first, and the others, each by name."""
+    names = sorted(set(summaries["slice"].to_pylist()) - {ALL_ROWS})
+    chosen = names
+    if len(names) > MAX_SLICES:
+        groups = group_rows(_single(metrics.select(_SUITE_COLUMNS).to_pylist()), "slice")
+        lowest = {name: min(find_lowest(row)[:2] for row in rows) for (name,), rows in groups.items()}
+        ranked = sorted(names, key=lambda name: (name not in lowest, lowest.get(name), name))
+        chosen = sorted(ranked[:MAX_SLICES])
+    return [ALL_ROWS, *chosen], [name for name in names if name not in chosen]
+
+
+def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
+    """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
+    of_summaries = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
+    return {*order_worst_first(singles)[:n], *of_summaries, *_worst_with_enough_rows(singles), OVERALL}
+
+
+def _on_all_rows(table: pa.Table) -> pa.Table:
+    return table.filter(pc.field("slice") == ALL_ROWS) if "slice" in table.column_names else table
+
+
+def _of_identities(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    return _where_in(table, "identity", names)
+
+
+def _where_in(table: pa.Table, column: str, values: Sequence[Any]) -> pa.Table:
+    return table.filter(pc.is_in(table[column], pa.array(values, table.schema.field(column).type)))
+
+
+def _single(rows: Rows) -> Rows:
+    """Return the rows of identities, without those of crossed pairs and of the whole slice."""
+    return [row for row in rows if not row["crossed"] and row["identity"] != OVERALL]
+
+
+def _worst_with_enough_rows(singles: Rows) -> set[str]:
+    """Return by model and metric the identity with the worst value among those with a narrow interval."""
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    for row in singles:
+        for name in SUITE:
+            if not is_weak(row[f"{name}_low"], row[f"{name}_high"]):
+                value = -abs(row[name]) if name in SUMMARIZED_GAPS else row[name]
+                key, candidate = (row["model"], name), (value, row["identity"])
+                worst[key] = min(worst.get(key, candidate), candidate)
+    return {identity for _, identity in worst.values()}
+
+
+def _worst_pairs(metrics: pa.Table) -> Rows:
+    """Return of each model the crossed pairs with the lowest AUC that has an interval, those with enough rows first."""
+    pairs = metrics.filter(pc.field("crossed"))
+    ranked: dict[str, list[tuple[Any, ...]]] = {}
+    for number, row in enumerate(pairs.select(_SUITE_COLUMNS).to_pylist()):
+        lowest = find_lowest(row)
+        if lowest.imprecision < 2:
+            ranked.setdefault(row["model"], []).append((lowest[:2], row["identity"], number))
+    worst = [number for pairs_of_model in ranked.values() for *_, number in sorted(pairs_of_model)[:MAX_PAIRS]]
+    rows: Rows = pairs.take(pa.array(worst, pa.int64())).to_pylist()
+    return rows
+
+
+def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
+    """Return all comparisons of the shown identities, and of what else is significantly worse the surest."""
+    is_shown = pc.is_in(compared["identity"], pa.array(shown, pa.string()))
+    unlisted = compared.filter(pc.and_not(pc.equal(compared["verdict"], WORSE), is_shown)).to_pylist()
+    unlisted.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
+    by_pair = group_rows(unlisted, "model", "baseline_model").values()
+    return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair for row in rows[:MAX_WORSE])]
+
+
+def _rule_of(alert: Row) -> tuple[Any, ...]:
+    return alert["rule"], alert["model"], alert["slice"], alert.get("baseline_model")
+
+
+def _by_excess(alert: Row) -> tuple[Any, ...]:
+    excess = alert["excess"]
+    size = (excess is None, -(excess or 0.0))
+    return OUTCOMES.index(alert["outcome"]), *size, *(alert[name] for name in ("rule", "model", "slice", "identity"))
+
+
+def _moments(name: str, values: Sequence[float]) -> Row:
+    """Return the mean and the standard deviation (n - 1), None of one value."""
+    n, mean = len(values), sum(values) / len(values)
+    deviation = sqrt(sum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else None
+    return {f"mean_{name}": mean, f"{name}_deviation": deviation}

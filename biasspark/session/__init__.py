@@ -6,33 +6,15 @@ Connect and serverless clusters, and on the embedded engine.
 
 from __future__ import annotations
 
-from biasspark.session.embedded import BYTES_AN_ATTRIBUTION, engine_version, refuse_too_many
-from biasspark.session.engine_choice import (
+from biasspark.session.engines import (
+    BYTES_AN_ATTRIBUTION,
+    engine_version,
+    expression,
     is_connect,
     is_embedded,
     is_session_there,
+    refuse_too_many,
     sees_files,
 )
-from biasspark.session.engine_sql import expression
 from biasspark.session.job_session import build_session, job_session, local
 from biasspark.session.spark_jobs import analyse, describe, follow_tasks, kept, persisted, run_side_by_side
-
-__all__ = [
-    "BYTES_AN_ATTRIBUTION",
-    "analyse",
-    "build_session",
-    "describe",
-    "engine_version",
-    "expression",
-    "follow_tasks",
-    "is_connect",
-    "is_embedded",
-    "is_session_there",
-    "job_session",
-    "kept",
-    "local",
-    "persisted",
-    "refuse_too_many",
-    "run_side_by_side",
-    "sees_files",
-]

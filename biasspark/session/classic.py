@@ -12,7 +12,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from biasspark.errors import ConfigError
-from biasspark.session.engine_choice import is_connect
+from biasspark.session.engines import is_connect
 
 # What the JVM is asked for by these names, for every column and every path. py4j looks for it in all jars, each time.
 _PATH = "org.apache.hadoop.fs.Path"

@@ -12,20 +12,9 @@ import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame
 
+from biasspark import errors
 from biasspark.config import FILTER
-from biasspark.errors import (
-    ABSENT,
-    BiasSparkError,
-    ConfigError,
-    Fault,
-    InputError,
-    KeyPath,
-    find_condition_of_a_value,
-    find_error_condition,
-    redact,
-)
-from biasspark.session.engine_choice import is_embedded
-from biasspark.session.engine_sql import expression
+from biasspark.session.engines import expression, is_embedded
 from biasspark.session.spark_jobs import describe
 from biasspark.text import closest_match
 
@@ -159,12 +148,12 @@ _WORKER_DIED = re.compile(
 )
 
 
-class ExpressionFault(InputError):
+class ExpressionFault(errors.InputError):
     """An expression, probably of the configuration, fails on a value."""
 
 
 @contextmanager
-def translate_spark_errors(where: str | KeyPath, value: object = ABSENT) -> Iterator[None]:
+def translate_spark_errors(where: str | errors.KeyPath, value: object = errors.ABSENT) -> Iterator[None]:
     """Raise Spark's errors on the input as errors of this package, without the values that they quote.
 
     Raises `InputError`, an `ExpressionFault` where an expression fails on a value; `BiasSparkError` if a Python worker
@@ -186,7 +175,7 @@ def translate_spark_errors(where: str | KeyPath, value: object = ABSENT) -> Iter
 
 
 @contextmanager
-def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[KeyPath, str]) -> Iterator[None]:
+def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPath, str]) -> Iterator[None]:
     """Do what `translate_spark_errors` does, and name each expression that fails on a row.
 
     Notes
@@ -203,7 +192,7 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[KeyPath, str
         faults = list(_failing_expressions(corpus, expressions)) if expressions and is_candidate else []
         if not faults:
             raise
-        raise InputError(*faults) from None
+        raise errors.InputError(*faults) from None
 
 
 def condition_fault(where: str, condition: str, *details: str) -> str:
@@ -233,28 +222,28 @@ def plain_path(name: str) -> str:
     return re.sub("^file:/+", "/", name)
 
 
-def _translate(error: Exception, where: str | KeyPath, value: object) -> Exception:
+def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> Exception:
     """Return the error of this package that says what an error of Spark says; the same one if it is unknown."""
     text = str(error)
 
-    def fault(message: str) -> str | Fault:
+    def fault(message: str) -> str | errors.Fault:
         capitalized = message[0].upper() + message[1:]
-        return f"{where}: {message}" if isinstance(where, str) else Fault(where, value, capitalized)
+        return f"{where}: {message}" if isinstance(where, str) else errors.Fault(where, value, capitalized)
 
     if "biasspark.errors.InputError: " in text:  # raised by this package on an executor
-        return InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
+        return errors.InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
     if _WORKER_DIED.search(text):
-        return BiasSparkError(
+        return errors.BiasSparkError(
             fault(
                 "a Python worker has run out of memory, or was killed. Give workers more "
                 "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set "
                 "`[ranking] ranges` higher, so that a task holds less."
             )
         )
-    of_a_value = find_condition_of_a_value(text)
+    of_a_value = errors.find_condition_of_a_value(text)
     for sentence, problem in () if of_a_value else _BAD_PYTHON.items():
         if match := re.search(sentence, text):
-            return ConfigError(
+            return errors.ConfigError(
                 f"PYSPARK_PYTHON: {problem.format(*match.groups())}. Executors need the driver's version of Python, "
                 "with numpy, pandas, pyarrow and biasspark. Set PYSPARK_PYTHON to one that all of them have, or send "
                 "one along: docs/platforms.md."
@@ -267,11 +256,11 @@ def _translate(error: Exception, where: str | KeyPath, value: object) -> Excepti
     if not (known or is_refused or of_a_value):
         return error
     condition = known[0] if known else ""
-    name = find_error_condition(error) or of_a_value or type(error).__name__
+    name = errors.find_error_condition(error) or of_a_value or type(error).__name__
     explanation = f"{_EXPLANATIONS.get(condition, f'Spark refuses it ({name})')}."
     details = (detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error))
     is_of_value = condition in _EXPLANATIONS_OF_VALUES or not (known or is_refused)
-    return (ExpressionFault if is_of_value else InputError)(fault(" ".join((explanation, *details))))
+    return (ExpressionFault if is_of_value else errors.InputError)(fault(" ".join((explanation, *details))))
 
 
 def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
@@ -290,7 +279,7 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
             yield from _other_format(files, "orc" if "Malformed ORC" in text else "parquet")
     if condition == "ACCESS_DENIED":
         paths = [plain_path(path) for match in _DENIED.finditer(text) for path in match.groups() if path]
-        yield from (f"Path: {redact(path)}" for path in dict.fromkeys(paths[:3]))
+        yield from (f"Path: {errors.redact(path)}" for path in dict.fromkeys(paths[:3]))
     if condition == "PATH_NOT_FOUND" and (match := _MISSING_PATH.search(text)):
         yield from _closed_folder(match[1])
     if condition in _EXPLANATIONS_OF_VALUES and hasattr(error, "getQueryContext"):  # Spark 4's
@@ -323,7 +312,7 @@ def _columns_of_two_types(text: str) -> Iterator[str]:
             yield f"Column: {name}, {second[name]} for {first[name]}"
 
 
-def _failing_expressions(corpus: DataFrame, expressions: Mapping[KeyPath, str]) -> Iterator[Fault | str]:
+def _failing_expressions(corpus: DataFrame, expressions: Mapping[errors.KeyPath, str]) -> Iterator[errors.Fault | str]:
     """Yield a fault for each expression that fails by itself; if the rows fail without any, one for their filter."""
     with describe(corpus.sparkSession, "find the expression that fails"):
         try:
@@ -343,5 +332,5 @@ def _failing_expressions(corpus: DataFrame, expressions: Mapping[KeyPath, str]) 
             except ExpressionFault as error:
                 yield from error.faults
             except Exception as error:  # noqa: BLE001 - whatever it is, the rows can be read
-                name = find_error_condition(error)
-                yield Fault(path, text, f"It fails on a row{f' ({name})' if name else ''}.", "Correct it.")
+                name = errors.find_error_condition(error)
+                yield errors.Fault(path, text, f"It fails on a row{f' ({name})' if name else ''}.", "Correct it.")

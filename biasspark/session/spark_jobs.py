@@ -13,7 +13,7 @@ from pyspark import __version__, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
-from biasspark.session.engine_choice import is_connect, is_embedded
+from biasspark.session.engines import is_connect, is_embedded
 
 T = TypeVar("T")
 _AT_ONCE = 4

@@ -7,9 +7,10 @@ classifier trained on the corpus learns the imbalanced terms themselves as a sig
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import gcd
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,17 +19,88 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints, Strings
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.chunks import (
-    CHUNK_ROWS,
-    RowsRequest,
-    bit_stream,
-    list_number_faults,
-    list_term_faults,
-    to_units,
-)
-from biasspark.synthetic.imbalanced_text import LONGEST_TERM, list_words, write_comments
-from biasspark.synthetic.wording import IDENTITY_TERMS
+from biasspark.synthetic import chunks
+from biasspark.synthetic.wording import IDENTITY_TERMS, read_packaged, with_article
 from biasspark.text import show_value
+
+UNSEEN = 0.2
+"""Share of the toxic comments without a toxic word. Chosen."""
+
+QUOTED = 0.06
+"""Share of the harmless comments with a word of the insults. Chosen."""
+
+LONGEST_TERM = 20
+"""Characters of a term with which the longest remark still fits into the shortest comments, of at most 59."""
+
+_WORDING = read_packaged("imbalanced")
+TOXIC_NOUNS: list[str] = _WORDING["toxic_nouns"]
+TOXIC_ADJECTIVES: list[str] = _WORDING["toxic_adjectives"]
+SENTENCES = tuple(sentence.format(topic=topic) for sentence in _WORDING["talk"] for topic in _WORDING["topics"])
+STEPS = tuple(step for step in range(1, len(SENTENCES)) if gcd(step, len(SENTENCES)) == 1)
+"""Steps that reach all sentences before one repeats."""
+
+HARMLESS, STRONG, INSULTING = range(3)
+REMARKS: tuple[tuple[list[str], list[str]], ...] = tuple(
+    (_WORDING[manner]["without_term"], _WORDING[manner]["with_term"]) for manner in ("harmless", "strong", "insulting")
+)
+"""By manner, without and with a term."""
+
+
+@cache
+def list_words() -> frozenset[str]:
+    """Return the words of all remarks and fillers, in lower case."""
+    remarks = [remark for manner in REMARKS for kind in manner for remark in kind]
+    slots = {"term": "", "a_term": "a", "A_term": "An", "adjective": ""}
+    texts = [remark.format(**slots, noun=noun) for remark in remarks for noun in TOXIC_NOUNS]
+    return frozenset(chunks.WORD.findall(" ".join((*texts, *TOXIC_ADJECTIVES, *SENTENCES)).lower()))
+
+
+def write_comments(
+    bits: npt.NDArray[np.uint64],
+    toxic: Sequence[bool],
+    terms: Sequence[str | None],
+    shortest: Sequence[int],
+    lengths: Sequence[int],
+) -> list[str]:
+    """Write comments of at least `shortest` characters, and of `lengths` at most unless the remark alone has more.
+
+    Random bits, shape (3, rows), choose the manner, the remark and the filler.
+    """
+    chances = chunks.to_units(bits[0])
+    manners = np.where(toxic, np.where(chances < UNSEEN, HARMLESS, INSULTING), np.where(chances < QUOTED, STRONG, 0))
+    remarks = map(write_remark, manners.tolist(), bits[1].tolist(), terms)
+    filled = map(fill_up, remarks, bits[2].tolist(), lengths)
+    return [text.ljust(least, ".") for text, least in zip(filled, shortest, strict=True)]
+
+
+def write_remark(manner: int, choice: int, term: str | None) -> str:
+    """Choose a remark and its words by the digits of a random number."""
+    remarks = REMARKS[manner][term is not None]
+    choice, remark = divmod(choice, len(remarks))
+    choice, noun = divmod(choice, len(TOXIC_NOUNS))
+    adjective = TOXIC_ADJECTIVES[choice % len(TOXIC_ADJECTIVES)]
+    a_term = "" if term is None else with_article(term)
+    return remarks[remark].format(
+        term=term,
+        a_term=a_term,
+        A_term=a_term[:1].upper() + a_term[1:],
+        noun=TOXIC_NOUNS[noun],
+        adjective=adjective,
+    )
+
+
+def fill_up(remark: str, talk: int, length: int) -> str:
+    """Add filler to a remark, cut after the last word that fits."""
+    start, position = divmod(talk, len(SENTENCES))
+    step = STEPS[start % len(STEPS)]
+    text = remark
+    while len(text) < length:
+        text = f"{text} {SENTENCES[position]}"
+        position = (position + step) % len(SENTENCES)
+    if len(text) > max(length, len(remark)):
+        text = text[: text.rfind(" ", 0, length + 1)]
+    return text
+
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +131,7 @@ _CORPUS, _HARMLESS, _CELLS = range(3)
 
 
 @dataclass(frozen=True)
-class ImbalancedRequest(RowsRequest):
+class ImbalancedRequest(chunks.RowsRequest):
     """Comments: a tenth is toxic, but more than half of those that mention an imbalanced term.
 
     Attributes
@@ -92,8 +164,8 @@ class ImbalancedRequest(RowsRequest):
 
     def list_faults(self) -> list[str]:
         """Return a message for each argument that is out of range and each term that cannot be used."""
-        faults = list_number_faults(self.rows, self.seed)
-        faults += list_term_faults(self.terms, (), list_words())
+        faults = chunks.list_number_faults(self.rows, self.seed)
+        faults += chunks.list_term_faults(self.terms, (), list_words())
         faults += [
             f"terms: {show_value(term)}. A term has {LONGEST_TERM} characters at the most, or it would not fit into "
             "the shortest comments. Shorten or remove it."
@@ -105,9 +177,9 @@ class ImbalancedRequest(RowsRequest):
     def make_chunk(self, chunk: int) -> pa.RecordBatch:
         """Make the rows of one chunk."""
         ids = self.ids_of(chunk)
-        bits = _draw(bit_stream(self.seed, _HARMLESS if self.harmless else _CORPUS, chunk), 7)[:, : len(ids)]
+        bits = _draw(chunks.bit_stream(self.seed, _HARMLESS if self.harmless else _CORPUS, chunk), 7)[:, : len(ids)]
         chances = tabulate(self)
-        units = to_units(bits[:4])
+        units = chunks.to_units(bits[:4])
         # Rounding may leave the last sum below 1.
         bucket = np.minimum(np.searchsorted(chances.bucket, units[0], "right"), len(BUCKET_SHARES)) - 1
         toxic = units[1] < chances.toxic[bucket]
@@ -142,7 +214,7 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
     def make_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for term, low, high, n_rows in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for first in range(0, n_rows, CHUNK_ROWS):
+                for first in range(0, n_rows, chunks.CHUNK_ROWS):
                     yield cell_chunk(TermCell(term, low, high, n_rows), first, seed)
 
     return cells.select("term", "length_low", "length_high", "n_rows").mapInArrow(make_cells, COLUMNS)
@@ -205,19 +277,19 @@ class TermCell(NamedTuple):
 
 def cell_chunk(cell: TermCell, first: int, seed: int) -> pa.RecordBatch:
     """Make the comments of a cell from number `first` on, at most one chunk of them."""
-    ids = np.arange(first, min(first + CHUNK_ROWS, cell.n_rows))
+    ids = np.arange(first, min(first + chunks.CHUNK_ROWS, cell.n_rows))
     name = int.from_bytes(cell.term.encode(), "big")
-    bits = _draw(bit_stream(seed, _CELLS, name, cell.low, first), 4)[:, : len(ids)]
+    bits = _draw(chunks.bit_stream(seed, _CELLS, name, cell.low, first), 4)[:, : len(ids)]
     low, high = (np.full(len(ids), end) for end in (cell.low, cell.high))
     terms = np.full(len(ids), cell.term, dtype=object)
     harmless = np.zeros(len(ids), dtype=np.bool_)
-    return _assemble(ids, harmless, terms, (low, _stretch(to_units(bits[0]), low, high)), bits[1:])
+    return _assemble(ids, harmless, terms, (low, _stretch(chunks.to_units(bits[0]), low, high)), bits[1:])
 
 
 def _draw(stream: np.random.Philox, n_numbers: int) -> npt.NDArray[np.uint64]:
     """Draw numbers for each row of a whole chunk, so that a shorter chunk is the beginning of a longer one."""
-    bits: npt.NDArray[np.uint64] = stream.random_raw(n_numbers * CHUNK_ROWS)
-    return bits.reshape(n_numbers, CHUNK_ROWS)
+    bits: npt.NDArray[np.uint64] = stream.random_raw(n_numbers * chunks.CHUNK_ROWS)
+    return bits.reshape(n_numbers, chunks.CHUNK_ROWS)
 
 
 def _stretch(units: Floats, low: Ints, high: Ints) -> Ints:

@@ -114,3 +114,188 @@ def truncated_normal(unit: Floats, mean: float, sd: float) -> Floats:
     quantiles = np.fromiter(map(_NORMAL.inv_cdf, probability.tolist()), np.float64, len(probability))
     # The sum takes the sign from a zero.
     return np.rint((mean + sd * quantiles) * 1e8) / 1e8 + 0.0
+
+
+# ---- the score distributions of Nuanced, Table 2: subgroups with shifted, inseparable, wide, or unbiased scores
+
+
+@dataclass(frozen=True)
+class ScoreDistribution:
+    """The distributions of the scores of background and subgroup: normals truncated to [0, 1].
+
+    Given are the value in the column `shape`, before truncation the means of negatives and positives and the standard
+    deviations of both, and the share of the subgroup that is positive. It has as many rows as the background.
+    """
+
+    name: str
+    background: tuple[float, float]
+    subgroup: tuple[float, float]
+    background_sd: float = 0.05
+    subgroup_sd: float = 0.05
+    subgroup_positives: float = 0.5
+
+    def cell_sizes(self, rows_per_cell: int) -> tuple[int, int, int, int]:
+        """Rows of background negatives and positives, subgroup negatives and positives: four times `rows_per_cell`."""
+        negatives = int(2 * rows_per_cell * (1.0 - self.subgroup_positives))
+        return rows_per_cell, rows_per_cell, negatives, 2 * rows_per_cell - negatives
+
+
+DISTRIBUTIONS = (
+    ScoreDistribution("none", (0.2, 0.6), (0.2, 0.6)),
+    ScoreDistribution("A", (0.2, 0.6), (0.4, 0.8)),
+    ScoreDistribution("B", (0.2, 0.6), (0.55, 0.95)),
+    ScoreDistribution("C", (0.2, 0.6), (0.55, 0.95), subgroup_positives=0.75),
+    ScoreDistribution("D", (0.3, 0.7), (0.05, 0.35)),
+    ScoreDistribution("E", (0.2, 0.6), (0.35, 0.45)),
+    ScoreDistribution("F", (0.2, 0.8), (0.2, 0.8), subgroup_sd=0.1),
+    ScoreDistribution("G", (0.3, 0.7), (0.3, 0.7), subgroup_sd=0.2),
+)
+"""No bias; A small and B large right shift; C as B with more positives; D large left shift; E low subgroup
+separability; F wide without overlap; G wide with overlap. The parameters are those of the published demonstration."""
+
+SLICES = {one.name: f"shape = '{one.name}'" for one in DISTRIBUTIONS}
+"""The table [slices] that measures each distribution by itself."""
+
+
+@dataclass(frozen=True)
+class ScoreDistributionsRequest(CellsRequest):
+    """Scores of one model in a background and a subgroup, once for each distribution of Nuanced, Table 2.
+
+    A cell with fewer rows is the beginning of the same cell with more, whichever other distributions there are.
+    `rows_per_cell` are those of each of the four cells (background or subgroup, negative or positive); the subgroup of
+    C has half as many negatives and half as many positives again. The distributions are those of the paper, or your
+    own.
+
+    Notes
+    -----
+    The columns are id BIGINT, shape STRING (none, A to G), label BOOLEAN (positive or not), subgroup INT (1 in the
+    subgroup, 0 in the background), score DOUBLE.
+
+    `conf/shapes.toml` measures each distribution as a slice of its own. In a notebook:
+
+    >>> from biasspark.synthetic.chunks import generate
+    >>> from biasspark.synthetic.score_cells import SLICES, ScoreDistributionsRequest
+    >>> corpus = generate(spark, ScoreDistributionsRequest(seed=1))  # doctest: +SKIP
+    >>> biasspark.bias_metrics(
+    ...     corpus, models=["score"], label="label", identities=["subgroup"], slices=SLICES
+    ... ).where("slice != 'all'").show()  # doctest: +SKIP
+
+    Leave out the slice `all`: it mixes distributions.
+    """
+
+    columns: ClassVar[str] = "id BIGINT, shape STRING, label BOOLEAN, subgroup INT, score DOUBLE"
+    stratified: ClassVar[bool] = False
+    least: ClassVar[tuple[int, str]] = (
+        2,
+        "Shape C has half as many negatives in its subgroup, and no cell may be empty.",
+    )
+
+    distributions: tuple[ScoreDistribution, ...] = DISTRIBUTIONS
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The four cells of each distribution, as `ScoreDistribution.cell_sizes` has them."""
+        cells = []
+        for one in self.distributions:
+            # The key has the name: scores do not depend on which other distributions there are.
+            name, means = int.from_bytes(one.name.encode(), "big"), (*one.background, *one.subgroup)
+            for number, (n_rows, mean) in enumerate(zip(one.cell_sizes(self.rows_per_cell), means, strict=True)):
+                subgroup, label = divmod(number, 2)
+                values = {"shape": one.name, "label": bool(label), "subgroup": subgroup}
+                cells.append(Cell(values, n_rows, mean, (one.background_sd, one.subgroup_sd)[subgroup], (name, number)))
+        return cells
+
+    def list_faults(self) -> list[str]:
+        """Return a message for each argument that is out of range."""
+        nothing = "distributions: none. A corpus has at least one. Leave the argument out for all eight."
+        return super().list_faults() + ([] if self.distributions else [nothing])
+
+
+# ---- tall, average and short people (the slides of Mitigating): the same AUC within each group, and still unfair
+
+HEIGHTS = ("tall", "average", "short")
+SHIFTS = (0.0, 0.0, 2.2)
+"""How far the scores of each height are shifted up, in units of `UNIT`."""
+
+SEPARATION = NormalDist().inv_cdf(0.93)
+"""How far the positives of a height lie above its negatives, in units of `UNIT`: .93 is the printed AUC."""
+
+SD = 0.05
+UNIT = 2.0**0.5 * SD
+"""The standard deviation of the difference of two scores: an AUC is Φ(distance of the means / UNIT)."""
+
+LOWEST_MEAN = 0.25
+"""Of the tall and average negatives: the mean of every cell is five standard deviations or more away from 0 and 1."""
+
+
+@dataclass(frozen=True)
+class TallAverageShortRequest(CellsRequest):
+    """Scores of one model for people of three heights, which show what the AUC within a group misses.
+
+    The three groups have the same size, half of each is positive, and within each the AUC is .93. The scores of the
+    short are shifted up, so that over all rows the AUC is .79, and the pinned AUC is .84 for the tall and the average,
+    .79 for the short. `rows_per_cell` are those of each of the six cells: a height, negative or positive.
+
+    Notes
+    -----
+    The columns are id BIGINT, height STRING (tall, average, short), label BOOLEAN (positive or not), score DOUBLE.
+    `conf/heights.toml` measures it.
+    """
+
+    columns: ClassVar[str] = "id BIGINT, height STRING, label BOOLEAN, score DOUBLE"
+    least: ClassVar[tuple[int, str]] = 1, "No cell may be empty."
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The six cells: the heights in their order, the negatives of each first."""
+        groups = [(height, shift, label) for height, shift in zip(HEIGHTS, SHIFTS, strict=True) for label in (0, 1)]
+        return [
+            Cell(
+                {"height": height, "label": bool(label)},
+                self.rows_per_cell,
+                LOWEST_MEAN + (shift + label * SEPARATION) * UNIT,
+                SD,
+                (number,),
+            )
+            for number, (height, shift, label) in enumerate(groups)
+        ]
+
+
+# ---- three groups with the same scores and another balance of labels: Table 1 of "Limitations of Pinned AUC" (Pinned)
+
+GROUPS = ("A", "B", "C")
+SHARES_POSITIVE = {"background": 0.5, "A": 0.5, "B": 0.75, "C": 0.25}
+"""Of each group that is positive. A is balanced, B has fewer negatives, C has more."""
+
+MEANS = {"background": (0.2, 0.6), "A": (0.55, 0.95), "B": (0.55, 0.95), "C": (0.55, 0.95)}
+"""The large right shift of Nuanced, Table 2: means of negatives and positives. It gives A the printed .94."""
+
+
+@dataclass(frozen=True)
+class PinnedBalanceRequest(CellsRequest):
+    """Scores of one model for a background and three groups, which show what the balance of labels does to pinned AUC.
+
+    The scores of A, B and C are alike, shifted up. Half of A is positive, three quarters of B, one quarter of C. So the
+    suite is the same for all three, and pinned AUC is .940, .968 and .904, where the background is drawn from the rows
+    outside of the group. `rows_per_cell` are half of the rows of each group.
+
+    Notes
+    -----
+    The columns are id BIGINT, label BOOLEAN (positive or not), A, B and C INT (1 in the group, 0 in the background,
+    NULL in another group, so that each group is compared with the background alone), score DOUBLE.
+    `conf/pinned.toml` measures it.
+    """
+
+    columns: ClassVar[str] = "id BIGINT, label BOOLEAN, A INT, B INT, C INT, score DOUBLE"
+    least: ClassVar[tuple[int, str]] = 2, "C has half as many positives, and no cell may be empty."
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The negatives and the positives of the background and of each group."""
+        cells: list[Cell] = []
+        for name, share in SHARES_POSITIVE.items():
+            n_rows, n_positive = 2 * self.rows_per_cell, int(2 * self.rows_per_cell * share)
+            members = {group: 1 if group == name else 0 if name == "background" else None for group in GROUPS}
+            for label, size in enumerate((n_rows - n_positive, n_positive)):
+                cells.append(Cell({"label": bool(label), **members}, size, MEANS[name][label], SD, (len(cells),)))
+        return cells

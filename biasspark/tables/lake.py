@@ -20,13 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.errors import ConfigError, Fault, redact
 from biasspark.expressions.sql import quote_name, quote_string
-from biasspark.tables.delta_log import no_nan, required_columns
-from biasspark.tables.frames import to_frame
 from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
-from biasspark.tables.schema_check import define_column
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.spark_schemas import spark_schema
+from biasspark.tables.spark_schemas import define_column, no_nan, required_columns, spark_schema, to_frame
 from biasspark.tables.storage_errors import (
     NO_CLASS,
     describe_cause,

@@ -8,7 +8,16 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, KeyPath, find_condition_of_a_value, redact
+from biasspark.errors import (
+    BiasSparkError,
+    ConfigError,
+    Fault,
+    InputError,
+    KeyPath,
+    find_condition_of_a_value,
+    innermost_cause,
+    redact,
+)
 from biasspark.session import is_embedded
 from biasspark.text import closest_match, list_first
 
@@ -52,11 +61,7 @@ def describe_cause(error: Exception) -> str:
         return error.strerror
     if condition := find_condition_of_a_value(str(error)):
         return f"[{condition}]"
-    lines = [
-        line for line in str(error).splitlines() if line and not line.startswith("An error occurred while calling")
-    ]
-    causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
-    return redact(causes[-1].removeprefix("Caused by: ").removeprefix(": ").rstrip("."))
+    return innermost_cause(error)
 
 
 def list_catalogs(spark: SparkSession) -> list[str]:

@@ -7,27 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
+from biasspark.cli import Progress
 from biasspark.config import Config, Output
 from biasspark.session import job_session
-from biasspark.tables.delta_folder import DeltaFolder
+from biasspark.tables.delta import DeltaFolder
 from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
-
-__all__ = [
-    "CatalogStore",
-    "DeltaFolder",
-    "DeltaStore",
-    "IcebergStore",
-    "PathStore",
-    "Store",
-    "open_store",
-    "open_tables",
-    "session_settings",
-]
 
 Store: TypeAlias = PathStore | CatalogStore
 
@@ -43,11 +33,15 @@ def open_store(output: Output) -> Store:
 
 @contextmanager
 def open_tables(
-    job: str, config: Config, settings: Mapping[str, str] | None = None
+    job: str, config: Config, progress: Progress, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[SparkSession, Store]]:
-    """Give a job its session, with further settings, and the store of its configuration, for a block."""
+    """Give a job its session, with further settings, and the store of its configuration, for a block.
+
+    It is said that the engine starts, and of a long stage of the block that it still runs.
+    """
     store, needed = open_store(config.output), session_settings(config.output)
-    with job_session(f"biasspark {job}: {config.corpus.name}", needed | dict(settings or {})) as spark:
+    progress.stage("starting the engine")
+    with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
         yield spark, store
 
 

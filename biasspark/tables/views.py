@@ -22,7 +22,7 @@ from biasspark.columns import SUITE_GAPS, SUMMARIZED_AUCS
 from biasspark.errors import BiasSparkError, InputError, has_condition
 from biasspark.expressions.sql import quote_string
 from biasspark.files import replace_local_file
-from biasspark.tables.parquet_files import find_data_files
+from biasspark.tables.parquet import find_data_files
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, RUN_ID_RULE
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
@@ -33,8 +33,8 @@ from biasspark.tables.schemas import (
     WINDOW_START,
     Column,
     Table,
+    columns,
 )
-from biasspark.tables.schemas.dsl import columns
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import CatalogStore, DeltaFolder, Store
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import getpass
 from datetime import date
+from functools import partial
 
-from biasspark.cli import Command, Outcome, Progress, job_parser
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night
 from biasspark.config import Config, load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.tables.ledger import accept, check_latest, find_published
-from biasspark.tables.published import check_tables
+from biasspark.tables.publish import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_tables
@@ -26,8 +27,7 @@ def accept_run(
     latest is not the one of a `run_id` that is given, or rows of its tables are missing.
     """
     progress, person = Progress(), by or user_name()
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(ACCEPT_RUN, config) as (spark, store):
+    with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
         check_latest(spark, store, latest, run_id or latest.run_id)
@@ -62,20 +62,16 @@ def parse_text(text: str) -> str:
     return text
 
 
-def accept_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to accept", can_plan=False)
-    add = parser.add_argument
-    add("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger")
-    add("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)")
-    add("--run-id", metavar="ID", help="refuse to accept any other run than this one (the latest of the night)")
-    return parser
-
-
 def main(arguments: argparse.Namespace) -> Outcome:
     """Accept the run that readers see."""
     config = load_config(arguments.config, arguments.overrides)
     return accept_run(config, arguments.run_date, arguments.reason, arguments.by, arguments.run_id)
 
 
-COMMAND = Command(accept_parser, main)
+FLAGS = (
+    *on_night("the published night to accept"),
+    flag("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger"),
+    flag("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)"),
+    flag("--run-id", metavar="ID", help="refuse to accept any other run than this one (the latest of the night)"),
+)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -9,22 +9,19 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
 from biasspark.config import Attribution, Config, Measures
-from biasspark.report.attribution_text import show_lost
+from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
-from biasspark.text import format_count
+from biasspark.workflows import nightly
 from biasspark.workflows.attribution import describe_rare, describe_rows, ranked_blocks, survey_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
 from biasspark.workflows.measurement import rows_alone
-from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
-from biasspark.workflows.plan import Pass, Plan, passes_for_ids
-from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
 JOB = LOSS_BY_SEGMENT.job
 
 
-def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, rank, search, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
@@ -33,22 +30,19 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         with ranked_blocks(surveyed, config.rejects) as ranked:
             counts, of_rows = describe_rows(surveyed, ranked)
             tables, warnings = list_tables(surveyed, ranked, progress.stage)
-            progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-            record = describe_run(context, counts, (*of_rows, *warnings))
             small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
             shown = partial(show_lost, small, describe_rare(surveyed))
-            return progress.end(publish_run(context, tables, record, shown))
+            return progress.end(context.publish(tables, counts, (*of_rows, *warnings), shown))
 
 
-def plan_attribution(config: Config) -> Plan:
+def plan_attribution(config: Config) -> nightly.Plan:
     """Declare the attribution and its passes over the corpus."""
     asked = _require_attribution(config)
-    passes = [Pass("survey"), *passes_for_ids(config)]
-    passes += [Pass("survey the features and groupings")] if asked.searches or asked.groupings else []
+    passes = [nightly.Pass("survey the features and groupings")] if asked.searches or asked.groupings else []
     shuffled = f"{20 if asked.pairs else 12} bytes per score"
     shuffled += ", and about 100 for each row of two models that are compared" if asked.compare else ""
-    passes.append(Pass("rank every row", shuffled))
-    passes += [Pass("list the examples", "9 bytes per score and the id")] if asked.write_examples else []
+    passes.append(nightly.Pass("rank every row", shuffled))
+    passes += [nightly.Pass("list the examples", "9 bytes per score and the id")] if asked.write_examples else []
     parts = {
         "features": ", ".join(asked.features) or "none",
         "searched": ", ".join(_list_searches(asked)) or "nothing",
@@ -57,7 +51,7 @@ def plan_attribution(config: Config) -> Plan:
         or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
     }
-    return Plan(parts, passes, asked_tables(asked), warn_of_features(asked))
+    return nightly.Plan(parts, passes, asked_tables(asked), warn_of_features(asked))
 
 
 def _list_searches(asked: Attribution) -> Iterator[str]:
@@ -73,14 +67,14 @@ def _list_searches(asked: Attribution) -> Iterator[str]:
 
 
 def _require_attribution(config: Config) -> Attribution:
-    return require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
+    return nightly.require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
 
 
 def _measures_of(config: Config) -> Measures:
     return replace(rows_alone(config), attribution=_require_attribution(config))
 
 
-ATTRIBUTE = NightlyJob(JOB, _measures_of, plan_attribution, run_night)
+ATTRIBUTE = nightly.NightlyJob(JOB, _measures_of, plan_attribution, run_night)
 
 
 # ---- the command line
@@ -92,6 +86,6 @@ An example configuration is conf/attribution.toml of a clone, and attribution.to
 """
 )
 
-RUN_DATE = "the night whose rows are attributed"
-main = partial(plan_or_run, ATTRIBUTE)
-COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)
+FLAGS = (*on_night("the night whose rows are attributed"), DRY_RUN)
+main = partial(nightly.plan_or_run, ATTRIBUTE)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

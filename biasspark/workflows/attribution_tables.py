@@ -29,9 +29,8 @@ from biasspark.metrics.data_quality import grouping_warnings, pair_warnings, seg
 from biasspark.ranking.row_blocks import Search, run_searches
 from biasspark.session import kept
 from biasspark.tables import schemas
-from biasspark.tables.arrow import to_table
 from biasspark.tables.publish import Rows
-from biasspark.tables.schemas import Table
+from biasspark.tables.schemas import Table, to_table
 from biasspark.workflows.attribution import SurveyedRows, warn_of_features
 from biasspark.workflows.measurement import job_on_corpus
 

@@ -12,40 +12,37 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
-from biasspark.comparison.jackknife import pair_sides
+from biasspark.comparison.differences import PairedAucs, pair_sides
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
     ComparedPair,
+    Scope,
     list_cell_pairs,
     model_comparisons,
     name_models,
     pair_cells,
+    scope_warnings,
+    unclustered_warnings,
 )
-from biasspark.comparison.paired import PairedAucs
-from biasspark.comparison.scope import Scope, scope_warnings, unclustered_warnings
-from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Measures, Rejects
-from biasspark.corpus.clusters import UNCLUSTERED, cluster_of, group_of, is_unclustered
-from biasspark.corpus.decode import (
-    count_positives,
-    count_rows,
-    count_sides,
-    count_slices,
-    counts_for,
-    list_score_bounds,
-)
+from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Gate, Measures, Rejects, Rule
+from biasspark.corpus import decode
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey
 from biasspark.corpus.usable import list_missing_models
+from biasspark.corpus.values import category, column
 from biasspark.errors import ConfigError
 from biasspark.metrics.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
+from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
@@ -53,9 +50,10 @@ from biasspark.report.console_summary import show_changes
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
 from biasspark.text import format_count
+from biasspark.workflows import nightly
 from biasspark.workflows.judge import judge_comparison
-from biasspark.workflows.leave_out import cut_finely, in_chunks
 from biasspark.workflows.measurement import (
+    Measurement,
     SurveyedCorpus,
     check_counts,
     job_on_corpus,
@@ -63,9 +61,88 @@ from biasspark.workflows.measurement import (
     survey_for_ranking,
     warn_of_rows,
 )
-from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
-from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
-from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
+
+UNCLUSTERED = "unclustered"
+"""True on a row without a cluster."""
+
+
+def cluster_of(name: str | None, schema: StructType) -> Column | None:
+    """Return the cluster of a row as STRING: -0.0 is 0.0, NULL where it is NULL or NaN; None without clusters."""
+    return None if name is None else category(name, schema[name].dataType)
+
+
+def is_unclustered(cluster: Column | None) -> Column:
+    """Return whether a row has no cluster; false on every row without clusters."""
+    return F.lit(False) if cluster is None else cluster.isNull()
+
+
+def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
+    """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where it has none.
+
+    A row without a cluster is in none, also where its id reads as the name of one.
+    """
+    row_id = column(id_column).cast("string")
+    hashed = F.xxhash64(row_id)
+    if cluster is not None:
+        hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
+    return F.pmod(hashed, F.lit(groups)).cast("int")
+
+
+ROWS_A_RANGE = 1 << 17
+"""Of the corpus: a row takes a placement for every identity along, so fewer of them fit a worker."""
+
+IDENTITIES_AT_ONCE = 32
+"""More are ranked in several passes."""
+
+
+def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
+    """Return the table ``jackknife_statistics`` of what rules on changes are on.
+
+    Scans the corpus once more and shuffles it once: see `count_replicates`.
+    """
+    rules, whole, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
+    assert id_column is not None  # the configuration requires it
+    measures = replace(
+        whole,
+        models={name: column for name, column in whole.models.items() if any(name in rule.models for rule in rules)},
+        slices={name: text for name, text in whole.slices.items() if any(name in rule.slices for rule in rules)},
+        label_balance=None,
+    )
+    encoding = build_encoding(measures, surveyed.survey)
+    asked = {number for rule in rules for number in _numbers_of(rule, encoding)}
+    identities = sorted(asked & set(measurement.counts.numbers.tolist()))
+    group = group_of(id_column, None, GROUPS).alias(GROUP)
+    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group])
+    boundaries = cut_finely(surveyed.survey, whole, tuple(measures.models))
+    with job_on_corpus(surveyed, "leave out groups"):
+        statistics = count_replicates(examples, encoding, boundaries, identities, GROUPS)
+    metrics = {rule.metric for rule in rules}
+    cells = zip(statistics["low_cell"].to_pylist(), statistics["high_cell"].to_pylist(), strict=True)
+    return statistics.filter(pa.array([METRIC_OF_CELLS[pair] in metrics for pair in cells], pa.bool_()))
+
+
+def in_chunks(identities: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Give identities by their numbers, 32 at a time."""
+    for start in range(0, len(identities), IDENTITIES_AT_ONCE):
+        yield identities[start : start + IDENTITIES_AT_ONCE]
+
+
+def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
+    """Return where the ranges of some of the surveyed models meet, so many that a worker has room for every row."""
+    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+    boundaries = survey.boundaries(measures.ranking.ranges or chosen)
+    return [boundaries[list(measures.models).index(name)] for name in models]
+
+
+def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
+    """Give the numbers of the identities that a rule is on, as far as there are."""
+    if rule.metric == OVERALL_METRIC:
+        yield 0
+    elif rule.identities is not None:
+        yield from (number for number, name in enumerate(encoding.names) if name in rule.identities)
+    else:
+        yield from range(1, len(encoding.names) if rule.crossed else encoding.first_pair)
+
 
 JOB = MODEL_COMPARISONS.job
 
@@ -178,7 +255,7 @@ class Comparison:
         return {pair: pair_sides(row, sides[True][pair]) for pair, row in sides[False].items()}
 
 
-def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, compare, judge, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
@@ -191,12 +268,11 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
     if verdict.alerts is not None:
         tables[COMPARISON_ALERTS] = verdict.alerts
     warnings = (*comparison.list_warnings(compared), *verdict.warnings)
-    record = describe_run(context, comparison.counts, warnings, verdict.status)
 
     def show() -> str:
         return "\n\n".join(filter(None, [show_changes(table), verdict.show(COMPARISON_ALERTS)]))
 
-    return progress.end(verdict.add_to(publish_run(context, tables, record, show)))
+    return progress.end(verdict.add_to(context.publish(tables, comparison.counts, warnings, show, verdict.status)))
 
 
 @contextmanager
@@ -221,10 +297,10 @@ def compare(
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding, clusters = surveyed.encoding, _find_clusters(asked, id_column, corpus.schema)
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
-        further = [count_sides(encoding).alias("sides"), count_slices(encoding).alias("slices")]
-        further += [list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
+        further = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
+        further += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
         with job_on_corpus(surveyed, "count the rows"):
-            (counted,) = count_rows(examples, encoding, further).collect()
+            (counted,) = decode.count_rows(examples, encoding, further).collect()
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
         yield Comparison(
@@ -258,13 +334,13 @@ def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
 
     def count_shared(model: str) -> Column:
         both = (model, asked.baseline)
-        shared = counts_for(both, encoding)
+        shared = decode.counts_for(both, encoding)
         n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if asked.cluster else F.lit(None).cast("int")
         return F.struct(
             F.lit(model).alias(MODEL),
             F.count_if(shared).alias("n_rows"),
             n_groups.alias("n_groups"),
-            count_positives(both, encoding).alias("n_positive"),
+            decode.count_positives(both, encoding).alias("n_positive"),
         )
 
     scopes = F.array(*map(count_shared, asked.models)).alias("scopes")
@@ -278,7 +354,7 @@ def compared_alone(measures: Measures) -> Measures:
     return replace(rows_alone(measures), models=models, identities=measures.identities, compare=asked)
 
 
-def plan_comparison(config: Config) -> Plan:
+def plan_comparison(config: Config) -> nightly.Plan:
     """Declare the comparison and its passes over the corpus."""
     asked = _require_compare(config)
     method, shuffled = "paired DeLong", "8 bytes per score, then 8 per score and identity"
@@ -287,27 +363,27 @@ def plan_comparison(config: Config) -> Plan:
         method, shuffled = f"jackknife, {asked.groups or GROUPS:,} groups by {ids}", "both scores of each row"
     rules = config.gate.comparison_rules if config.gate else ()
     parts = {
-        "identities": describe_identities(config.identities),
+        "identities": nightly.describe_identities(config.identities),
         "compared": f"{', '.join(asked.models)} with {asked.baseline}",
         "method": method,
         "gate": ", ".join(rule.name for rule in rules) or "none",
     }
-    passes = [Pass("survey"), *passes_for_ids(config), Pass("count the rows")]
-    passes += [Pass(f"compare {model}, once for every 32 identities", shuffled) for model in asked.models]
-    return Plan(parts, passes)
+    passes = [nightly.Pass("count the rows")]
+    passes += [nightly.Pass(f"compare {model}, once for every 32 identities", shuffled) for model in asked.models]
+    return nightly.Plan(parts, passes)
 
 
 def _require_compare(measures: Measures) -> Compare:
-    return require(measures.compare, "compare", '[compare] baseline = "old"')
+    return nightly.require(measures.compare, "compare", '[compare] baseline = "old"')
 
 
-COMPARE = NightlyJob(JOB, compared_alone, plan_comparison, run_night)
+COMPARE = nightly.NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 
 
 # ---- the command line
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
 
-RUN_DATE = "the night on whose rows the models are compared"
-main = partial(plan_or_run, COMPARE)
-COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)
+FLAGS = (*on_night("the night on whose rows the models are compared"), DRY_RUN)
+main = partial(nightly.plan_or_run, COMPARE)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

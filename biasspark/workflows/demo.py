@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,12 +20,12 @@ from typing import cast
 
 import pyarrow as pa
 
-from biasspark.cli import Command, Outcome, make_parser, parse_count, print_outcome
+from biasspark.cli import Command, Outcome, flag, make_parser, parse_count, print_outcome
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError
 from biasspark.session import job_session
 from biasspark.session_request import SessionRequest, current_request, session_requested
-from biasspark.tables.parquet_files import read_files
+from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.text import show_value
 from biasspark.workflows import make_corpus, measure, write_report
@@ -115,12 +116,16 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool =
 
 def _make(corpus: Path, rows: int, made_of: str) -> None:
     """Make the corpus in place of an older one; in a folder of another name until it is whole."""
-    partial = corpus.with_name("corpus.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    _run("make-corpus", make_corpus.COMMAND, ["civil", "--rows", str(rows), "--seed", str(SEED), "--out", str(partial)])
-    (partial / _MADE_OF).write_text(made_of, "utf-8")
+    unfinished = corpus.with_name("corpus.partial")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    _run(
+        "make-corpus",
+        make_corpus.COMMAND,
+        ["civil", "--rows", str(rows), "--seed", str(SEED), "--out", str(unfinished)],
+    )
+    (unfinished / _MADE_OF).write_text(made_of, "utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
-    partial.rename(corpus)
+    unfinished.rename(corpus)
 
 
 def _run(name: str, command: Command, flags: Sequence[str]) -> None:
@@ -196,17 +201,6 @@ examples:
 """
 
 
-def demo_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = make_parser(_DESCRIPTION, EXAMPLES, prog)
-    rows, out = "comments of the corpus (1800000)", "the folder of corpus, tables and report (biasspark-demo)"
-    parser.add_argument("--rows", type=parse_count, default=1_800_000, metavar="N", help=rows)
-    parser.add_argument("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=out)
-    both = "measure on the embedded engine and on local Spark, and compare all tables"
-    parser.add_argument("--both", action="store_true", help=both)
-    return parser
-
-
 def _parse_folder(text: str) -> Path:
     if not text or (Path(text).exists() and not Path(text).is_dir()):
         raise argparse.ArgumentTypeError(f"{show_value(text)}. It must be a folder, new or existing. Name another.")
@@ -234,4 +228,11 @@ def main(arguments: argparse.Namespace) -> Outcome:
         raise ConfigError(f"--out {error.filename or arguments.out}: {error.strerror}. Name another folder.") from error
 
 
-COMMAND = Command(demo_parser, main)
+_OUT = "the folder of corpus, tables and report (biasspark-demo)"
+_BOTH = "measure on the embedded engine and on local Spark, and compare all tables"
+FLAGS = (
+    flag("--rows", type=parse_count, default=1_800_000, metavar="N", help="comments of the corpus (1800000)"),
+    flag("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=_OUT),
+    flag("--both", action="store_true", help=_BOTH),
+)
+COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, job_parser, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
 from biasspark.tables.ledger import find_published
-from biasspark.tables.published import describe_absence, read_frame, read_rows
+from biasspark.tables.publish import describe_absence, read_frame, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from biasspark.tables.store import Store, open_tables
 
@@ -32,8 +33,7 @@ def export_table(config: Config, table: Table, run_date: date, path: Path) -> Ou
     are gone; `ConfigError` if the file cannot be written.
     """
     progress = Progress()
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(JOB, config) as (spark, store):
+    with open_tables(JOB, config, progress) as (spark, store):
         progress.stage(f"reading {table.name} of {run_date}")
         rows = read_table(spark, store, table, run_date, config.corpus.name)
         with open_out(path) as file:
@@ -77,20 +77,15 @@ examples:
 """
 
 
-def export_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to export", can_plan=False)
-    names = f"one of {', '.join(EXPORTED)}"
-    parser.add_argument("--table", required=True, choices=EXPORTED, metavar="NAME", help=names)
-    file = "the file to write, replaced if it exists"
-    parser.add_argument("--out", required=True, type=parse_out, metavar="FILE", help=file)
-    return parser
-
-
 def main(arguments: argparse.Namespace) -> Outcome:
     """Write the table."""
     config = load_config(arguments.config, arguments.overrides)
     return export_table(config, TABLES[arguments.table], arguments.run_date, arguments.out)
 
 
-COMMAND = Command(export_parser, main)
+FLAGS = (
+    *on_night("the published night to export"),
+    flag("--table", required=True, choices=EXPORTED, metavar="NAME", help=f"one of {', '.join(EXPORTED)}"),
+    flag("--out", required=True, type=parse_out, metavar="FILE", help="the file to write, replaced if it exists"),
+)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

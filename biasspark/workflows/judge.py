@@ -18,17 +18,24 @@ from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED, InputError
 from biasspark.gate.alerts import MetricKey
-from biasspark.gate.bias_alerts import Baselines, GateInput, bias_alerts, choose_latest, measure_rules, pair_runs
-from biasspark.gate.comparison_alerts import comparison_alerts
-from biasspark.gate.run_rules import Measured
+from biasspark.gate.bias_alerts import (
+    Baselines,
+    GateInput,
+    Measured,
+    bias_alerts,
+    choose_latest,
+    comparison_alerts,
+    measure_rules,
+    pair_runs,
+)
 from biasspark.session import describe, sees_files
 from biasspark.tables.ledger import AcceptedRun, list_accepted, read_ledger
-from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
 from biasspark.tables.store import Store
 from biasspark.text import format_count, list_first, show_value, show_visibly
-from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.nightly import RunContext
 
 MOST_SHOWN = 20
 MOST_NAMED = 5

@@ -3,17 +3,210 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, date, datetime
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
+from itertools import pairwise
 
-from biasspark.cli import Command, Outcome, Progress, format_table, job_parser, parse_count
+from pyspark.sql import SparkSession
+
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_night, parse_count
 from biasspark.config import Config, load_config
-from biasspark.session import job_session
-from biasspark.tables.maintenance import Plan, copy_run, optimize_tables, plan_maintenance, remove_runs, start_policy
-from biasspark.tables.schemas import TABLES
-from biasspark.tables.store import open_store, session_settings
+from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.session import describe, job_session
+from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
+from biasspark.tables.publish import Rows, publish, read_frame, read_rows
+from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
+from biasspark.tables.store import Store, open_store, session_settings
 from biasspark.tables.views import refresh_views
 from biasspark.text import format_count
+
+# A run that readers may see is never touched. Rows of the ledger are never removed: that a night was measured and
+# superseded stays on record when its rows are gone. What may go is decided by run ids and times alone, so a maintenance
+# that was killed is finished by the next.
+
+BYTES_A_FILE = 128 * 2**20
+SUPERSEDED, FAILED = "superseded", "failed"
+
+StoredRuns = Mapping[str, Collection[tuple[date, str]]]
+"""By table, the date and the id of the runs that it holds."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long what is kept, counted back from one time."""
+
+    now: datetime
+    keep: timedelta
+    grace: timedelta
+
+
+@dataclass(frozen=True, order=True)
+class Removal:
+    """A run that goes from one table, and why."""
+
+    run_date: date
+    run_id: str
+    table: str
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What maintenance would do.
+
+    Runs that are ``fragmented`` lie in small files, to copy into fewer. Those that are ``undated`` the ledger does not
+    know: they are left alone, because nothing tells their age. ``lost`` are tables of runs that readers see, by run, of
+    which the ledger counts rows and nothing is there.
+    """
+
+    removals: tuple[Removal, ...]
+    fragmented: tuple[Run, ...]
+    undated: tuple[str, ...]
+    lost: Mapping[str, list[str]]
+
+
+def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> Plan:
+    """Look at the ledger and at what every table holds, and choose; nothing is changed.
+
+    The driver receives a row per run. Of compaction only nights younger than ``policy.keep`` are looked at. Raises
+    `InputError` if there is no ledger, as under a misspelled path.
+    """
+    # The ledger last: what is published while tables are listed is then known.
+    stored = {table.name: store.list_runs(spark, table) for table in TABLES.values() if table != BIAS_RUNS}
+    ledger = read_ledger(spark, store)
+    if not ledger and any(stored.values()):
+        raise InputError(
+            f"{store.root}: bias_runs has no row, yet tables hold rows of runs. Without the ledger nothing tells what "
+            "readers see from what may go. Restore it, or remove the tables by hand."
+        )
+    if not ledger:
+        problem = f"there is no ledger, bias_runs, and no run in {store.root}."
+        raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
+    first = (policy.now - policy.keep).date()
+    recent = [to_run(row) for row in latest_runs(ledger).values() if row["run_date"] >= first]
+    return Plan(
+        tuple(choose_removals(stored, ledger, policy)),
+        tuple(run for run in recent if compact and _is_fragmented(spark, store, run, stored)),
+        tuple(list_undated(stored, ledger)),
+        list_lost(stored, map(to_run, latest_runs(ledger).values())),
+    )
+
+
+def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
+    """Return by run the tables of which the ledger counts rows and nothing is there."""
+    lost: dict[str, list[str]] = {}
+    for run in shown:
+        for name, n_rows in (run.table_rows or {}).items():
+            if n_rows and (run.run_date, run.run_id) not in stored[name]:
+                lost.setdefault(run.run_id, []).append(name)
+    return lost
+
+
+def remove_runs(spark: SparkSession, store: Store, removals: Sequence[Removal]) -> None:
+    """Remove runs, one table of one run at a time."""
+    for removal in removals:
+        table = TABLES[removal.table]
+        with describe(spark, f"maintain: remove {removal.run_id} from {removal.table}"):
+            store.remove_run(spark, table, Run(removal.run_date, "", table.job, removal.run_id, removal.since))
+
+
+def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
+    """Publish the rows of a run again under a new run_id, those that grow with the corpus in as few files as they need.
+
+    The run that was copied is then superseded, and goes when its time has come. Raises what ``publish`` raises: a run
+    published in the meantime wins. One that was started before the copy and is published after it is not held up by it.
+    """
+    copy = new_run(run.run_date, run.corpus, run.job, run.window_start)
+    row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
+    tables: dict[Table, Rows] = {}
+    for table in filter(to_run(row).wrote, tables_of(run.job)):
+        if table.per_row:
+            frame = read_frame(spark, store, table, run).select(*table.value_columns)
+            tables[table] = frame.coalesce(_needed_files(store.file_sizes(spark, table, run)))
+        else:
+            tables[table] = read_rows(spark, store, table, [run])[0].select(table.value_columns)
+    record = RunRecord(**{name: row[name] for name in RunRecord.__dataclass_fields__})
+    original = record.copied_from_run_id or run.run_id
+    publish(spark, tables, copy, store, replace(record, copied_from_run_id=original))
+    return copy
+
+
+def optimize_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
+    """Have each table compacted and rid of old files in its format's own way; plain Parquet has none."""
+    for table in TABLES.values():
+        with describe(spark, f"maintain: optimize {table.name}"):
+            store.optimize(spark, table, policy.now - policy.grace)
+
+
+def _is_fragmented(spark: SparkSession, store: Store, run: Run, stored: StoredRuns) -> bool:
+    """Return whether a table of a run is in more than twice as many files as it needs."""
+    sizes = [
+        store.file_sizes(spark, table, run)
+        for table in tables_of(run.job)
+        if table.per_row and (run.run_date, run.run_id) in stored[table.name]
+    ]
+    return any(len(of_table) > 2 * _needed_files(of_table) for of_table in sizes)
+
+
+def _needed_files(sizes: list[int]) -> int:
+    return max(math.ceil(sum(sizes) / BYTES_A_FILE), 1)
+
+
+# ---- which runs may go
+
+
+def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime) -> Policy:
+    """Return a policy as of the end of a night, but never of a time to come."""
+    end = datetime.combine(run_date, time(), UTC) + timedelta(days=1)
+    return Policy(min(now, end), timedelta(days=keep_days), timedelta(hours=grace_hours))
+
+
+def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: Policy) -> list[Removal]:
+    """Choose the runs that may go.
+
+    These are runs whose night a later run has shown for longer than ``policy.keep``, and runs that the ledger does not
+    know and that were started longer than ``policy.grace`` ago. Never the latest run of a night or window, corpus and
+    job, nor the latest of those that were accepted, nor one whose id does not tell when it was started.
+    """
+    superseded = _superseded_at(ledger)
+    known = {row["run_id"] for row in ledger}
+    accepted = accepted_ids(ledger)
+    shown = latest_runs(ledger), latest_runs(row for row in ledger if row["run_id"] in accepted)
+    kept = {row["run_id"] for latest in shown for row in latest.values()}
+    removals = []
+    for table, runs in stored.items():
+        for run_date, run_id in runs:
+            if run_id in kept:
+                continue
+            since = superseded[run_id] if run_id in known else parse_start(run_id)
+            reason, patience = (SUPERSEDED, policy.keep) if run_id in known else (FAILED, policy.grace)
+            if since is not None and since <= policy.now - patience:
+                removals.append(Removal(run_date, run_id, table, reason, since))
+    return sorted(removals)
+
+
+def list_undated(stored: StoredRuns, ledger: Iterable[LedgerRow]) -> list[str]:
+    """Return the runs that the ledger does not know and whose id does not tell their age; they are left alone."""
+    known = {row["run_id"] for row in ledger}
+    orphaned = {run_id for runs in stored.values() for _, run_id in runs} - known
+    return sorted(run_id for run_id in orphaned if parse_start(run_id) is None)
+
+
+def _superseded_at(ledger: Iterable[LedgerRow]) -> dict[str, datetime]:
+    """Return when each run that is not the latest of its night ceased to be so: as the next one was published."""
+    views = defaultdict(list)
+    for row in sorted(ledger, key=by_publication):
+        views[view_key(row)].append(row)
+    return {row["run_id"]: following["published_at"] for rows in views.values() for row, following in pairwise(rows)}
+
+
+# ---- the job
 
 JOB = "maintain"
 COLUMNS = ("run_date", "run_id", "table", "reason", "since")
@@ -71,16 +264,6 @@ examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --keep-days 7 --grace-hours 48
 """
-NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
-
-
-def maintenance_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = job_parser(__doc__, EXAMPLES, prog, run_date=NIGHT)
-    days, hours = "[maintenance] keep_days, how long a superseded run stays", "[maintenance] grace_hours"
-    parser.add_argument("--keep-days", type=partial(parse_count, least=0), metavar="N", help=days)
-    parser.add_argument("--grace-hours", type=parse_count, metavar="H", help=f"{hours}, how long a run may take")
-    return parser
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
@@ -90,4 +273,12 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return maintain(config, arguments.run_date, keep_days, grace_hours, dry_run=arguments.dry_run)
 
 
-COMMAND = Command(maintenance_parser, main)
+NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
+KEEP_DAYS = "[maintenance] keep_days, how long a superseded run stays"
+FLAGS = (
+    *on_night(NIGHT),
+    DRY_RUN,
+    flag("--keep-days", type=partial(parse_count, least=0), metavar="N", help=KEEP_DAYS),
+    flag("--grace-hours", type=parse_count, metavar="H", help="[maintenance] grace_hours, how long a run may take"),
+)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, make_parser
+from biasspark.cli import Command, Flag, Outcome, Progress, flag, make_parser
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition
 from biasspark.session import describe, follow_tasks, job_session
+from biasspark.synthetic import score_cells
 from biasspark.synthetic.chunks import Request, check_request, generate
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.pinned_balance import PinnedBalanceRequest
-from biasspark.synthetic.score_cells import ROWS_PER_CELL
-from biasspark.synthetic.score_distributions import ScoreDistributionsRequest
-from biasspark.synthetic.tall_average_short import TallAverageShortRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
-
-Flags: TypeAlias = dict[str, dict[str, Any]]
-"""The flags of a kind of corpus besides ``--seed`` and ``--out``, each with the arguments of `argparse`."""
 
 
 def make_corpus(name: str, request: Request, path: str, max_files: int | None = None) -> Outcome:
@@ -63,7 +57,7 @@ class Kind(NamedTuple):
 
     help: str
     request: Callable[[argparse.Namespace], Request]
-    flags: Flags
+    flags: Sequence[Flag]
 
 
 def read_terms(path: Path) -> tuple[str, ...]:
@@ -73,57 +67,54 @@ def read_terms(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for spelt in terms.list.values() for term in spelt))
 
 
-def _value(flag: str, kind: Callable[[str], Any], metavar: str, text: str, **more: Any) -> Flags:
-    return {flag: {"type": kind, "metavar": metavar, "help": text, **more}}
+def _rows(what: str) -> Flag:
+    return flag("--rows", type=int, metavar="N", help=f"how many {what}", required=True)
 
 
-def _switch(flag: str, text: str) -> Flags:
-    return {flag: {"action": "store_true", "help": text}}
+def _rows_per_cell(cells: str, n_rows: int) -> Flag:
+    text = f"scores in each of the {cells} ({n_rows})"
+    return flag("--rows-per-cell", type=int, metavar="N", help=text, default=n_rows)
 
 
-def _rows(what: str) -> Flags:
-    return _value("--rows", int, "N", f"how many {what}", required=True)
-
-
-def _rows_per_cell(cells: str, n_rows: int) -> Flags:
-    return _value("--rows-per-cell", int, "N", f"scores in each of the {cells} ({n_rows})", default=n_rows)
-
-
+_SHARE = "share of comments without annotations (0.75)"
+_HARMLESS = "only harmless comments, drawn like those of the corpus, but different ones"
+_TERMS = "a list of terms (the fifty of conf/identity_terms.txt)"
 CORPORA = {
     "civil": Kind(
         "comments with 24 identities and two models' scores",
         lambda flags: CivilRequest(flags.rows, flags.seed, flags.unannotated, flags.text),
-        _rows("comments")
-        | _value("--unannotated", float, "SHARE", "share of comments without annotations (0.75)", default=0.75)
-        | _switch("--text", "add comment_text"),
+        (
+            _rows("comments"),
+            flag("--unannotated", type=float, metavar="SHARE", help=_SHARE, default=0.75),
+            flag("--text", action="store_true", help="add comment_text"),
+        ),
     ),
     "shapes": Kind(
         "scores in eight shapes, none to G, that show what each metric sees",
-        lambda flags: ScoreDistributionsRequest(flags.seed, flags.rows_per_cell),
-        _rows_per_cell("four cells of a shape", 20 * ROWS_PER_CELL),
+        lambda flags: score_cells.ScoreDistributionsRequest(flags.seed, flags.rows_per_cell),
+        (_rows_per_cell("four cells of a shape", 20 * score_cells.ROWS_PER_CELL),),
     ),
     "heights": Kind(
         "scores of tall, average and short people, that show what an AUC within a group does not see",
-        lambda flags: TallAverageShortRequest(flags.seed, flags.rows_per_cell),
-        _rows_per_cell("six cells", ROWS_PER_CELL),
+        lambda flags: score_cells.TallAverageShortRequest(flags.seed, flags.rows_per_cell),
+        (_rows_per_cell("six cells", score_cells.ROWS_PER_CELL),),
     ),
     "pinned": Kind(
         "scores of three groups that differ only in the balance of labels, which moves pinned AUC",
-        lambda flags: PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
-        _rows_per_cell("two cells of the background; a group has twice as many", ROWS_PER_CELL),
+        lambda flags: score_cells.PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
+        (_rows_per_cell("two cells of the background; a group has twice as many", score_cells.ROWS_PER_CELL),),
     ),
     "madlibs": Kind(
         "templated sentences about 50 identity terms, half of them toxic",
         lambda flags: MadlibsRequest(
             flags.rows, flags.seed, read_terms(flags.terms) if flags.terms else IDENTITY_TERMS
         ),
-        _rows("sentences") | _value("--terms", Path, "FILE", "a list of terms (the fifty of conf/identity_terms.txt)"),
+        (_rows("sentences"), flag("--terms", type=Path, metavar="FILE", help=_TERMS)),
     ),
     "imbalanced": Kind(
         "comments in which some identity terms are mostly toxic, to train a biased classifier on",
         lambda flags: ImbalancedRequest(flags.rows, flags.seed, harmless=flags.harmless),
-        _rows("comments")
-        | _switch("--harmless", "only harmless comments, drawn like those of the corpus, but different ones"),
+        (_rows("comments"), flag("--harmless", action="store_true", help=_HARMLESS)),
     ),
 }
 """By the name of the subcommand."""
@@ -142,12 +133,12 @@ examples:
 
 def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser: one subcommand per kind of corpus."""
-    parser = make_parser(__doc__, EXAMPLES, prog)
+    parser = make_parser(__doc__, EXAMPLES, prog=prog)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
         flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class)
-        for flag, arguments in kind.flags.items():
-            flags.add_argument(flag, **arguments)
+        for name_of_flag, arguments in kind.flags:
+            flags.add_argument(name_of_flag, **arguments)
         flags.add_argument("--seed", required=True, type=int, metavar="S", help="a whole number from 0")
         flags.add_argument("--out", required=True, metavar="DIR", help="a folder that does not exist yet, or a URI")
         flags.add_argument("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)")

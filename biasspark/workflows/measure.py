@@ -8,7 +8,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from biasspark.cli import Command, Outcome
+from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, make_parser
 from biasspark.config import GROUPS, Config, Gate
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
@@ -19,14 +19,26 @@ from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count
-from biasspark.workflows.balance_labels import balance_labels
+from biasspark.workflows.compare import leave_out_groups
 from biasspark.workflows.judge import judge
-from biasspark.workflows.leave_out import leave_out_groups
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus, measure, ranked_blocks, survey_for_ranking
-from biasspark.workflows.nightly import NightlyJob, backfill_parser, plan_or_run
-from biasspark.workflows.plan import Pass, Plan, describe_identities, passes_for_ids
-from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
-from biasspark.workflows.state import plan_state, score_blocks
+from biasspark.workflows.measurement import (
+    Measurement,
+    SurveyedCorpus,
+    balance_labels,
+    measure,
+    ranked_blocks,
+    survey_for_ranking,
+)
+from biasspark.workflows.nightly import (
+    BACKFILL,
+    NightlyJob,
+    Pass,
+    Plan,
+    RunContext,
+    describe_identities,
+    plan_or_run,
+)
+from biasspark.workflows.window import plan_state, score_blocks
 
 JOB = schemas.BIAS_METRICS.job
 
@@ -66,15 +78,13 @@ def run_night(
         verdict = judge(measured, context)
         if verdict.alerts is not None:
             tables[schemas.BIAS_ALERTS] = verdict.alerts
-        progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
         warnings = (*measurement.warnings, *more_warnings, *verdict.warnings)
-        record = describe_run(context, counts, warnings, verdict.status)
 
         def show() -> str:
             suite = show_suite(measurement.tables[schemas.BIAS_METRICS], measurement.tables[schemas.MODEL_SUMMARY])
             return "\n\n".join(filter(None, [suite, verdict.show(schemas.BIAS_ALERTS)]))
 
-        outcome = publish_run(context, tables, record, show)
+        outcome = context.publish(tables, counts, warnings, show, verdict.status)
     return progress.end(verdict.add_to(outcome))
 
 
@@ -83,10 +93,8 @@ def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
     config, progress = context.config, context.progress
     progress.stage(f"counting the labels of {config.corpus.name}")
     with balance_labels(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as counted:
-        tables = counted.tables(config)
-        progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-        record = describe_run(context, counted.counts, counted.warnings)
-        return progress.end(publish_run(context, tables, record, lambda: show_balance(counted.balance)))
+        shown = partial(show_balance, counted.balance)
+        return progress.end(context.publish(counted.tables(config), counted.counts, counted.warnings, shown))
 
 
 @contextmanager
@@ -111,13 +119,13 @@ def plan_night(config: Config) -> Plan:
         "optional": ", ".join(_list_optional_metrics(config)),
     }
     if not config.models:
-        passes = [Pass("survey"), *passes_for_ids(config), Pass("count the rows"), Pass("count the labels")]
+        passes = [Pass("count the rows"), Pass("count the labels")]
         return Plan(parts, passes, (schemas.LABEL_BALANCE, schemas.REJECTED_ROWS))
     if config.ranking.engine == "windows":
         ranking = Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
     else:
         ranking = Pass("rank every score", "8 bytes per score and 24 per row of an identity")
-    passes = [Pass("survey"), *passes_for_ids(config), ranking]
+    passes = [ranking]
     passes += [Pass("sample pinned AUC", "one sorted block per range")] if pinned and pinned.trials else []
     passes += [Pass("average scores by template", "one row per template and identity")] if config.templates else []
     if gate and gate.paired:
@@ -162,5 +170,14 @@ def _name_rules(gate: Gate) -> str:
 
 # ---- the command line
 
+EXAMPLES = f"""\
+{NIGHTLY_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
+      --set corpus.run_date_column=created_date --only-missing
+
+Each night of a range is measured and published by itself, in order. A night that fails is reported, and the others are
+still measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so another code may hide a failed
+gate (5): the last lines list the nights that failed, and those whose gate did.
+"""
+
 main = partial(plan_or_run, MEASURE)
-COMMAND = Command(partial(backfill_parser, __doc__), main)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, BACKFILL), main)

@@ -5,7 +5,7 @@ corpus --survey, one job--> SurveyedCorpus --rank, one job--> COUNTS --arithmeti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,16 +16,18 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import ALL_ROWS, SCORE_REASONS
-from biasspark.config import Identities, Measures, PinnedAuc, Rejects
+from biasspark.config import Config, Identities, Measures, PinnedAuc, Rejects
 from biasspark.corpus.check import check_schema
-from biasspark.corpus.cutpoints import Cutpoints, place_cutpoints
+from biasspark.corpus.decode import count_labels, count_rows, count_sides
+from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import duplicates_marked
-from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.corpus.survey import Cutpoints, Survey, place_cutpoints, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
 from biasspark.metrics import data_quality
+from biasspark.metrics.data_quality import identity_warnings
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
@@ -41,7 +43,8 @@ from biasspark.ranking.sampled_trials import sample_pinned_aucs
 from biasspark.session import describe, kept, refuse_too_many
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
-from biasspark.tables.schemas import Table
+from biasspark.tables.publish import Rows
+from biasspark.tables.schemas import LABEL_BALANCE, REJECTED_ROWS, Table
 from biasspark.text import format_count
 
 _NO_SCORES = Profile(0, 0, 0, np.inf, -np.inf)
@@ -153,8 +156,7 @@ class Measurement:
             bins = {model: Bins(cuts.bin_edges, cuts.bin_edge_index) for model, cuts in self.cutpoints.items()}
             tables[schemas.SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
         if measures.label_balance and counts.labels is not None:
-            names, lengths = self.encoding.names[: self.encoding.first_pair], list_length_bins(measures.label_balance)
-            tables[schemas.LABEL_BALANCE] = label_balance(counts.labels, names, lengths, measures.privacy)
+            tables[schemas.LABEL_BALANCE] = tabulate_labels(counts.labels, self.encoding, measures)
         return tables
 
     @cached_property
@@ -300,3 +302,66 @@ def warn_of_rows(counts: RowCounts) -> Iterator[str]:
         if n_usable := counts.n_eligible[model]:  # of a model without one `score_warnings` says so
             n_scores = n_usable + sum(of_scores.values())
             yield from data_quality.reject_warnings(f"model {model}", "scores", n_scores, of_scores)
+
+
+@dataclass(frozen=True)
+class CountedLabels:
+    """The labels of a corpus: negatives and positives by identity and length bin (`biasspark.ranking.counts.Counts`).
+
+    The sides are the labelled rows in and outside of each identity, crossed pairs left out.
+    """
+
+    surveyed: SurveyedCorpus
+    counts: RowCounts
+    labels: Ints
+    sides: Sequence[tuple[int, int]]
+
+    @property
+    def balance(self) -> pa.Table:
+        """The table ``label_balance``, less the run's columns."""
+        return tabulate_labels(self.labels, self.surveyed.encoding, self.surveyed.measures)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should look at."""
+        surveyed, counts = self.surveyed, self.counts
+        of_identities = identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labelled)
+        return (*surveyed.survey.warnings, *of_identities, *warn_of_rows(counts))
+
+    def tables(self, config: Config) -> dict[Table, Rows]:
+        """Return what a job publishes of it: the balance, and the rejected rows if there are any."""
+        corpus, reasons = self.surveyed.corpus, self.counts.rejects
+        rejects = rejected_rows(corpus, config, config.corpus.id, reasons, config.rejects.max_rows)
+        return {LABEL_BALANCE: self.balance} | ({} if rejects is None else {REJECTED_ROWS: rejects})
+
+
+def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.Table:
+    """Return the table ``label_balance`` of labels that were counted by an encoding."""
+    assert measures.label_balance is not None
+    length_bins = list_length_bins(measures.label_balance)
+    return label_balance(labels, encoding.names[: encoding.first_pair], length_bins, measures.privacy)
+
+
+@contextmanager
+def balance_labels(
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    duplicates: str = "allow",
+    rejects: Rejects | None = None,
+) -> Iterator[CountedLabels]:
+    """Count the labels of a corpus, for a block. Scores are not read. Parameters are those of `survey_for_ranking`.
+
+    Runs three narrow jobs: the survey, and two that count rows and labels. Raises `InputError` if the corpus does not
+    fit the configuration, no row has a label, or more is rejected than is allowed.
+    """
+    assert measures.label_balance is not None
+    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
+        examples, encoding = surveyed.examples, surveyed.encoding
+        with job_on_corpus(surveyed, "count the rows"):
+            (counted,) = count_rows(examples, encoding, [count_sides(encoding).alias("sides")]).collect()
+            labels = count_labels(examples, encoding)
+        counts = encoding.read_row_counts(counted["counts"])
+        check_counts(surveyed, counts, counted["sides"], rejects)
+        check_lengths(labels, measures.label_balance)
+        yield CountedLabels(surveyed, counts, labels, counted["sides"])

@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.arrays import Ints
-from biasspark.cli import Command, Outcome, Progress, job_parser
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, make_parser, on_night
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
@@ -26,20 +26,12 @@ from biasspark.corpus.read import read_corpus
 from biasspark.corpus.values import column
 from biasspark.errors import InputError, redact
 from biasspark.extras import explain_missing
+from biasspark.mitigation import training_data
 from biasspark.mitigation.classifier import Classifier, score_comments, train_classifiers
 from biasspark.mitigation.least_biased import JOB, add_verdicts, judge, list_models, list_terms
-from biasspark.mitigation.training_data import (
-    HarmlessComments,
-    choose_comments,
-    generate_comments,
-    list_lacking,
-    naming_keys,
-    read_comments,
-    require_text,
-)
 from biasspark.session import describe, follow_tasks
 from biasspark.synthetic.chunks import generate
-from biasspark.tables.published import read_rows
+from biasspark.tables.publish import read_rows
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -52,10 +44,8 @@ from biasspark.tables.schemas import (
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
 from biasspark.workflows import compare, measure
-from biasspark.workflows.balance_labels import CountedLabels, balance_labels, tabulate_labels
-from biasspark.workflows.nightly import require
-from biasspark.workflows.plan import describe_identities
-from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.measurement import CountedLabels, balance_labels, tabulate_labels
+from biasspark.workflows.nightly import RunContext, describe_identities, require
 
 
 @dataclass(frozen=True)
@@ -129,8 +119,7 @@ def run_experiment(config: Config, run_date: date, dry_run: bool) -> Outcome:
     progress = Progress()
     if mitigation.train:
         require_library()
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(JOB, config) as (spark, store):
+    with open_tables(JOB, config, progress) as (spark, store):
         experiment = open_experiment(spark, config, mitigation, run_date)
         store.check(spark, TABLES.values())
         if dry_run:
@@ -166,20 +155,20 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
     none = Experiment(config, mitigation, None, None, {})
     corpus = test_set = None
     if not mitigation.rows:
-        with naming_keys(mitigation, config):
+        with training_data.naming_keys(mitigation, config):
             corpus = read_corpus(spark, config.corpus, run_date, none.training)
-        require_text(corpus, mitigation.text, redact(config.corpus.path or str(config.corpus.table)))
+        training_data.require_text(corpus, mitigation.text, redact(config.corpus.path or str(config.corpus.table)))
     if mitigation.has_test_set:
         source = find_test_corpus(config, mitigation)
         measured = replace(config, label_balance=None, models={} if mitigation.train else config.models)
-        with naming_keys(mitigation, config, "test" if mitigation.test else ""):
+        with training_data.naming_keys(mitigation, config, "test" if mitigation.test else ""):
             test_set = read_corpus(spark, source, run_date, measured)
         if mitigation.train:
-            require_text(test_set, mitigation.text, redact(source.path or str(source.table)))
+            training_data.require_text(test_set, mitigation.text, redact(source.path or str(source.table)))
             if taken := [name for name in config.models if name in test_set.columns]:
                 problem = "the test set has such a column already, and the scores of a model take this name."
                 raise InputError(f"[mitigation] test: {', '.join(taken)}, {problem} Rename it.")
-    comments = read_comments(spark, mitigation, none.training, run_date)
+    comments = training_data.read_comments(spark, mitigation, none.training, run_date)
     return Experiment(config, mitigation, corpus, test_set, comments)
 
 
@@ -204,7 +193,7 @@ def prepare_training(folder: Folder, experiment: Experiment, progress: Progress)
     progress.stage("label balance and mitigation plan")
     source, measures = config.corpus, experiment.training
     with balance_labels(corpus, measures, source.id, source.duplicates, config.rejects) as counted:
-        harmless = HarmlessComments(measures, counted.surveyed.survey)
+        harmless = training_data.HarmlessComments(measures, counted.surveyed.survey)
         chosen = find_comments(spark, experiment, counted, harmless)
         added = {model: folder.keep(model, rows) for model, rows in chosen.items()}
         labels = {
@@ -223,17 +212,19 @@ def prepare_training(folder: Folder, experiment: Experiment, progress: Progress)
 
 
 def find_comments(
-    spark: SparkSession, experiment: Experiment, counted: CountedLabels, harmless: HarmlessComments
+    spark: SparkSession, experiment: Experiment, counted: CountedLabels, harmless: training_data.HarmlessComments
 ) -> dict[str, DataFrame]:
     """Return what is added by model: comments of the files, chosen from the pool, or generated. Lazy."""
     mitigation, comments = experiment.mitigation, experiment.comments
     if "pool" in comments:
         assert experiment.training.label_balance is not None
         n_bins = len(list_length_bins(experiment.training.label_balance))
-        return choose_comments(comments["pool"], harmless, list_lacking(counted.balance, n_bins), mitigation)
+        return training_data.choose_comments(
+            comments["pool"], harmless, training_data.list_lacking(counted.balance, n_bins), mitigation
+        )
     if comments:
         return {CONTROL: comments["random"], MITIGATED: comments["debiasing"]}
-    return generate_comments(spark, counted.balance, mitigation) if mitigation.rows else {}
+    return training_data.generate_comments(spark, counted.balance, mitigation) if mitigation.rows else {}
 
 
 def balance_training(counted: CountedLabels, measures: Measures, added: Mapping[str, Ints]) -> pa.Table:
@@ -353,5 +344,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return run_experiment(config, arguments.run_date, arguments.dry_run)
 
 
-RUN_DATE = "the night to publish the scored test set as"
-COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)
+FLAGS = (*on_night("the night to publish the scored test set as"), DRY_RUN)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

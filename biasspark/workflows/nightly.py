@@ -1,52 +1,174 @@
-"""Start a job on a night of a corpus: print its plan, run it, or run many nights in order, each published alone."""
+"""A job on a night of a corpus: its plan, its run as it is published, and many nights in order, each for itself."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.cli import (
-    NIGHTLY_EXAMPLES,
-    Outcome,
-    Progress,
-    add_dry_run,
-    configured_parser,
-    parse_date,
-    print_failure,
-    print_outcome,
-)
-from biasspark.columns import MALFORMED
-from biasspark.config import FILTER, Config, Corpus, Measures, load_config
+from biasspark import __version__, cli
+from biasspark.columns import ALL_ROWS, MALFORMED
+from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_config
+from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows
-from biasspark.session import follow_tasks
+from biasspark.session import engine_version, follow_tasks
 from biasspark.tables.ledger import JobCorpus, list_nights
-from biasspark.tables.runs import new_run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, tables_of
-from biasspark.tables.store import open_tables
+from biasspark.tables.publish import Rows, publish
+from biasspark.tables.runs import PUBLISHED, Run, RunRecord, new_run
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table, tables_of
+from biasspark.tables.store import Store, open_tables
+from biasspark.tables.views import refresh_views
 from biasspark.text import format_count, show_value, show_visibly
-from biasspark.workflows.plan import Plan, describe_plan
-from biasspark.workflows.publish_run import RunContext, warn_of_future
+
+
+class Pass(NamedTuple):
+    """A scan of the corpus, and what it shuffles between machines: nothing if the text is empty."""
+
+    name: str
+    shuffled: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} (shuffles {self.shuffled})" if self.shuffled else self.name
+
+
+class Plan(NamedTuple):
+    """What a workflow declares of a run before it starts: what is computed, by the name of its line, and the passes.
+
+    The passes are those after the survey, and the search for repeated ids if they are rejected.
+    ``tables`` are those of the parts that are configured; None where all of the job's may be written.
+    """
+
+    parts: Mapping[str, str]
+    passes: Iterable[Pass]
+    tables: Iterable[Table] | None = None
+    warnings: Iterable[str] = ()
+
+
+def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[Table]) -> str:
+    """Return a plan as aligned lines: the input, what is computed, the tables, and the passes over the corpus."""
+    corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
+    run_date = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
+    passes = [Pass("read the types of the columns")] if corpus.is_untyped and config.expressions else []
+    passes += [Pass("survey")]
+    passes += [Pass("find repeated ids", "the ids")] if corpus.duplicates == "reject" else []
+    rule = "" if label.threshold is None else f" >= {label.threshold}"
+    if label.positive is not None:
+        rule = f" is one of {', '.join(map(repr, label.positive))}"
+    lines = {
+        "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({format_count(n_columns, 'column')})",
+        "rows": " and ".join(filter(None, [corpus.filter, run_date])) or "all",
+        "label": f"{label.column}{rule}",
+        "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items())
+        or "none",
+        "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
+        **plan.parts,
+        "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
+        "passes": f"\n{'':12} ".join(map(str, [*passes, *plan.passes])),
+    }
+    return "\n".join(f"{name + ':':<12} {text}" for name, text in lines.items())
+
+
+def describe_identities(identities: Identities) -> str:
+    """Return where identities come from, each source with its columns or names."""
+    sources = []
+    if identities.columns:
+        sources.append(f"{format_count(len(identities.columns), 'column')} ({', '.join(identities.columns)})")
+    sources += [f"each value of {name}" for name in identities.categorical]
+    if identities.array:
+        sources.append(f"each value in {identities.array}")
+    if identities.predicates:
+        names = ", ".join(identities.predicates)
+        sources.append(f"{format_count(len(identities.predicates), 'predicate')} ({names})")
+    if identities.terms:
+        words = list(identities.terms.list)
+        n_groups = sum(terms != (name,) for name, terms in identities.terms.list.items())
+        counts = [format_count(len(words) - n_groups, "term")] if n_groups < len(words) else []
+        counts += [f"{format_count(n_groups, 'group')} of terms"] if n_groups else []
+        sources.append(f"{', '.join(counts)} in {identities.terms.column} ({', '.join(words)})")
+    if identities.crossed.pairs:
+        sources.append(f"their pairs with {identities.crossed.min_rows:,} rows or more")
+    return "; ".join(sources)
+
+
+_EARLIEST = timezone(timedelta(hours=14))
+"""Where a day begins first."""
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What a job needs besides its input: the session, the configuration, where tables live, the run, the progress.
+
+    A window of nights merges the runs of ``merged_run_ids``.
+    """
+
+    spark: SparkSession
+    config: Config
+    store: Store
+    run: Run
+    progress: cli.Progress
+    merged_run_ids: Sequence[str] | None = None
+
+    def publish(
+        self,
+        tables: Mapping[Table, Rows],
+        counts: RowCounts,
+        warnings: Sequence[str],
+        show: Callable[[], str],
+        status: str = PUBLISHED,
+    ) -> cli.Outcome:
+        """Publish the tables of the run, refresh the views, and return what the job prints.
+
+        `show` returns the text for people. After the run is published a failure, also of the views, is a warning.
+        """
+        spark, config, store, run = self.spark, self.config, self.store, self.run
+        self.progress.stage(f"publishing {format_count(len(tables), 'table')} as {run.run_id}")
+        of_date = () if run.window_start else warn_of_future(run.run_date, config.corpus.run_date_column)
+        record = RunRecord(
+            n_rows=counts.n_rows,
+            n_rejected=counts.n_rejected,
+            rejects=counts.rejects,
+            warnings=(*of_date, *warnings),
+            config=config.json,
+            config_hash=config.hash,
+            code_version=__version__,
+            spark_version=engine_version(spark),
+            status=status,
+            merged_run_ids=self.merged_run_ids,
+        )
+        published = publish(spark, tables, run, store, record)
+        messages, text = list(record.warnings), ""
+        try:
+            messages += refresh_views(spark, store)
+            text = show()
+        except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
+            messages.append(f"{run.run_id} is published, but a later step failed: {cli.describe_unexpected(error)}")
+        summary = {"job": run.job, "status": status, "run_id": run.run_id, "run_date": run.run_date}
+        summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
+        summary |= {"warnings": messages, "tables": published.n_rows, "output": store.root}
+        return cli.Outcome(summary=summary, table=text + "".join(f"\nwarning: {warning}" for warning in messages))
+
+
+def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ...]:
+    """Return a warning of a night that has begun nowhere on earth, if no column of the corpus says that it has rows."""
+    if run_date_column is not None or run_date <= datetime.now(_EARLIEST).date():
+        return ()
+    return (
+        f"--run-date {run_date}: it is in the future, and without [corpus] run_date_column every date has all rows. Is "
+        "it the right date?",
+    )
+
 
 T = TypeVar("T")
 MOST_NIGHTS = 3660
-EXAMPLES = f"""\
-{NIGHTLY_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
-      --set corpus.run_date_column=created_date --only-missing
-
-Each night of a range is measured and published by itself, in order. A night that fails is reported, and the others are
-still measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so another code may hide a failed
-gate (5): the last lines list the nights that failed, and those whose gate did.
-"""
 
 
 @dataclass(frozen=True)
@@ -117,19 +239,9 @@ def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, 
     return Fault(path, value, rule, "Name such a date by --run-date, or check the path.")
 
 
-def backfill_parser(description: str | None, prog: str | None = None) -> argparse.ArgumentParser:
-    """Make the parser of a job that measures one night or many."""
-    parser = configured_parser(description, EXAMPLES, prog)
-    night = "the night to measure, or the first and the last of many"
-    parser.add_argument("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=night)
-    add_dry_run(parser)
-    parser.add_argument("--only-missing", action="store_true", help="skip nights that already have a published run")
-    return parser
-
-
 def parse_nights(text: str) -> date | Nights:
     """Read a date, or two with dots between them; for argparse."""
-    ends = [parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
+    ends = [cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
     if len(ends) == 1:
         return ends[0]
     n_nights = (ends[1] - ends[0]).days + 1
@@ -163,6 +275,17 @@ def require(part: T | None, table: str, example: str) -> T:
     return part
 
 
+_NIGHT = "the night to measure, or the first and the last of many"
+_SKIP = "skip nights that already have a published run"
+BACKFILL = (
+    *cli.CONFIGURED,
+    cli.flag("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=_NIGHT),
+    cli.DRY_RUN,
+    cli.flag("--only-missing", action="store_true", help=_SKIP),
+)
+"""The flags of a job that measures one night or many."""
+
+
 class NightlyJob(NamedTuple):
     """A job on a night of a corpus, or on many.
 
@@ -173,10 +296,10 @@ class NightlyJob(NamedTuple):
     job: str
     measures: Callable[[Config], Measures]
     plan: Callable[[Config], Plan]
-    run: Callable[[DataFrame, RunContext], Outcome]
+    run: Callable[[DataFrame, RunContext], cli.Outcome]
 
 
-def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
+def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> cli.Outcome:
     """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
     config = load_config(arguments.config, arguments.overrides)
     if config.mitigation:
@@ -185,29 +308,30 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
             "jobs/mitigation_experiment.py, or remove the table."
         )
     plan = nightly.plan(config) if arguments.dry_run else None
-    progress, days = Progress(), list_days(arguments.run_date, config)
+    progress, days = cli.Progress(), list_days(arguments.run_date, config)
     of_date = warn_of_future(days[0], config.corpus.run_date_column)
     for warning in (*of_date, *plan.warnings) if plan else ():  # which a run gives at its end
         sys.stderr.write(f"warning: {show_visibly(warning)}\n")
     tables = (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(nightly.job, config) as (spark, store):
+    with open_tables(nightly.job, config, progress) as (spark, store):
         store.check(spark, tables)
         corpus = read(spark, run_date=days[0])
         if plan:
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
             text = describe_plan(plan, config, len(corpus.drop(MALFORMED).columns), written)
-            return Outcome(summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=text)
+            return cli.Outcome(
+                summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=text
+            )
 
-        def measure_day(day: date) -> Outcome:
+        def measure_day(day: date) -> cli.Outcome:
             of_day = corpus if day == days[0] else read(spark, run_date=day)
             with dates.named(day):
                 run = new_run(day, config.corpus.name, nightly.job)
                 return nightly.run(of_day, RunContext(spark, config, store, run, progress))
 
         series, dates = JobCorpus(nightly.job, config.corpus.name), CorpusDates(spark, config.corpus)
-        published = list_nights(spark, store, series, days[0], days[-1]) if arguments.only_missing else ()
+        published = list_nights(spark, store, series, days[0], days[-1]) if vars(arguments).get("only_missing") else ()
         with follow_tasks(spark, progress.advance):
             return run_nights(days, published, measure_day, progress, arguments.debug)
 
@@ -215,10 +339,10 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> Outcome:
 def run_nights(
     days: Sequence[date],
     published: Collection[date],
-    measure: Callable[[date], Outcome],
-    progress: Progress,
+    measure: Callable[[date], cli.Outcome],
+    progress: cli.Progress,
     debug: bool,
-) -> Outcome:
+) -> cli.Outcome:
     """Measure nights in order, and say at the end what was published, skipped and failed.
 
     Of one night alone the outcome is that of `measure`, and its faults are raised. Of more, each night's is printed
@@ -235,7 +359,7 @@ def run_nights(
         progress.stage(f"night {day}, {number} of {len(wanted)}")
         begun = progress.seconds
         outcomes.append(progress.time(_measure_one(day, measure, debug), begun))
-        print_outcome(outcomes[-1])
+        cli.print_outcome(outcomes[-1])
     failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
     gate_failed = [outcome.summary["run_date"] for outcome in outcomes if outcome.exit_code == GATE_FAILED]
@@ -256,14 +380,14 @@ def run_nights(
         "published, but the gate failed": list(map(str, gate_failed)),
     }
     table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in sections.items() if nights)
-    return progress.end(Outcome(summary=summary, table=table, exit_code=worst))
+    return progress.end(cli.Outcome(summary=summary, table=table, exit_code=worst))
 
 
-def _measure_one(day: date, measure: Callable[[date], Outcome], debug: bool) -> Outcome:
+def _measure_one(day: date, measure: Callable[[date], cli.Outcome], debug: bool) -> cli.Outcome:
     """Measure a night; a failure is an outcome as well."""
     try:
         return measure(day)
     except Exception as error:  # noqa: BLE001 - the other nights are measured whatever has happened
-        exit_code, faults = print_failure(str(day), error, debug)
+        exit_code, faults = cli.print_failure(str(day), error, debug)
     summary = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
-    return Outcome(summary=summary, exit_code=exit_code)
+    return cli.Outcome(summary=summary, exit_code=exit_code)

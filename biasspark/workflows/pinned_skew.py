@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, job_parser
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
 from biasspark.corpus.decode import field, single_states
@@ -19,24 +19,22 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.survey import check_identity
 from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
-from biasspark.metrics.prevalence_experiment import pinned_skew
+from biasspark.metrics.pinned import pinned_skew
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import rank
 from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import show_skew
 from biasspark.session import kept
 from biasspark.tables.schemas import PINNED_SKEW
+from biasspark.workflows import nightly
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
-from biasspark.workflows.nightly import NightlyJob, plan_or_run, require
-from biasspark.workflows.plan import Pass, Plan, passes_for_ids
-from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 JOB = PINNED_SKEW.job
 _IN_CELL = "in_cell"
 
 
-def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
+def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, rank, drop rows, publish, and return what the job prints."""
     config, progress = context.config, context.progress
     skew = find_experiment(config)
@@ -48,8 +46,8 @@ def run_night(corpus: DataFrame, context: RunContext) -> Outcome:
         measurement = measure(surveyed, config.rejects)
         progress.stage(f"dropping {describe_drops(skew)}")
         table = skew_classes(surveyed, measurement)
-    record = describe_run(context, measurement.counts.row_counts, measurement.warnings)
-    return progress.end(publish_run(context, {PINNED_SKEW: table}, record, lambda: show_skew(table)))
+    counts, shown = measurement.counts.row_counts, partial(show_skew, table)
+    return progress.end(context.publish({PINNED_SKEW: table}, counts, measurement.warnings, shown))
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
@@ -108,17 +106,16 @@ def check_cells(counts: Counts, identity: str) -> None:
         raise InputError(*faults)
 
 
-def plan_experiment(config: Config) -> Plan:
+def plan_experiment(config: Config) -> nightly.Plan:
     """Declare the experiment and its passes over the corpus."""
-    drops = Pass("drop rows", "one sorted block per range")
-    ranking = Pass("rank every score, once with and once without the cell", "8 bytes per score")
-    passes = [Pass("survey"), *passes_for_ids(config), ranking, drops]
-    return Plan({"drops": describe_drops(find_experiment(config))}, passes)
+    drops = nightly.Pass("drop rows", "one sorted block per range")
+    ranking = nightly.Pass("rank every score, once with and once without the cell", "8 bytes per score")
+    return nightly.Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 
 def find_experiment(config: Config) -> PinnedSkew:
     """Return what the configuration says about the experiment, which other jobs do not need."""
-    return require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
+    return nightly.require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 def describe_drops(skew: PinnedSkew) -> str:
@@ -126,13 +123,13 @@ def describe_drops(skew: PinnedSkew) -> str:
     return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
 
 
-EXPERIMENT = NightlyJob(JOB, skew_alone, plan_experiment, run_night)
+EXPERIMENT = nightly.NightlyJob(JOB, skew_alone, plan_experiment, run_night)
 
 
 # ---- the command line
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
-RUN_DATE = "the night whose rows the experiment takes"
-main = partial(plan_or_run, EXPERIMENT)
-COMMAND = Command(partial(job_parser, __doc__, EXAMPLES, run_date=RUN_DATE), main)
+FLAGS = (*on_night("the night whose rows the experiment takes"), DRY_RUN)
+main = partial(nightly.plan_or_run, EXPERIMENT)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 import io
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out, write_stdout
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out, write_stdout
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
-from biasspark.report.side_by_side import SORT_KEYS, Request, SideBySide, compare_side_by_side
-from biasspark.report.side_by_side_text import FORMATS
+from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe
 from biasspark.tables.ledger import find_published
-from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import Store, open_tables
 
@@ -42,8 +42,7 @@ def print_side_by_side(config: Config, run_date: date, request: Request, renderi
     text_format, digits, path = rendering
     is_document = text_format != "text" and path is None
     progress = Progress(io.StringIO() if is_document else None)
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(JOB, config) as (spark, store):
+    with open_tables(JOB, config, progress) as (spark, store):
         progress.stage(f"reading {config.corpus.name} of {run_date}")
         compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
     document = FORMATS[text_format](compared, digits)
@@ -81,22 +80,6 @@ examples:
 MAX_ROWS = 1000
 
 
-def comparison_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = job_parser(__doc__, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
-    add = parser.add_argument
-    add("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A")
-    add("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)")
-    add("--sort", default=SORT_KEYS[0], choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)")
-    add("--crossed", action="store_true", help="show crossed pairs of identities, too")
-    add("--min-rows", type=parse_count, default=0, metavar="N", help="leave out identities with fewer rows (0)")
-    add("--limit", type=parse_count, metavar="N", help=f"rows per slice at most ({MAX_ROWS}; in csv all)")
-    add("--digits", type=int, default=3, choices=(2, 3), help="decimals in text and markdown (3); csv has all")
-    add("--format", default="text", choices=FORMATS, help="text (the default) is followed by a line of JSON")
-    add("--out", type=parse_out, metavar="FILE", help="write to this file, in UTF-8, instead of stdout, replacing it")
-    return parser
-
-
 def main(arguments: argparse.Namespace) -> Outcome | int:
     """Print or write the two models."""
     request = Request(
@@ -116,4 +99,17 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
     return 0
 
 
-COMMAND = Command(comparison_parser, main)
+_OUT = "write to this file, in UTF-8, instead of stdout, replacing it"
+FLAGS = (
+    *on_night("the published night to show"),
+    flag("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A"),
+    flag("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)"),
+    flag("--sort", default=WORST_AUC, choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)"),
+    flag("--crossed", action="store_true", help="show crossed pairs of identities, too"),
+    flag("--min-rows", type=parse_count, default=0, metavar="N", help="leave out identities with fewer rows (0)"),
+    flag("--limit", type=parse_count, metavar="N", help=f"rows per slice at most ({MAX_ROWS}; in csv all)"),
+    flag("--digits", type=int, default=3, choices=(2, 3), help="decimals in text and markdown (3); csv has all"),
+    flag("--format", default="text", choices=FORMATS, help="text (the default) is followed by a line of JSON"),
+    flag("--out", type=parse_out, metavar="FILE", help=_OUT),
+)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -3,38 +3,156 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial, reduce
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
-from biasspark.cli import Command, Outcome, Progress, configured_parser, parse_date
+from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, make_parser, parse_date
+from biasspark.columns import HEADER_RANGE
 from biasspark.config import Config, Measures, load_config, merge_rules
-from biasspark.corpus.cutpoints import place_cutpoints
 from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import Encoding, RowCounts
-from biasspark.corpus.survey import Survey, list_valued, order_values
+from biasspark.corpus.survey import Survey, list_valued, order_values, place_cutpoints
 from biasspark.errors import ConfigError, InputError
+from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
 from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import JobCorpus, PublishedNight, list_nights
-from biasspark.tables.publish import Rows
-from biasspark.tables.runs import RunRecord, new_run
-from biasspark.tables.schemas import Table, tables_of
+from biasspark.tables.ledger import JobCorpus, PublishedNight, list_configurations, list_nights
+from biasspark.tables.publish import Rows, check_count
+from biasspark.tables.runs import Run, new_run
+from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
+from biasspark.tables.spark_schemas import no_rows
+from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
-from biasspark.windows.agreement import list_disagreements
-from biasspark.windows.sketch import SketchHeader, merge_extremes, merge_quantiles
-from biasspark.windows.sketch_rows import read_sketches
-from biasspark.workflows.measurement import Measurement
-from biasspark.workflows.publish_run import RunContext, describe_run, publish_run
-from biasspark.workflows.state import check_blocks, read_blocks, read_states
+from biasspark.windows.sketch import (
+    RangeBoundaries,
+    Sketch,
+    SketchHeader,
+    is_skewed,
+    list_disagreements,
+    merge_extremes,
+    merge_quantiles,
+    reuse_boundaries,
+)
+from biasspark.windows.sketch_rows import read_sketches, sketch_rows
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus
+from biasspark.workflows.nightly import RunContext
+
+
+def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
+    """Return the corpus as it is ranked to keep its state, and the boundaries of the last night of the same rules.
+
+    Two small Spark jobs, over the ledger and over the headers of one run.
+    """
+    config = context.config
+    with describe(context.spark, "look up boundaries"):
+        last = _find_last(context.spark, context.store, config, _types_of(surveyed))
+    ranges = config.ranking.ranges or surveyed.survey.chosen_ranges
+    cuts = []
+    for model, boundaries in zip(config.models, surveyed.boundaries, strict=True):
+        kept = reuse_boundaries(last[model], ranges) if model in last else None
+        cuts.append(kept or RangeBoundaries(boundaries, ranges))
+    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), cuts
+
+
+def score_blocks(
+    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, cuts: list[RangeBoundaries]
+) -> DataFrame:
+    """Return the table ``score_blocks`` of a night whose blocks are RANKED. Lazy."""
+    encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
+    of_night: dict[str, Any] = {
+        "rules": merge_rules(config.resolved()),
+        "types": _types_of(surveyed),
+        "values": survey.values,
+        "members": [(*encoding.pairs[pair], int(counts.pair_rows[pair])) for pair in np.flatnonzero(counts.pair_rows)],
+    }
+    headers = []
+    for number, ((model, column), cut) in enumerate(zip(config.models.items(), cuts, strict=True)):
+        profile, max_range_rows = counts.profiles.get(model), counts.max_range_rows.get(model, 0)
+        n_rows, ends = (profile.n_rows, (profile.lowest, profile.highest)) if profile else (0, None)
+        header = SketchHeader(
+            **of_night,
+            n_rows=n_rows,
+            max_range_rows=max_range_rows,
+            extremes=survey.extremes.get(model, ends),  # of all rows with a label, where histograms ask for them
+            quantiles=survey.quantiles[number].tolist(),
+            is_single=isinstance(schema[column].dataType, FloatType),
+            ranges=cut.ranges,
+            skewed=is_skewed(max_range_rows, n_rows, cut.boundaries) if cut.skewed is None else cut.skewed,
+        )
+        headers.append(header)
+    return sketch_rows(ranked, encoding, headers, cuts)
+
+
+def check_blocks(store: Store, blocks: DataFrame, runs: Sequence[Run]) -> None:
+    """Raise `InputError` if a run has other blocks than the ledger counts, unless it has none. One small Spark job."""
+    with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
+        counts = {row["night"]: row["count"] for row in blocks.groupBy("night").count().collect()}
+    for index, n_rows in counts.items():
+        check_count(store, SCORE_BLOCKS, runs[index], n_rows)
+
+
+def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
+    """Return the rows of ``score_blocks`` of some runs, with the index of each run in the list as ``night``."""
+    blocks = [_blocks_of(spark, store, run) for run in runs] or [no_rows(spark, SCORE_BLOCKS)]
+    return reduce(DataFrame.unionByName, [rows.withColumn("night", F.lit(index)) for index, rows in enumerate(blocks)])
+
+
+def read_states(blocks: DataFrame, n_nights: int) -> list[dict[str, Sketch]]:
+    """Return the state of each night by model, from what `read_blocks` gives; empty where a night keeps none.
+
+    One Spark job; the driver receives what grows with nights, models and identities, never with rows.
+    """
+    rows = blocks.where(F.col("score_range") == HEADER_RANGE)
+    parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
+    for row in rows.select("night", "model", "part", "state_key", "boundaries", "block").collect():
+        parts[row["night"], row["model"]].append(row)
+    states: list[dict[str, Sketch]] = [{} for _ in range(n_nights)]
+    for (night, model), of_model in parts.items():
+        ordered = sorted(of_model, key=lambda part: part["part"])
+        header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
+        states[night][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
+    return states
+
+
+def _blocks_of(spark: SparkSession, store: Store, run: Run) -> DataFrame:
+    """Return the blocks of a run; none where they are gone, or were never there."""
+    try:
+        return store.read(spark, SCORE_BLOCKS, run)
+    except FileNotFoundError:
+        return no_rows(spark, SCORE_BLOCKS)
+
+
+def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping[str, str]) -> dict[str, Sketch]:
+    """Return the state of each model on the night last published that was measured by the same rules."""
+    rules = merge_rules(config.resolved())
+    last: dict[str, Sketch] = {}
+    for configured, run in list_configurations(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name)):
+        if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
+            continue
+        (states,) = read_states(read_blocks(spark, store, [run]), 1)
+        for model, state in states.items():
+            if state.header.types == types:
+                last.setdefault(model, state)
+    return last
+
+
+def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
+    schema = surveyed.corpus.schema
+    return {name: schema[name].dataType.simpleString() for name in list_valued(surveyed.measures)}
 
 
 @dataclass(frozen=True)
@@ -110,16 +228,21 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
 
 def run_window(window: Window, context: RunContext) -> Outcome:
     """Merge the nights of a window, publish, and return what the job prints."""
-    progress = context.progress
+    progress, nights = context.progress, window.nights
     progress.stage(f"merging {window.size_text}")
     measurement = merge_nights(window, context.config)
-    tables = window_tables(measurement, window)
-    progress.stage(f"publishing {format_count(len(tables), 'table')} as {context.run.run_id}")
-    record = describe_window(window, context)
-    metrics, summaries = (measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY))
-    outcome = publish_run(context, tables, record, lambda: show_suite(metrics, summaries))
-    nights = {"from": window.first, "to": window.last, "nights": len(window.nights), "missing": list(window.missing)}
-    return progress.end(replace(outcome, summary={**outcome.summary, **nights}))
+    reasons = dict.fromkeys(reason for night in nights for reason in night.rejects)
+    counts = RowCounts(  # those of the nights add up
+        n_rows=sum(night.n_rows for night in nights),
+        n_rejected=sum(night.n_rejected for night in nights),
+        rejects={reason: sum(night.rejects.get(reason, 0) for night in nights) for reason in reasons},
+    )
+    warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
+    context = replace(context, merged_run_ids=[night.run.run_id for night in nights])
+    shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
+    outcome = context.publish(window_tables(measurement, window), counts, warnings, shown)
+    days = {"from": window.first, "to": window.last, "nights": len(nights), "missing": list(window.missing)}
+    return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 
 
 def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]:
@@ -132,19 +255,6 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[of_window] = rows.select(of_window.value_columns)
     return tables
-
-
-def describe_window(window: Window, context: RunContext) -> RunRecord:
-    """Return what the ledger says of a window: the counts of its nights added up, which they are, and what it lacks."""
-    reasons = dict.fromkeys(reason for night in window.nights for reason in night.rejects)
-    counts = RowCounts(
-        n_rows=sum(night.n_rows for night in window.nights),
-        n_rejected=sum(night.n_rejected for night in window.nights),
-        rejects={reason: sum(night.rejects.get(reason, 0) for night in window.nights) for reason in reasons},
-    )
-    warnings = tuple(f"{day} is not in the window: {reason}." for day, reason in window.missing.items())
-    merged = tuple(night.run.run_id for night in window.nights)
-    return replace(describe_run(context, counts, warnings), merged_run_ids=merged)
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
@@ -210,17 +320,6 @@ The nights must have kept their state. conf/demo.toml does not say so: measure t
 SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 
-def window_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = configured_parser(__doc__, EXAMPLES, prog=prog)
-    add = parser.add_argument
-    ends = {"first": "the first night of the window", "last": "its last night, under which its tables are published"}
-    for flag, (end, text) in zip(("--from", "--to"), ends.items(), strict=True):
-        add(flag, dest=end, required=True, type=parse_date, metavar="YYYY-MM-DD", help=text)
-    add("--allow-missing", action="store_true", help="skip missing nights, and list them")
-    return parser
-
-
 def main(arguments: argparse.Namespace) -> Outcome:
     """Read the configuration, start Spark, find the nights, merge them and publish."""
     first, last = arguments.first, arguments.last
@@ -228,8 +327,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Swap them.")
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(JOB, config, SETTINGS) as (spark, store):
+    with open_tables(JOB, config, progress, SETTINGS) as (spark, store):
         store.check(spark, (*tables_of(JOB), schemas.SCORE_BLOCKS, schemas.BIAS_RUNS))
         progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)
@@ -238,4 +336,12 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return run_window(window, RunContext(spark, config, store, run, progress))
 
 
-COMMAND = Command(window_parser, main)
+_LAST = "its last night, under which its tables are published"
+_DATE: dict[str, Any] = {"required": True, "type": parse_date, "metavar": "YYYY-MM-DD"}
+FLAGS = (
+    *CONFIGURED,
+    flag("--from", dest="first", help="the first night of the window", **_DATE),
+    flag("--to", dest="last", help=_LAST, **_DATE),
+    flag("--allow-missing", action="store_true", help="skip missing nights, and list them"),
+)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -14,19 +14,17 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, job_parser, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out
 from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
 from biasspark.files import check_file_system, replace_file
-from biasspark.report.filters import count_rows, filter_tables, list_identities, past_run
-from biasspark.report.report_data import ReportData, worst_outcome
-from biasspark.report.run_history import earlier_runs, find_baseline, latest_runs, list_acceptances, read_config
+from biasspark.report import report_data
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
 from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
-from biasspark.tables.published import describe_absence, read_rows
+from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import describe_cause
@@ -99,8 +97,7 @@ def report_folder(config: Config) -> str:
 def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: int = MAX_NIGHTS) -> Outcome:
     """Read a night, write its documents, and return what the job prints."""
     progress = Progress()
-    progress.stage("starting the engine")
-    with progress.reminding(), open_tables(JOB, config) as (spark, store):
+    with open_tables(JOB, config, progress) as (spark, store):
         if paths.folder:
             check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
         progress.stage(f"reading {config.corpus.name} of {run_date}")
@@ -110,13 +107,13 @@ def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: i
         written = write_documents(spark, report, paths)
     summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
     warnings = report.run["warnings"]
-    summary |= {"outcome": worst_outcome(report.alerts()), "written": written, "warnings": warnings}
+    summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}
     return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
 
 
 def read_report_data(
     spark: SparkSession, store: Store, run_date: date, corpus: str, n_nights: int = MAX_NIGHTS
-) -> ReportData:
+) -> report_data.ReportData:
     """Read what a report shows of one night: the latest published run of each job, and the nights before it.
 
     Reads the ledger, and each small table once. What is kept grows with models, slices and nights, and has at most some
@@ -126,7 +123,7 @@ def read_report_data(
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
-    runs = latest_runs(ledger, run_date)
+    runs = report_data.latest_runs(ledger, run_date)
     job = next((job for job in (BIAS_METRICS.job, *_ALONE) if job in runs), BIAS_METRICS.job)
     run = find_published(spark, store, job, run_date, corpus)
     main = next(row for row in ledger if row["run_id"] == run.run_id)
@@ -135,11 +132,15 @@ def read_report_data(
     else:
         runs = {one: row for one, row in runs.items() if one in _ALONE}
     night, lost = _read_night(spark, store, runs)
-    tables = filter_tables(night, int((read_config(main).get("histograms") or {}).get("bins", 0)))
+    tables = report_data.filter_tables(
+        night, int((report_data.read_config(main).get("histograms") or {}).get("bins", 0))
+    )
     alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
     before = ledger if BIAS_METRICS.name in night else []
-    baseline = find_baseline(before, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0)
-    earlier = earlier_runs(before, main, n_nights)
+    baseline = report_data.find_baseline(
+        before, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0
+    )
+    earlier = report_data.earlier_runs(before, main, n_nights)
     past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
     with describe(spark, "report: earlier nights"):
         past_runs = [to_run(row) for row in past_rows.values()]
@@ -149,25 +150,28 @@ def read_report_data(
     lost_runs = [run for run in past_runs if run not in with_metrics or run not in with_summaries]
     lost_ids = {run.run_id for run in lost_runs}
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
-    past = {run_id: past_run(row, metrics, summaries, shown, run_id in lost_ids) for run_id, row in past_rows.items()}
-    measured = list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
+    past = {
+        run_id: report_data.past_run(row, metrics, summaries, shown, run_id in lost_ids)
+        for run_id, row in past_rows.items()
+    }
+    measured = report_data.list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
     if not measured:
         of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
         measured = {row["identity"] for row in (*of_labels, *of_skew)} - {OVERALL}
-    of_baseline = list_identities(metrics, baseline.row["run_id"]) if baseline else set()
-    return ReportData(
+    of_baseline = report_data.list_identities(metrics, baseline.row["run_id"]) if baseline else set()
+    return report_data.ReportData(
         corpus=corpus,
         run_date=run_date,
         run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_nights(lost_runs)]},
         tables=tables,
-        counts=count_rows(night),
+        counts=report_data.count_rows(night),
         lost=lost,
         runs={job: row["run_id"] for job, row in runs.items()},
-        configs={job: read_config(row) for job, row in runs.items()},
+        configs={job: report_data.read_config(row) for job, row in runs.items()},
         history=[past[row["run_id"]] for row in earlier],
         baseline=past[baseline.row["run_id"]] if baseline else None,
         baseline_label=baseline.label if baseline else "",
-        acceptances=list_acceptances(ledger),
+        acceptances=report_data.list_acceptances(ledger),
         n_identities=len(measured),
         missing_identities=sorted(of_baseline - measured)[:MAX_MISSING],
     )
@@ -211,11 +215,11 @@ def _has_table(row: LedgerRow, table: Table) -> bool | None:
     """Return whether a run has a table; None if a run of an older version does not say."""
     if row["table_rows"] is not None:
         return table.name in row["table_rows"]
-    is_needed = table in (BIAS_METRICS, MODEL_SUMMARY) or (table in _NEEDED and "gate" in read_config(row))
+    is_needed = table in (BIAS_METRICS, MODEL_SUMMARY) or (table in _NEEDED and "gate" in report_data.read_config(row))
     return True if is_needed else None
 
 
-def write_documents(spark: SparkSession, report: ReportData, paths: ReportPaths) -> list[str]:
+def write_documents(spark: SparkSession, report: report_data.ReportData, paths: ReportPaths) -> list[str]:
     """Write the documents of a report, and return the files.
 
     A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may say more, once
@@ -270,18 +274,6 @@ examples:
 """
 
 
-def report_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command."""
-    parser = job_parser(_DESCRIPTION, EXAMPLES, prog, run_date="the published night to show", can_plan=False)
-    add = parser.add_argument
-    add("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists")
-    folder = "write the page to the folder of [report] path (reports/ next to tables)"
-    add("--publish", action="store_true", help=folder)
-    add("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write")
-    add("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier nights to read ({MAX_NIGHTS})")
-    return parser
-
-
 def main(arguments: argparse.Namespace) -> Outcome:
     """Write the documents that the flags ask for."""
     config = load_config(arguments.config, arguments.overrides)
@@ -290,4 +282,13 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return write_report(config, arguments.run_date, paths, arguments.nights)
 
 
-COMMAND = Command(report_parser, main)
+FLAGS = (
+    *on_night("the published night to show"),
+    flag("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists"),
+    flag(
+        "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"
+    ),
+    flag("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write"),
+    flag("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier nights to read ({MAX_NIGHTS})"),
+)
+COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)

@@ -15,7 +15,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 import biasspark
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD
 
@@ -137,7 +137,7 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
     from biasspark.tables.runs import new_run  # noqa: PLC0415
     from biasspark.tables.store import open_store  # noqa: PLC0415
     from biasspark.workflows.measure import JOB, run_night  # noqa: PLC0415
-    from biasspark.workflows.publish_run import RunContext  # noqa: PLC0415
+    from biasspark.workflows.nightly import RunContext  # noqa: PLC0415
     from biasspark.workflows.window import find_window, merge_nights  # noqa: PLC0415
 
     spark, days = corpus.sparkSession, [date(2026, 1, 1) + timedelta(days=number) for number in range(N_NIGHTS)]

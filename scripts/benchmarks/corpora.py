@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from biasspark.synthetic.civil_model import IDENTITY_NAMES
+from biasspark.synthetic.civil import IDENTITY_NAMES
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench"

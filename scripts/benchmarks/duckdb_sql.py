@@ -12,7 +12,7 @@ import os
 
 import duckdb
 
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.task import LABEL, PAIRS, THRESHOLD, Outcome, Statistic, list_numbers, parse_task, quoted
 
 Key = tuple[str, str, str]

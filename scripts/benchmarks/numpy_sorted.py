@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.task import COLUMNS, LABEL, PAIRS, THRESHOLD, Outcome, Statistic, list_numbers, parse_task
 
 Floats = NDArray[np.float64]

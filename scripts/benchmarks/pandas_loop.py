@@ -6,7 +6,7 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD, Number, Outcome, parse_task
 
 

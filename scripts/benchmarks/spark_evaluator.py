@@ -13,7 +13,7 @@ from pyspark.ml.evaluation import BinaryClassificationEvaluator
 from pyspark.sql import Column, DataFrame
 
 from biasspark.session import build_session, persisted
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.task import LABEL, PAIRS, THRESHOLD, Number, Outcome, metric_of, parse_task
 
 MEASURED = ("female", "muslim")

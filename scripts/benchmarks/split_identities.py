@@ -12,7 +12,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 
 from biasspark.session import build_session
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from scripts.benchmarks.task import LABEL, THRESHOLD
 
 PARTS = 10

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from biasspark.synthetic.civil_model import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 
 LABEL, THRESHOLD = "target", 0.5
 COLUMNS = (LABEL, *MODELS, *IDENTITY_NAMES)

@@ -9,15 +9,13 @@ Used by scripts/dev/matrix.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
@@ -26,7 +24,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biasspark.cli import job_parser, run_job
+from biasspark.cli import run_job
 from biasspark.session import job_session
 from biasspark.session_request import Engine, SessionRequest, session_requested
 from biasspark.tables.schemas import SCORE_BLOCKS, TABLES, TRAINING_BALANCE, Table
@@ -141,7 +139,6 @@ class Step(NamedTuple):
     job: ModuleType
     config: str
     flags: str
-    make_parser: Callable[[], argparse.ArgumentParser] = partial(job_parser, "")
     paths: Mapping[str, str] = MappingProxyType({"corpus.path": "corpus", "output.path": "warehouse"})
 
     @property
@@ -154,7 +151,7 @@ class Step(NamedTuple):
 STEPS = (
     Step(measure, EVERY_PART, f"--run-date {FIRST}"),
     Step(measure, WINDOWS, f"--run-date {SECOND}"),
-    Step(window, EVERY_PART, f"--from {FIRST} --to {FIRST}", window.window_parser),
+    Step(window, EVERY_PART, f"--from {FIRST} --to {FIRST}"),
     Step(pinned_skew, EVERY_PART, f"--run-date {FIRST}"),
     Step(compare, EVERY_PART, f"--run-date {FIRST}"),
     Step(compare, EVERY_PART, f"--run-date {SECOND} --set compare.method=jackknife --set compare.cluster=author"),
@@ -246,11 +243,10 @@ def main(folder: Path, engine: Engine) -> int:
     write_corpus(folder / "corpus")
     with session_requested(SessionRequest(engine)), job_session("biasspark matrix"):
         for step in STEPS:
-            if code := run_job(step.job.main, step.make_parser(), flags_of(step, folder)):
+            if code := run_job(step.job.main, step.job.COMMAND.parser(), flags_of(step, folder)):
                 return code
-        run_job(
-            MITIGATED.job.main, MITIGATED.make_parser(), flags_of(MITIGATED, folder)
-        )  # its verdict is of no interest
+        parser = MITIGATED.job.COMMAND.parser()
+        run_job(MITIGATED.job.main, parser, flags_of(MITIGATED, folder))  # its verdict is of no interest
     write_tables(folder / "warehouse", folder / "tables")
     return 0
 

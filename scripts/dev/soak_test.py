@@ -34,7 +34,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest
 from scripts.dev.proof import ProofError, prove
 
 ROOT = Path(__file__).resolve().parents[2]

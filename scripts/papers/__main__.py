@@ -32,7 +32,7 @@ examples:
 
 
 def read_parser() -> argparse.ArgumentParser:
-    parser = make_parser(__doc__, EXAMPLES, "scripts/paper")
+    parser = make_parser(__doc__, EXAMPLES, prog="scripts/paper")
     parser.add_argument("source", nargs="?", help=", ".join(SOURCES))
     parser.add_argument("exhibits", nargs="*", metavar="exhibit", help="of the source only these, such as table-4")
     parser.add_argument("--all", action="store_true", help="all sources")

@@ -16,7 +16,7 @@ from biasspark import plot
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import BUCKETS, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.tall_average_short import TallAverageShortRequest
+from biasspark.synthetic.score_cells import TallAverageShortRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
 from scripts.papers.exhibits import Made, Numbers, Picture, Source, read_data, read_printed
 from scripts.papers.nuanced import SENTENCES

@@ -11,7 +11,7 @@ import pandas as pd
 import biasspark
 from biasspark import plot
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.score_distributions import ScoreDistribution, ScoreDistributionsRequest
+from biasspark.synthetic.score_cells import ScoreDistribution, ScoreDistributionsRequest
 from scripts.papers.exhibits import Made, Numbers, Picture, Source, read_data, split_by_model
 from scripts.papers.nuanced import (
     AEGS,

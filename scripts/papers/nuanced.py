@@ -16,9 +16,8 @@ import biasspark
 from biasspark import plot
 from biasspark.plot.panels import LABEL_COLORS, LINE, notebook_style
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.civil_model import CORPUS_ROWS, IDENTITY_NAMES
-from biasspark.synthetic.civil_rows import CivilRequest
-from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
+from biasspark.synthetic.civil import CORPUS_ROWS, IDENTITY_NAMES, CivilRequest
+from biasspark.synthetic.score_cells import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
 from scripts.papers.exhibits import Made, Numbers, Picture, Source, read_data, read_printed, split_by_model
 
 NUANCED = Source(

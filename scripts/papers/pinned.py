@@ -12,7 +12,7 @@ import pandas as pd
 import biasspark
 from biasspark import plot
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.pinned_balance import GROUPS, PinnedBalanceRequest
+from biasspark.synthetic.score_cells import GROUPS, PinnedBalanceRequest
 from scripts.papers.exhibits import Made, Numbers, Picture, Source, read_data, read_printed
 from scripts.papers.nuanced import AUCS, MODELS, SCORED_SENTENCES, SENTENCES
 

@@ -21,8 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.comparison.differences import PairedMetric, noninferiority_test
-from biasspark.comparison.jackknife import Replicates, jackknife_aucs
+from biasspark.comparison.differences import PairedMetric, Replicates, jackknife_aucs, noninferiority_test
 from biasspark.gate.rule_tests import Aucs, compare_with_baseline
 from scripts.simulations.comparison_coverage import GROUPS, leave_out, placements
 from scripts.simulations.kept_results import parse_options, run_simulation

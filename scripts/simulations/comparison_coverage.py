@@ -22,9 +22,16 @@ from statistics import NormalDist
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.comparison.differences import Ends, PairedMetric, estimate_difference
-from biasspark.comparison.jackknife import PairCounts, Replicates, jackknife_aucs
-from biasspark.comparison.paired import PairedAucs, delong_aucs
+from biasspark.comparison.differences import (
+    Ends,
+    PairCounts,
+    PairedAucs,
+    PairedMetric,
+    Replicates,
+    delong_aucs,
+    estimate_difference,
+    jackknife_aucs,
+)
 from biasspark.metrics.intervals import auc_interval
 from biasspark.ranking.kernels.paired_products import Products
 from scripts.simulations.kept_results import parse_options, run_simulation

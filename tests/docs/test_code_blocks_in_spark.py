@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.session import is_connect
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import spark_views
 from tests.harness.documents import blocks_of, output_of

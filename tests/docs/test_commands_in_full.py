@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest
 from tests.harness.documents import ROOT, Code, blocks_of, files_of, output_of, read_lines
 from tests.harness.running_jobs import ask
 from tests.harness.submitting import clean_environment, make_cluster, make_python, standalone

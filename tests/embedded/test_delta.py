@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from biasspark.tables.delta_log import DeltaLog
-from biasspark.tables.parquet_files import read_files
+from biasspark.tables.delta import DeltaLog
+from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, TABLES, Table
 from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import run_embedded
@@ -32,7 +32,7 @@ KILLED = """
 import os, signal, sys
 
 from biasspark.command import main
-from biasspark.tables.delta_log import DeltaLog
+from biasspark.tables.delta import DeltaLog
 
 commit = DeltaLog.commit
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest
 from tests.embedded.measure_frames import SCRIPT
 from tests.harness.documents import blocks_of
 from tests.harness.submitting import clean_environment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import job_parser, run_job
+from biasspark.cli import run_job
 from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
@@ -34,5 +34,5 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def numbers(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
     """Run the job undisturbed, in this process, and return the tables that every other way of running it must give."""
     with contextlib.redirect_stdout(io.StringIO()):
-        assert run_job(job.main, job_parser(""), place.flags("undisturbed")) == 0
+        assert run_job(job.main, job.COMMAND.parser(), place.flags("undisturbed")) == 0
     return read_tables(place.folder / "undisturbed")

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import job_parser, run_job
+from biasspark.cli import run_job
 from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.store import PathStore
@@ -30,7 +30,7 @@ WINDOW_JOB = str(ROOT / "jobs" / "window_metrics.py")
 DYING_JOB = """
 import os, signal, sys
 
-from biasspark.cli import job_parser, run_job
+from biasspark.cli import run_job
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as bias_metrics
 
@@ -44,7 +44,7 @@ def die(store, spark, table, rows, run):
 
 
 PathStore.write = die
-sys.exit(run_job(bias_metrics.main, job_parser("")))
+sys.exit(run_job(bias_metrics.main, bias_metrics.COMMAND.parser()))
 """
 """The job whose driver and JVM are killed as a table is about to be written."""
 
@@ -129,7 +129,7 @@ def test_a_killed_job_leaves_nothing_that_is_seen(
     assert (read_latest(warehouse, "*"), list_runs(warehouse)) == (before, runs)
 
     with contextlib.redirect_stdout(io.StringIO()):
-        assert run_job(job.main, job_parser(""), flags) == 0
+        assert run_job(job.main, job.COMMAND.parser(), flags) == 0
     assert read_tables(warehouse) == numbers
     assert list_runs(warehouse) != runs
 

@@ -15,8 +15,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.errors import BiasSparkError, PublishConflict
-from biasspark.tables.frames import to_frame
-from biasspark.tables.maintenance import copy_run
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
@@ -26,8 +24,9 @@ from biasspark.tables.schemas import (
     REJECTED_ROWS,
     Table,
 )
-from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import PathStore
+from biasspark.workflows.maintain import copy_run
 from tests.harness.sample_night import NIGHT, read_latest, record_of, run_at, skew_tables, start_run, suite_tables
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
 from biasspark.tables.ledger import read_ledger, to_run
-from biasspark.tables.parquet_files import find_data_files, list_visible
-from biasspark.tables.publish import publish
-from biasspark.tables.published import read_rows
+from biasspark.tables.parquet import find_data_files, list_visible
+from biasspark.tables.publish import publish, read_rows
 from biasspark.tables.schemas import BIAS_RUNS, U_STATISTICS
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.workflows import accept_run, maintain, print_side_by_side, window
@@ -36,15 +35,15 @@ RULES = [
 JOBS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
     "night": (bias_metrics, None, ("--run-date", NEXT)),
     "rerun": (bias_metrics, None, ("--run-date", NIGHT)),
-    "report": (report, report.report_parser, ("--run-date", NIGHT, "--out", "page.html")),
-    "export": (export, export.export_parser, ("--run-date", NIGHT, "--table", "bias_metrics", "--out", "rows.csv")),
+    "report": (report, report.COMMAND.parser, ("--run-date", NIGHT, "--out", "page.html")),
+    "export": (export, export.COMMAND.parser, ("--run-date", NIGHT, "--table", "bias_metrics", "--out", "rows.csv")),
     "side_by_side": (
         print_side_by_side,
-        print_side_by_side.comparison_parser,
+        print_side_by_side.COMMAND.parser,
         ("--run-date", NIGHT, "--models", "m", "n"),
     ),
-    "window": (window, window.window_parser, ("--from", NIGHT, "--to", NIGHT)),
-    "maintain": (maintain, maintain.maintenance_parser, ("--run-date", "2026-06-01")),
+    "window": (window, window.COMMAND.parser, ("--from", NIGHT, "--to", NIGHT)),
+    "maintain": (maintain, maintain.COMMAND.parser, ("--run-date", "2026-06-01")),
 }
 LEVELS = ("table", "night", "run", "file")
 
@@ -187,7 +186,7 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
     gone = file.rename(warehouse.parent / file.name)
     try:
         flags = ("--config", config, "--run-date", NIGHT, "--reason", "seen")
-        done = run_main(accept_run.main, *flags, parser=accept_run.accept_parser())
+        done = run_main(accept_run.main, *flags, parser=accept_run.COMMAND.parser())
     finally:
         gone.rename(file)
     assert done.code == 3, done.err
@@ -219,7 +218,7 @@ def test_a_window_takes_no_damaged_state_for_a_whole_one(
     contents = [file.read_bytes() for file in files]
     try:
         damage(files)
-        done = run_main(window.main, "--config", config, "--from", NIGHT, "--to", NIGHT, parser=window.window_parser())
+        done = run_main(window.main, "--config", config, "--from", NIGHT, "--to", NIGHT, parser=window.COMMAND.parser())
     finally:
         for file, content in zip(files, contents, strict=True):
             file.write_bytes(content)

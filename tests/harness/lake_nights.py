@@ -26,11 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.errors import BiasSparkError
 from biasspark.expressions.sql import quote_name
 from biasspark.session import build_session
-from biasspark.tables import delta_folder
+from biasspark.tables import delta
 from biasspark.tables.ledger import read_ledger
-from biasspark.tables.maintenance import Policy, optimize_tables, plan_maintenance, remove_runs
-from biasspark.tables.publish import publish
-from biasspark.tables.published import read_rows
+from biasspark.tables.publish import publish, read_rows
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -44,6 +42,7 @@ from biasspark.tables.schemas import (
 from biasspark.tables.store import CatalogStore, DeltaFolder, DeltaStore, IcebergStore, PathStore, Store
 from biasspark.tables.views import refresh_views
 from biasspark.workflows import measure as bias_metrics
+from biasspark.workflows.maintain import Policy, optimize_tables, plan_maintenance, remove_runs
 from scripts.dev.soak_test import write_corpus
 from tests.harness.running_jobs import run_main
 from tests.harness.sample_night import NIGHT, full_rows, record_of, skew_tables, start_run
@@ -159,7 +158,7 @@ def catalog_settings(folder: Path) -> dict[str, str]:
 @contextmanager
 def without_delta_rs() -> Iterator[None]:
     """Have Spark do all in folders of Delta, as where the library is not installed."""
-    with patch.object(delta_folder, "is_installed", lambda: False):
+    with patch.object(delta, "is_installed", lambda: False):
         yield
 
 

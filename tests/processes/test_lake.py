@@ -13,7 +13,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from biasspark.tables.parquet_files import read_files
+from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import PINNED_SKEW, U_STATISTICS
 from biasspark.tables.store import DeltaStore, IcebergStore
 from scripts.dev.proof import prove

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import FOUR_CELLS
 from biasspark.config import divide
-from biasspark.corpus.cutpoints import Cutpoints
+from biasspark.corpus.survey import Cutpoints
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.ranking.counts import Counts
-from biasspark.report.filters import merge_bins
+from biasspark.report.report_data import merge_bins
 from tests.harness.ranking_without_spark import rank_batches
 from tests.properties.test_invariances import ENCODING, Row, all_scores, batch_of, cuts, rows_of
 

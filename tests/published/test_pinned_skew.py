@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.config import PinnedAuc, PinnedSkew
-from biasspark.metrics.prevalence_experiment import pinned_skew
+from biasspark.metrics.pinned import pinned_skew
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.pinned_balance import GROUPS, PinnedBalanceRequest
+from biasspark.synthetic.score_cells import GROUPS, PinnedBalanceRequest
 from tests.fixtures.local_corpus import LocalCorpus
 
 MODELS = ("toxicity_1", "toxicity_6")

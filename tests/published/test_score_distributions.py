@@ -26,7 +26,7 @@ from biasspark.metrics.thresholds import Thresholds, threshold_rates
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.ranking.counts import Counts
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
+from biasspark.synthetic.score_cells import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
 from tests.fixtures.local_corpus import LocalCorpus
 from tests.oracle.suite import PAIRS
 

@@ -38,7 +38,7 @@ from biasspark.config import PinnedAuc
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.tall_average_short import TallAverageShortRequest
+from biasspark.synthetic.score_cells import TallAverageShortRequest
 from tests.fixtures.local_corpus import LocalCorpus
 
 SLIDE = Path(__file__).resolve().parents[3] / "shared" / "papers" / "slides_tall_average_short.csv"

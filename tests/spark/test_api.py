@@ -13,9 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import biasspark
-from biasspark.tables.frames import to_arrow, to_frame
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
-from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 
 MEASURED: dict[str, Any] = {
     "models": ["toxicity_1", "toxicity_6"],

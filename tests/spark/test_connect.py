@@ -40,7 +40,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from biasspark.cli import job_parser, run_job
+from biasspark.cli import run_job
 from biasspark.session import build_session, is_connect
 from biasspark.workflows import measure as job
 from tests.spark.test_connect import measure_all
@@ -51,7 +51,7 @@ corpus, functions, *flags = sys.argv[1:]
 found = measure_all(spark, corpus, functions.split())
 spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
 with ThreadPoolExecutor(1) as pool:
-    code = pool.submit(run_job, job.main, job_parser(""), flags).result()
+    code = pool.submit(run_job, job.main, job.COMMAND.parser(), flags).result()
 assert spark.range(3).count() == 3  # the job has stopped no session of another thread, and given its settings back
 assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
 print(json.dumps({"found": found, "code": code}))

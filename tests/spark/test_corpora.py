@@ -12,11 +12,10 @@ import biasspark
 from biasspark.config import load_config
 from biasspark.errors import ConfigError
 from biasspark.synthetic.chunks import CHUNK_ROWS, Request, generate, make_table, map_chunks
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest, TermCell, cell_chunk, cell_comments
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistributionsRequest
-from biasspark.synthetic.tall_average_short import HEIGHTS, TallAverageShortRequest
+from biasspark.synthetic.score_cells import DISTRIBUTIONS, HEIGHTS, ScoreDistributionsRequest, TallAverageShortRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 CELLS = (ScoreDistributionsRequest(seed=11, rows_per_cell=50), TallAverageShortRequest(seed=11, rows_per_cell=50))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import math
 from contextlib import redirect_stdout
+from dataclasses import replace
 from decimal import Decimal
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -21,6 +22,7 @@ from biasspark.corpus.identity_sources import annotation_out_of_range
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.values import boolean
 from biasspark.errors import BiasSparkError, Fault, InputError
+from biasspark.ranking.engine import count_rows
 from biasspark.ranking.task_rows import TaskRows
 from tests.harness.small_corpora import NIGHT, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
 
@@ -362,15 +364,21 @@ def test_a_schema_that_fits_has_no_faults_and_lacks_no_column(spark: SparkSessio
 
 
 @pytest.mark.embedded
+@pytest.mark.parametrize("further", [[], ["t"]])
 @pytest.mark.parametrize("threshold", [0.7, 1.0, 2.0])
-def test_python_packs_the_bits_that_sql_packs(spark: SparkSession, threshold: float) -> None:
+def test_python_reads_from_numbers_what_sql_does(spark: SparkSession, threshold: float, further: list[str]) -> None:
     values = (None, -1.0, -5e-324, -0.0, 0.0, 0.5, 0.7, 1.0, 1.0000001, 2.0, math.inf, -math.inf, math.nan, -math.nan)
-    rows = [(True, 0.5, value, value, None if value is None else len(str(value)) % 3) for value in values]
-    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, f FLOAT, k INT")
-    measures = measures_of(identities={"columns": ["u", "f", "k"], "threshold": threshold})
+    rows = [
+        (True, 0.5, value, value, None if value is None else len(str(value)) % 3, text)
+        for value, text in product(values, (None, "1", "0"))
+    ]
+    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, f FLOAT, k INT, t STRING")
+    measures = measures_of(identities={"columns": ["u", "f", "k", *further], "threshold": threshold})
     survey = survey_corpus(corpus, measures)
     assert set(survey.number_columns) == {"u", "f", "k"}
     encoding = build_encoding(measures, survey)
     table = encode_examples(corpus, measures, encoding, None).toArrow()
-    for number, word in TaskRows(table, encoding).words.items():
-        assert word.tolist() == table.column(encoding.word_columns[number]).to_pylist()
+    by_numpy, by_sql = (TaskRows(table, one) for one in (encoding, replace(encoding, number_columns={})))
+    assert [column.tolist() for column in by_numpy.memberships] == [column.tolist() for column in by_sql.memberships]
+    assert by_numpy.known.tolist() == by_sql.known.tolist()
+    assert count_rows(by_numpy).tolist() == count_rows(by_sql).tolist()

@@ -95,7 +95,7 @@ def write_corpus(folder: Path, shift: float) -> None:
 
 
 def run(job: Any, folder: Path, night: str, *flags: str) -> Done:
-    parser = accept_run.accept_parser() if job is accept_run else None
+    parser = accept_run.COMMAND.parser() if job is accept_run else None
     return run_main(job.main, "--config", f"{folder}/gate.toml", "--run-date", night, *flags, parser=parser)
 
 

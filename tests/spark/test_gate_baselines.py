@@ -22,7 +22,7 @@ from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows.judge import Verdict, judge
-from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.nightly import RunContext
 from tests.harness.least_configuration import changed
 from tests.harness.sample_night import record_of
 

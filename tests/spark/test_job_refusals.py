@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import job_parser, run_job
+from biasspark.cli import run_job
 from biasspark.session import is_connect
 from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
@@ -75,7 +75,7 @@ def test_a_wrong_configuration_ends_with_2_and_names_every_fault(published: Path
     ids=["no config", "no date", "no such date", "no such flag", "no such file"],
 )
 def test_wrong_usage_ends_with_2(flags: list[str], fault: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_job(job.main, job_parser("Measure."), flags) == 2
+    assert run_job(job.main, job.COMMAND.parser(), flags) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.splitlines()[-1].partition(": error: ")[2].startswith(fault)

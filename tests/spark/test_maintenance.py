@@ -10,15 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
-from biasspark.tables.frames import to_frame
 from biasspark.tables.ledger import read_ledger
-from biasspark.tables.maintenance import Policy, copy_run, plan_maintenance, remove_runs
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, PINNED_SKEW
-from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.workflows import maintain as job
+from biasspark.workflows.maintain import Policy, copy_run, plan_maintenance, remove_runs
 from tests.harness.running_jobs import Done, run_main
 from tests.harness.sample_night import NIGHT, read_latest, record_of, skew_tables, start_run, table_rows
 
@@ -52,7 +51,7 @@ def maintain(tmp_path: Path, folder: Path, *flags: str, maintenance: str = "") -
         encoding="utf-8",
     )
     flags = ("--config", str(config), "--run-date", "2030-01-01", *flags)
-    return run_main(job.main, *flags, parser=job.maintenance_parser())
+    return run_main(job.main, *flags, parser=job.COMMAND.parser())
 
 
 @LISTING

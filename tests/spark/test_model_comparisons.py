@@ -15,11 +15,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from biasspark.corpus.clusters import cluster_of, group_of
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
 from biasspark.workflows import compare as job
 from biasspark.workflows import measure as bias_metrics
+from biasspark.workflows.compare import cluster_of, group_of
 from tests.harness.running_jobs import Done, run_main
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS

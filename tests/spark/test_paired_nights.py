@@ -22,13 +22,13 @@ from biasspark.cli import Progress
 from biasspark.config import load_config
 from biasspark.gate.bias_alerts import GateInput
 from biasspark.tables.ledger import find_published
-from biasspark.tables.published import read_rows
+from biasspark.tables.publish import read_rows
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.judge import judge
-from biasspark.workflows.publish_run import RunContext
+from biasspark.workflows.nightly import RunContext
 from tests.harness.running_jobs import Done, ask, run_main
 from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, ordered_doubled

@@ -19,10 +19,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError
 from biasspark.tables import parquet
-from biasspark.tables.frames import to_frame
 from biasspark.tables.ledger import read_ledger
-from biasspark.tables.publish import publish
-from biasspark.tables.published import read_rows
+from biasspark.tables.publish import publish, read_rows
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -35,7 +33,7 @@ from biasspark.tables.schemas import (
     U_STATISTICS,
     Table,
 )
-from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, DeltaFolder, IcebergStore, PathStore
 from tests.harness.main_job import untouched
 from tests.harness.sample_night import (

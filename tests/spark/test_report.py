@@ -161,8 +161,8 @@ def run_here(
     monkeypatch.setattr(store, "job_session", lambda *_: nullcontext(spark))
 
     def run(job: Any, *flags: object, run_date: object = NIGHT) -> tuple[int, str, str]:
-        parser = job.export_parser() if job is export else job.report_parser()
-        code = run_job(job.main, parser, list(map(str, ("--config", path, "--run-date", run_date, *flags))))
+        arguments = map(str, ("--config", path, "--run-date", run_date, *flags))
+        code = run_job(job.main, job.COMMAND.parser(), list(arguments))
         return code, *capsys.readouterr()
 
     return run

@@ -72,7 +72,7 @@ def publish(
     def run(*settings: str, flags: tuple[str, ...] = ("--publish",)) -> Done:
         overrides = [part for setting in settings for part in ("--set", setting)]
         arguments = ("--config", folder / "civil.toml", "--run-date", NIGHT, *flags, *overrides)
-        return Done(run_job(report.main, report.report_parser(), list(map(str, arguments))), *capsys.readouterr())
+        return Done(run_job(report.main, report.COMMAND.parser(), list(map(str, arguments))), *capsys.readouterr())
 
     return run
 

@@ -21,10 +21,9 @@ import biasspark
 from biasspark.cli import run_job
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.side_by_side import Request
-from biasspark.tables.frames import to_frame
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
-from biasspark.tables.spark_schemas import value_schema
+from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
 from biasspark.workflows import print_side_by_side as job
@@ -104,7 +103,7 @@ def run(warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             encoding="utf-8",
         )
         arguments = ["--config", str(config), "--run-date", run_date.isoformat(), *flags]
-        return Done(run_job(job.main, job.comparison_parser(), arguments), *capsys.readouterr())
+        return Done(run_job(job.main, job.COMMAND.parser(), arguments), *capsys.readouterr())
 
     return run_it
 

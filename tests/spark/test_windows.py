@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 from biasspark.tables.schemas import WINDOW_TABLES
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.nightly import backfill_parser
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
 from tests.harness.main_job import toml
 from tests.harness.running_jobs import Done, ask, run_main
@@ -30,11 +29,11 @@ TYPES = {"s2": pa.float32(), "groups": pa.list_(pa.string()), "k": pa.int32(), "
 
 def measure(config: Path, run_date: str, *flags: str) -> Done:
     flags = ("--config", str(config), "--run-date", run_date, *flags)
-    return run_main(bias_metrics.main, *flags, parser=backfill_parser("Measure."))
+    return run_main(bias_metrics.main, *flags, parser=bias_metrics.COMMAND.parser())
 
 
 def merge(config: Path, first: str, last: str, *flags: str) -> Done:
-    parser = window_metrics.window_parser()
+    parser = window_metrics.COMMAND.parser()
     return run_main(window_metrics.main, "--config", config, "--from", first, "--to", last, *flags, parser=parser)
 
 

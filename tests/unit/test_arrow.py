@@ -8,8 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from biasspark.tables.arrow import Masked, to_table
-from biasspark.tables.schemas import U_STATISTICS
+from biasspark.tables.schemas import U_STATISTICS, Masked, to_table
 
 COLUMNS = {
     "model": "m",

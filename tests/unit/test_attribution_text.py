@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from biasspark.columns import ALL_ROWS, OVERALL
-from biasspark.report.attribution_text import show_lost
+from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import (
     ATTRIBUTION_CORRELATIONS,
     ATTRIBUTION_SEGMENTS,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from biasspark.cli import Outcome, Progress, run_job
+from biasspark.cli import Outcome, Progress, make_parser, run_job
 from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.nightly import Nights, backfill_parser, list_days, run_nights
+from biasspark.workflows.nightly import BACKFILL, Nights, list_days, run_nights
 from tests.harness.least_configuration import changed
 
 CANARY = "canary-3f1c"
@@ -21,7 +21,7 @@ DAYS = Nights(date(2026, 2, 27), date(2026, 3, 2)).days
 
 
 def parse(run_date: str) -> object:
-    return backfill_parser("").parse_args(["--config", "c.toml", "--run-date", run_date]).run_date
+    return make_parser("", flags=BACKFILL).parse_args(["--config", "c.toml", "--run-date", run_date]).run_date
 
 
 def test_a_run_date_is_one_night_or_a_range() -> None:
@@ -43,7 +43,7 @@ def test_a_run_date_is_one_night_or_a_range() -> None:
 )
 def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--config", "c.toml", "--run-date", run_date]
-    assert run_job(lambda _: 0, backfill_parser(""), flags) == 2
+    assert run_job(lambda _: 0, make_parser("", flags=BACKFILL), flags) == 2
     assert fault in capsys.readouterr().err
 
 
@@ -59,7 +59,7 @@ def test_a_range_needs_a_column_that_tells_nights_apart() -> None:
 
 def test_a_window_begins_before_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--config", "c.toml", "--from", "2026-03-02", "--to", "2026-03-01"]
-    assert run_job(window_metrics.main, window_metrics.window_parser(), flags) == 2
+    assert run_job(window_metrics.main, window_metrics.COMMAND.parser(), flags) == 2
     assert "--from 2026-03-02 --to 2026-03-01: " in capsys.readouterr().err
 
 

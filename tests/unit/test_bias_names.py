@@ -17,7 +17,7 @@ from biasspark.metrics.bias_names import MARGIN, name_bias
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.score_distributions import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
+from biasspark.synthetic.score_cells import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest
 from tests.fixtures.local_corpus import LocalCorpus
 from tests.oracle import bias_names as oracle
 

@@ -14,11 +14,19 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from biasspark.ddl import column_names
-from biasspark.synthetic import civil_model
+from biasspark.synthetic import civil
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
-from biasspark.synthetic.civil_model import CORPUS_ROWS, IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, Identity
-from biasspark.synthetic.civil_rows import CivilRequest
-from biasspark.synthetic.civil_text import FILLER, OPENINGS
+from biasspark.synthetic.civil import (
+    CORPUS_ROWS,
+    FILLER,
+    IDENTITIES,
+    IDENTITY_NAMES,
+    OPENINGS,
+    TABLE_6,
+    TOXIC_SHARE,
+    CivilRequest,
+    Identity,
+)
 
 ROWS = 600_000
 BIASED_NAMES = ("homosexual_gay_or_lesbian", "muslim", "psychiatric_or_mental_illness", "transgender")
@@ -172,11 +180,11 @@ def test_overlaps_keep_every_marginal() -> None:
     by_name = dict(zip(IDENTITY_NAMES, IDENTITIES, strict=True))
     for identity in IDENTITIES:
         for stratum in (0, 1):
-            share = civil_model.mention_probability(companion(identity, by_name), stratum)
-            given = [civil_model.conditional_probability(identity, stratum, both) for both in (False, True)]
+            share = civil.mention_probability(companion(identity, by_name), stratum)
+            given = [civil.conditional_probability(identity, stratum, both) for both in (False, True)]
             assert all(0.0 < probability < 1.0 for probability in given), identity.name
             average = (1.0 - share) * given[0] + share * given[1]
-            assert average == pytest.approx(civil_model.mention_probability(identity, stratum), rel=1e-12)
+            assert average == pytest.approx(civil.mention_probability(identity, stratum), rel=1e-12)
 
 
 def companion(identity: Identity, by_name: dict[str, Identity]) -> Identity:
@@ -184,7 +192,7 @@ def companion(identity: Identity, by_name: dict[str, Identity]) -> Identity:
 
 
 def test_companions_come_first() -> None:
-    order = [IDENTITY_NAMES[position] for position in civil_model.companions_first()]
+    order = [IDENTITY_NAMES[position] for position in civil.companions_first()]
     assert sorted(order) == sorted(IDENTITY_NAMES)
     for identity in IDENTITIES:
         if identity.shares_with is not None:
@@ -193,13 +201,13 @@ def test_companions_come_first() -> None:
 
 def test_rounded_tables_do_not_hang_on_a_last_bit() -> None:
     """No entry lies so near to a rounding boundary that another C library could round it the other way."""
-    quantiles = [NormalDist().inv_cdf(step / civil_model.STEPS) for step in range(1, civil_model.STEPS)]
+    quantiles = [NormalDist().inv_cdf(step / civil.STEPS) for step in range(1, civil.STEPS)]
     margins = [abs(value * 1e9 % 1.0 - 0.5) for value in quantiles]
     assert min(margins) > 1e-5
 
 
 def test_the_most_that_can_be_unannotated() -> None:
-    most = make_table(CivilRequest(CHUNK_ROWS, 1, civil_model.unmentioned_share()))
+    most = make_table(CivilRequest(CHUNK_ROWS, 1, civil.unmentioned_share()))
     mentions = np.any([np.nan_to_num(numbers(most, name)) >= 0.5 for name in IDENTITY_NAMES], axis=0)
     assert np.array_equal(most["male"].is_valid().to_numpy(), mentions)
 

@@ -13,7 +13,7 @@ from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Rule
 from biasspark.gate.alerts import Alert, RuleEvaluation, alerts_table
-from biasspark.gate.comparison_alerts import comparison_alerts, evaluate_comparison
+from biasspark.gate.bias_alerts import comparison_alerts, evaluate_comparison
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
 RULE = Rule(name="no worse", metric="bpsn_auc", models=("new",), baseline="old", max_drop=0.02)

@@ -128,7 +128,7 @@ def test_every_job_that_writes_tables_is_run() -> None:
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
 def test_configurations_and_flags_have_no_fault(step: Step, tmp_path: Path) -> None:
-    arguments = step.make_parser().parse_args(flags_of(step, tmp_path))
+    arguments = step.job.COMMAND.parser().parse_args(flags_of(step, tmp_path))
     assert load_config(arguments.config, arguments.overrides).output.path == f"{tmp_path}/warehouse"
 
 

@@ -9,12 +9,10 @@ import pytest
 
 from biasspark.errors import ConfigError
 from biasspark.synthetic.chunks import CHUNK_ROWS, check_request, make_table
-from biasspark.synthetic.civil_model import unmentioned_share
-from biasspark.synthetic.civil_rows import CivilRequest
+from biasspark.synthetic.civil import CivilRequest, unmentioned_share
 from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.score_distributions import ScoreDistribution, ScoreDistributionsRequest
-from biasspark.synthetic.tall_average_short import TallAverageShortRequest
+from biasspark.synthetic.score_cells import ScoreDistribution, ScoreDistributionsRequest, TallAverageShortRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
 
 OF_CELLS = (ScoreDistributionsRequest(3, 2 * CHUNK_ROWS), TallAverageShortRequest(3, 2 * CHUNK_ROWS))

@@ -10,8 +10,18 @@ from itertools import pairwise
 import pytest
 
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
-from biasspark.synthetic.imbalanced import BUCKET_SHARES, BUCKETS, ImbalancedRequest, TermCell, cell_chunk
-from biasspark.synthetic.imbalanced_text import LONGEST_TERM, REMARKS, SENTENCES, TOXIC_ADJECTIVES, TOXIC_NOUNS
+from biasspark.synthetic.imbalanced import (
+    BUCKET_SHARES,
+    BUCKETS,
+    LONGEST_TERM,
+    REMARKS,
+    SENTENCES,
+    TOXIC_ADJECTIVES,
+    TOXIC_NOUNS,
+    ImbalancedRequest,
+    TermCell,
+    cell_chunk,
+)
 from biasspark.synthetic.madlibs import SLOT
 from biasspark.synthetic.wording import IDENTITY_TERMS, TEMPLATES, read_packaged
 

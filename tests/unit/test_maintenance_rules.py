@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from biasspark.tables.ledger import LedgerRow, latest_runs
-from biasspark.tables.maintenance import Policy, choose_removals, list_lost, list_undated, start_policy
 from biasspark.tables.runs import new_run, parse_start
+from biasspark.workflows.maintain import Policy, choose_removals, list_lost, list_undated, start_policy
 
 NIGHT = date(2026, 1, 15)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biasspark.comparison.differences import PairedMetric, estimate_difference, noninferiority_test
-from biasspark.comparison.jackknife import PairCounts, Replicates, jackknife_aucs, pair_sides
-from biasspark.comparison.paired import PairedAucs, delong_aucs
+from biasspark.comparison.differences import (
+    PairCounts,
+    PairedAucs,
+    PairedMetric,
+    Replicates,
+    delong_aucs,
+    estimate_difference,
+    jackknife_aucs,
+    noninferiority_test,
+    pair_sides,
+)
 from biasspark.ranking.kernels.paired_products import Products
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 

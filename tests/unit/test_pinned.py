@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.config import MinimumCellRows, PinnedSkew
-from biasspark.metrics.pinned import PINNED_TERMS, pinned_aucs
-from biasspark.metrics.prevalence_experiment import Kept, mean_and_sd, pinned_skew
+from biasspark.metrics.pinned import PINNED_TERMS, Kept, mean_and_sd, pinned_aucs, pinned_skew
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows
 from biasspark.metrics.u_statistics import u_statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biasspark.config import Identities, Terms
-from biasspark.workflows.plan import describe_identities
+from biasspark.workflows.nightly import describe_identities
 
 GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("transgender",))
 

@@ -19,7 +19,7 @@ from biasspark import plot
 from biasspark.errors import InputError
 from biasspark.plot.panels import LABEL_COLORS, SOFT, short_name
 from biasspark.report.cells import MINUS, show_number
-from biasspark.report.svg import drawing, write_figure
+from biasspark.report.charts import drawing, write_figure
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report
 

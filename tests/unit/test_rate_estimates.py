@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from biasspark.gate.rate_estimates import RateGaps, Rates
-from biasspark.gate.rule_tests import compare_with_baseline, compare_with_bound
+from biasspark.gate.rule_tests import RateGaps, Rates, compare_with_baseline, compare_with_bound
 from tests.oracle.intervals import newcombe_gap, wilson_interval
 
 Counts = tuple[int, int, int, int]

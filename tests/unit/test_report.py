@@ -19,13 +19,17 @@ from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.baseline_comparison import compare_with_baselines
 from biasspark.report.cells import drop_zeros
 from biasspark.report.definitions import list_definitions
-from biasspark.report.filters import filter_tables
 from biasspark.report.gate_summary import build_gate_summary
-from biasspark.report.metric_tables import list_metrics
-from biasspark.report.notebook import NightReport
-from biasspark.report.optional_tables import MOST_LACKING, list_balance, list_rates, list_skewed, list_training
-from biasspark.report.page import write_metric_page, write_model_card, write_page
-from biasspark.report.report_data import OF_ATTRIBUTION, ReportData
+from biasspark.report.metric_tables import (
+    MOST_LACKING,
+    list_balance,
+    list_metrics,
+    list_rates,
+    list_skewed,
+    list_training,
+)
+from biasspark.report.page import NightReport, write_metric_page, write_model_card, write_page
+from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, filter_tables
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import (
     IMAGE,

@@ -7,8 +7,7 @@ from typing import Any
 
 from biasspark.report.baseline_comparison import BaselineComparison, compare_with_baselines, describe_method
 from biasspark.report.cells import show_interval, show_number
-from biasspark.report.metric_tables import list_worst_pairs
-from biasspark.report.optional_tables import list_templates
+from biasspark.report.metric_tables import list_templates, list_worst_pairs
 from biasspark.report.page import write_model_card
 from biasspark.report.report_data import ReportData
 from biasspark.report.text_formats import escape_markdown

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.report.baseline_comparison import compare_with_baselines
-from biasspark.report.filters import (
+from biasspark.report.gate_summary import build_gate_summary
+from biasspark.report.report_data import (
+    ReportData,
     alert_excess,
     count_rows,
     filter_tables,
@@ -21,8 +23,6 @@ from biasspark.report.filters import (
     past_run,
     worst_alerts,
 )
-from biasspark.report.gate_summary import build_gate_summary
-from biasspark.report.report_data import ReportData
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, TABLES
 from tests.fixtures.made_up_report import (
     MODELS,

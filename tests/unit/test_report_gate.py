@@ -11,11 +11,11 @@ import pytest
 
 from biasspark.report.gate_summary import build_gate_summary, describe_changes
 from biasspark.report.page import write_model_card
-from biasspark.report.report_data import ReportData
-from biasspark.report.run_history import (
+from biasspark.report.report_data import (
     BY_GATE,
     BY_PERSON,
     NIGHT_BEFORE,
+    ReportData,
     earlier_runs,
     find_baseline,
     latest_runs,

@@ -7,8 +7,15 @@ from typing import Any
 
 from biasspark.report.cells import metric_cell
 from biasspark.report.charts import choose_identities
-from biasspark.report.metric_tables import count_weak, list_metrics, list_worst, list_worst_pairs, summarize_models
-from biasspark.report.optional_tables import list_balance, list_rates
+from biasspark.report.metric_tables import (
+    count_weak,
+    list_balance,
+    list_metrics,
+    list_rates,
+    list_worst,
+    list_worst_pairs,
+    summarize_models,
+)
 from biasspark.report.page import write_model_card, write_page
 from biasspark.report.report_data import ReportData
 from tests.fixtures.made_up_report import EMPTY, MODELS, NAMES, page_without_charts, with_rows

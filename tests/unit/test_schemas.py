@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from biasspark.tables.schemas import MODEL_SUMMARY, PINNED_AUC, PINNED_SKEW, TABLES, Column, Table
-from biasspark.tables.schemas.dsl import columns
+from biasspark.tables.schemas import MODEL_SUMMARY, PINNED_AUC, PINNED_SKEW, TABLES, Column, Table, columns
 from biasspark.tables.spark_schemas import spark_schema
 
 

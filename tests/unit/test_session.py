@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from biasspark import session
 from biasspark.errors import ConfigError
-from biasspark.session import engine_choice, spark_jobs
+from biasspark.session import engines, spark_jobs
 from biasspark.session.classic import use_driver_python_on_local_masters
 from biasspark.session_request import SessionRequest, current_request, session_requested
 
@@ -133,7 +133,7 @@ def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.Mon
             context._accumulatorServer.shutdown()
 
     own = SimpleNamespace(sparkContext=context, stop=stop)
-    monkeypatch.setattr(JOB_SESSION, "is_session_there", lambda: False)
+    monkeypatch.setattr(engines, "is_session_there", lambda: False)
     monkeypatch.setattr(JOB_SESSION, "build_session", lambda *_: own)
     with session.job_session("a job"):
         pass
@@ -165,7 +165,7 @@ def test_the_engine_that_is_chosen(  # noqa: PLR0917
     wanted: str,
 ) -> None:
     _install(monkeypatch, environment, installed)
-    assert engine_choice.choose_engine(request_, master) == wanted
+    assert engines.choose_engine(request_, master) == wanted
 
 
 @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ def test_an_engine_that_cannot_be_had(
 ) -> None:
     _install(monkeypatch, {}, installed)
     with pytest.raises(ConfigError):
-        engine_choice.choose_engine(request_)
+        engines.choose_engine(request_)
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], installed: set[str]) -> None:
     monkeypatch.setattr(os, "environ", environment)
-    monkeypatch.setattr(engine_choice, "is_embedded_installed", lambda: "embedded" in installed)
-    monkeypatch.setattr(engine_choice, "is_spark_installed", lambda: "spark" in installed)
+    monkeypatch.setattr(engines, "is_embedded_installed", lambda: "embedded" in installed)
+    monkeypatch.setattr(engines, "is_spark_installed", lambda: "spark" in installed)
 
 
 def test_a_request_ends_with_its_job() -> None:

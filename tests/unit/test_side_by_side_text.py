@@ -15,13 +15,16 @@ from hypothesis import strategies as st
 
 from biasspark.report.cells import drop_zeros, format_decimal
 from biasspark.report.definitions import SUITE, SUITE_TITLES
-from biasspark.report.side_by_side import Request, SideBySide, SliceRows, side_by_side
-from biasspark.report.side_by_side_text import (
+from biasspark.report.side_by_side import (
     LINE_WIDTH,
     NAME_WIDTH,
+    Request,
+    SideBySide,
+    SliceRows,
     format_csv,
     format_markdown,
     format_text,
+    side_by_side,
     wrap_name,
 )
 from biasspark.report.text_formats import escape_markdown

@@ -13,12 +13,12 @@ import pytest
 
 from biasspark.config import list_differences, merge_rules, parse_config
 from biasspark.errors import ConfigError
-from biasspark.windows.agreement import list_disagreements
 from biasspark.windows.sketch import (
     Sketch,
     SketchHeader,
     hash_agreement,
     is_skewed,
+    list_disagreements,
     merge_extremes,
     merge_quantiles,
     reuse_boundaries,

@@ -12,7 +12,13 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 
 from biasspark.errors import BiasSparkError, ConfigError
-from biasspark.session.startup import explain_no_gateway, find_java_version, find_runtime_fault, list_jars, start_faults
+from biasspark.session.job_session import (
+    explain_no_gateway,
+    find_java_version,
+    find_runtime_fault,
+    list_jars,
+    start_faults,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 LAKES = sorted((ROOT / "conf").glob("lake-*.conf"))

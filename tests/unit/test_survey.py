@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from biasspark.config import parse_measures
-from biasspark.corpus.cutpoints import place_cutpoints
 from biasspark.corpus.survey import (
     MOST_ROWS_A_RANGE,
     MOST_VALUES,
     Survey,
     check_identity,
     order_values,
+    place_cutpoints,
     quantiles_of,
 )
 from biasspark.errors import Fault, InputError

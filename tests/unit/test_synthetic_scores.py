@@ -16,16 +16,19 @@ from scipy import stats
 
 from biasspark.ddl import arrow_schema
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
-from biasspark.synthetic.score_cells import open_unit, truncated_normal
-from biasspark.synthetic.score_distributions import DISTRIBUTIONS, SLICES, ScoreDistributionsRequest
-from biasspark.synthetic.tall_average_short import (
+from biasspark.synthetic.score_cells import (
+    DISTRIBUTIONS,
     HEIGHTS,
     LOWEST_MEAN,
     SD,
     SEPARATION,
     SHIFTS,
+    SLICES,
     UNIT,
+    ScoreDistributionsRequest,
     TallAverageShortRequest,
+    open_unit,
+    truncated_normal,
 )
 from biasspark.workflows.make_corpus import CORPORA
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from biasspark.columns import FAIL, INSUFFICIENT, PASS, WARN
-from biasspark.tables.arrow import to_table
-from biasspark.tables.schemas import BIAS_ALERTS
+from biasspark.tables.schemas import BIAS_ALERTS, to_table
 from biasspark.workflows.judge import MOST_SHOWN, Verdict
 from tests.fixtures.made_up_report import alert
 

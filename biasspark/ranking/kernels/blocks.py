@@ -110,7 +110,8 @@ def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple
     if len(distinct) > MANY_KEYS:
         yield from sort_memberships(keys, scores, boundaries)
         return
-    yield from cut_runs([(int(key), *collapse(np.sort(scores[keys == key]))) for key in distinct], boundaries)
+    of_keys = ((int(key), scores[np.flatnonzero(keys == key)]) for key in distinct)
+    yield from cut_runs([(key, *collapse(np.sort(of_key))) for key, of_key in of_keys], boundaries)
 
 
 def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
@@ -118,8 +119,8 @@ def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator
     by_score = np.argsort(scores)
     keys, scores = keys[by_score], scores[by_score]
     ranges = np.searchsorted(boundaries, scores, "right")
-    distinct, dense = np.unique(keys, return_inverse=True)
-    codes = ranges * len(distinct) + dense
+    distinct = find_distinct(keys)
+    codes = ranges * len(distinct) + np.searchsorted(distinct, keys)
     small = codes.astype(np.uint16) if (len(boundaries) + 1) * len(distinct) < 1 << 16 else codes  # radix sort
     order = np.argsort(small, kind="stable")
     codes, scores = codes[order], scores[order]

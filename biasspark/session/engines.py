@@ -1,0 +1,216 @@
+"""Which engine runs a job, of which kind a session is, and the embedded engine: Sail, within this process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from contextlib import suppress
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any, cast
+
+import pyspark
+import pyspark.sql.functions as F
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from biasspark.errors import ABSENT, ConfigError, Fault, InputError
+from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
+from biasspark.session_request import GET_AN_ENGINE, Engine, SessionRequest
+from biasspark.text import format_count
+
+_OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
+"""Set by spark-submit, and by those who give arguments of it."""
+_LOOPBACK = {"localhost", "127.0.0.1", "::1", "[::1]"}
+
+
+def choose_engine(request: SessionRequest, configured_master: str | None = None) -> Engine:
+    """Return the engine of a session that is to be started.
+
+    The first that applies: what the request forces; Spark, where a server, a master or arguments of spark-submit are
+    given; the embedded engine, if it is installed; local Spark, if it is installed. Raises `ConfigError` if the request
+    contradicts itself, or no engine is installed.
+
+    Parameters
+    ----------
+    request
+    configured_master
+        The master that the settings of the session name.
+    """
+    remote = request.remote or os.environ.get("SPARK_REMOTE")
+    has_cluster = bool(remote or request.master or configured_master or _OF_SPARK & os.environ.keys())
+    if request.engine == "embedded":
+        if request.remote or request.master:
+            raise ConfigError("--engine embedded: it has no server and no master. Leave out --remote and --master.")
+        if not is_embedded_installed():
+            raise ConfigError(f"--engine embedded: it is not installed. {GET_AN_ENGINE}.")
+        return "embedded"
+    if has_cluster:
+        return "spark"
+    if request.engine is None and is_embedded_installed():
+        return "embedded"
+    if is_spark_installed():
+        return "spark"
+    missing = "--engine spark: Spark is not installed" if request.engine else "No engine is installed"
+    raise ConfigError(f"{missing}. {GET_AN_ENGINE}.")
+
+
+def is_embedded_installed() -> bool:
+    """Return whether there is an embedded engine, and a client that speaks to it."""
+    return find_spec("pysail") is not None and find_spec("grpc") is not None
+
+
+def is_spark_installed() -> bool:
+    """Return whether there is a Spark that can be started here, and not only its client."""
+    return find_spec("py4j") is not None
+
+
+def is_session_there() -> bool:
+    """Return whether the builder would find a session, or a context to make one of, whichever thread made it."""
+    if getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None) is not None:
+        return True
+    try:
+        # A classic one without a context was stopped, and the builder makes another.
+        return is_connect(SparkSession.active())
+    except PySparkRuntimeError:
+        return False
+
+
+def find_session() -> SparkSession:
+    """Return the session that is there, whichever thread made it."""
+    if getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None) is not None:
+        return SparkSession.builder.getOrCreate()
+    return SparkSession.active()
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether the session talks to a Spark Connect server; the embedded engine is one."""
+    return "connect" in type(spark).__module__
+
+
+def is_embedded(spark: SparkSession) -> bool:
+    """Return whether the session's engine is embedded: a server on this machine that is no Spark, and has no master."""
+    if not is_connect(spark):
+        return False
+    with suppress(Exception):  # servers without access to such settings
+        session = cast("Any", spark)
+        return session.client.host in _LOOPBACK and session.conf.get("spark.master", None) is None
+    return False
+
+
+def sees_files(spark: SparkSession) -> bool:
+    """Return whether a session gives access to the files of its paths: any but one of a Spark Connect server."""
+    return not is_connect(spark) or is_embedded(spark)
+
+
+# ---- the SQL of a configuration, as columns of whichever engine computes it
+
+_KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
+    ((T.DoubleType,), "double"),
+    ((T.FloatType,), "float"),
+    ((T.DecimalType,), "decimal"),
+    ((T.IntegralType,), "integer"),
+    ((T.StringType,), "text"),
+    ((T.BooleanType,), "boolean"),
+    ((T.DateType, T.TimestampType, T.TimestampNTZType), "date"),
+)
+
+
+def expression(corpus: DataFrame, text: str) -> Column:
+    """Return an expression of a configuration as a column of a corpus.
+
+    Raises `InputError` if the embedded engine would compute it in another way than Spark.
+    """
+    if not is_embedded(corpus.sparkSession):
+        return F.expr(text)
+    kinds: dict[str, Kind] = {
+        field.name: next((kind for types, kind in _KINDS if isinstance(field.dataType, types)), "other")
+        for field in corpus.schema
+    }
+    try:
+        return F.expr(to_embedded_sql(text, kinds))
+    except NotOnTheEmbeddedEngine as error:
+        rule = f"The embedded engine {error}."
+        raise InputError(Fault((), ABSENT, rule, "Write it in another way, or run it on Spark.")) from None
+
+
+# ---- the embedded engine
+
+# Read when the server starts.
+_ENVIRONMENT = {
+    # Rows of a batch that Python functions get. With its default of 8,192 they take several times as long.
+    "SAIL_EXECUTION__BATCH_SIZE": "100000",
+    # By the statistics of a file whose column has one value and NaN, it would read NaN as that value.
+    "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
+}
+_LOG = {"RUST_LOG": "off"}  # unless the user wants to see it
+
+BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
+"""Measured from 1.8 to 18 million rows of two models: a score is held when it is cut, sorted and ranked."""
+_MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+
+_STARTING = Lock()
+_servers: list[Any] = []
+
+
+def embedded_session(settings: dict[str, str]) -> SparkSession:
+    """Return a session of the embedded engine, whose server is started once in a process and stopped at its end.
+
+    It listens on loopback alone, on a port that the system chooses.
+    """
+    with _STARTING:
+        if not _servers:
+            _servers.append(_start_server())
+    host, port = _servers[0].listening_address
+    builder = SparkSession.builder.remote(f"sc://{host}:{port}")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
+    return spark
+
+
+def engine_version(spark: SparkSession) -> str:
+    """Return the version of Spark that runs; of the embedded engine the one that it is compatible with, and its own."""
+    return f"{spark.version} (pysail {version('pysail')})" if is_embedded(spark) else spark.version
+
+
+def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_score: int = BYTES_A_SCORE) -> None:
+    """Raise `InputError` if the embedded engine would need more memory than this machine has left to rank so many rows.
+
+    Ranges and slices are not in the estimate, so a run that passes may still need more.
+    """
+    needed = _BYTES_OF_AN_ENGINE + bytes_a_score * n_rows * n_models
+    if not is_embedded(spark) or (available := available_memory()) is None or needed <= available:
+        return
+    raise InputError(
+        f"corpus: {n_rows:,} rows and {format_count(n_models, 'model')} need about {needed / 2**30:.1f} GiB, and "
+        f"{available / 2**30:.1f} GiB are free. The embedded engine holds all scores in memory. Run it on Spark "
+        "(--engine spark), measure fewer models at a time, or free memory."
+    )
+
+
+def available_memory() -> int | None:
+    """Return the bytes that this process may still take, within the limit of its container; None where not known."""
+    if not _MEMORY.exists():
+        return None
+    fields = dict(line.split(":", 1) for line in _MEMORY.read_text("ascii").splitlines())
+    free = int(fields["MemAvailable"].split()[0]) * 1024
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        limit = int((_CONTAINER / "memory.max").read_text("ascii"))
+        used = dict(line.split() for line in (_CONTAINER / "memory.stat").read_text("ascii").splitlines())
+        free = min(free, limit - int(used["anon"]))
+    return free
+
+
+def _start_server() -> Any:
+    for name, value in _LOG.items():
+        os.environ.setdefault(name, value)
+    os.environ.update(_ENVIRONMENT)
+    server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    atexit.register(server.stop)
+    return server
