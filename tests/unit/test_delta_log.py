@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.tables.delta import DeltaLog, required_columns
+from biasspark.tables.delta import DeltaLog
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, MODEL_SUMMARY, TABLES, U_STATISTICS, Table
+from biasspark.tables.spark_schemas import required_columns
 from tests.harness.sample_night import NIGHT, full_rows, start_run, suite_tables
 
 deltalake = pytest.importorskip("deltalake")
