@@ -47,23 +47,46 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("spark_session", engines, indirect=True, scope="session")
 
 
+LONGEST_FIRST = ("spark", "tests/processes/", "embedded", "tests/browser/", "tests/docs/", "tests/embedded/", "")
+"""The beginnings of scopes, in the order in which processes take them: what is short fills both to the end."""
+TOGETHER = "tests/unit/test_report"
+"""The beginning of modules that look at the same page, which takes seconds to draw."""
+
+
+def scope_of(nodeid: str) -> str:
+    """Return what runs in one process: all tests of an engine, so that each has one session in a run, or a module.
+
+    Modules of one page count as one.
+    """
+    engine = re.search(r"\[(embedded|spark)[-\]]", nodeid)
+    module = TOGETHER if nodeid.startswith(TOGETHER) else nodeid.partition("::")[0]
+    return engine[1] if engine else module
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
-    """Keep modules whole, and all tests of an engine in one process, so that each has one session in a run."""
+    """Hand out the scopes in the order of the tests."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneSessionEach(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            engine = re.search(r"\[(embedded|spark)[-\]]", nodeid)
-            return engine[1] if engine else nodeid.partition("::")[0]
+            return scope_of(nodeid)
 
+    config.option.loadscopereorder = False
     return OneSessionEach(config, log)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse names that hold an address: every process has its own, and those of one run must agree on all tests."""
+    """Begin with what takes long, and refuse names that hold an address.
+
+    Every process has its own addresses, and those of one run must agree on all tests.
+    """
     if addressed := [item.nodeid for item in items if re.search(r"\b0x[0-9a-f]{6,}", item.nodeid)]:
         raise pytest.UsageError(f"names of tests that differ from process to process: {addressed}")
+    items.sort(
+        key=lambda item: next(n for n, first in enumerate(LONGEST_FIRST) if scope_of(item.nodeid).startswith(first))
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -87,7 +110,8 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         session.stop()
         return
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing listens to the network
-    os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
+    if "PYSPARK_SUBMIT_ARGS" not in os.environ:  # by which scripts/test names the settings, as scripts/submit does
+        os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
     settings = {"spark.sql.shuffle.partitions": "2"} | UNFINISHED
     remote = os.environ.get("SPARK_REMOTE", "")
     if not remote.startswith("sc://"):  # a server that runs already has its static settings

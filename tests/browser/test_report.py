@@ -212,6 +212,7 @@ def test_paper_has_what_is_unfolded_and_no_navigation(open_report: Any) -> None:
     assert other_slice.is_visible()
 
 
+@pytest.mark.slow
 def test_a_report_is_a_few_sheets_of_paper(open_report: Any, full_page: str) -> None:
     """Fifty identities and two models, of which what is folded is not printed."""
     pages = open_report(full_page).pdf(prefer_css_page_size=True)
@@ -254,7 +255,7 @@ def list_serious(page: Any) -> list[tuple[str, str]]:
     return [(one["id"], one["nodes"][0]["html"]) for one in violations if one["impact"] in {"serious", "critical"}]
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), pytest.param("dark", 400, marks=pytest.mark.slow)])
 def test_axe_finds_nothing_serious(open_report: Any, short_report: str, scheme: str, width: int) -> None:
     page = open_report(short_report, color_scheme=scheme, viewport={"width": width, "height": 900})
     assert list_serious(page) == []

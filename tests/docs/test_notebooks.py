@@ -22,6 +22,7 @@ def test_there_are_three() -> None:
     assert [path.stem for path in NOTEBOOKS] == ["attribution", "launch_decision", "pandas_frame"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_prints_what_is_committed(path: Path) -> None:
     committed = list(texts(nbformat.read(path, as_version=4)))

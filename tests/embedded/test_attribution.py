@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
 
 
+@pytest.mark.slow
 def test_attribution_of_frames() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/embedded/attribute_frames.py"]
     environment = clean_environment(PYTHONPATH=str(ROOT))

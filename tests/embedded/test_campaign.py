@@ -17,6 +17,7 @@ STORED = Path(__file__).with_name("campaign_answers.json")
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
 
 
+@pytest.mark.slow
 def test_predicates_have_the_values_of_spark() -> None:
     """Stored by ``python -m scripts.dev.predicate_answers spark --store tests/embedded/predicate_answers.json``."""
     command = [sys.executable, "-m", "scripts.dev.predicate_answers", "embedded", "--share", "0.2"]
@@ -29,17 +30,19 @@ def test_predicates_have_the_values_of_spark() -> None:
     assert differing == "0 differ", done.stdout
 
 
-def test_the_embedded_engine_answers_as_spark_did(tmp_path: Path) -> None:
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_embedded_engine_answers_as_spark_did(tmp_path: Path, half: int) -> None:
     """Stored by ``python -m scripts.dev.engine_campaign --cases 72 --answers tests/embedded/campaign_answers.json``."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))
-    cases = [make_case(stored["seed"], int(number)) for number in stored["answers"]]
+    wanted = dict(list(stored["answers"].items())[half::2])
+    cases = [make_case(stored["seed"], int(number)) for number in wanted]
     folders = [tmp_path / str(case.number) for case in cases]
     for case, folder in zip(cases, folders, strict=True):
         write_case(case, folder)
     engine = Engine("embedded")
     answers = engine.ask(cases, list(map(str, folders)))
     engine.close()
-    assert len(answers) >= 40
+    assert len(answers) >= 20
     assert {answer.exit_code for answer in answers} == {0, 3}
     digests = {str(case.number): answer.digest for case, answer in zip(cases, answers, strict=True)}
-    assert digests == stored["answers"]
+    assert digests == wanted

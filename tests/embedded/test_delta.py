@@ -1,8 +1,7 @@
-"""Tables of Delta in a folder, written and read without Spark: as users start the jobs, and killed on their way."""
+"""Tables of Delta in a folder, written and read without Spark; killed and concurrent jobs are processes."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -20,12 +19,15 @@ from biasspark.tables.delta import DeltaLog
 from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, TABLES, Table
 from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
+from tests.harness.running_jobs import run_embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 NEXT_NIGHT = "2026-01-16"
-pytestmark = pytest.mark.skipif(
-    find_spec("pysail") is None or find_spec("deltalake") is None, reason="pysail or deltalake is not installed"
-)
+pytestmark = [
+    pytest.mark.embedded,
+    pytest.mark.usefixtures("spark_session"),
+    pytest.mark.skipif(find_spec("deltalake") is None, reason="deltalake is not installed"),
+]
 KILLED = """
 import os, signal, sys
 
@@ -60,11 +62,9 @@ def start(*command: object, **changes: str) -> subprocess.Popen[str]:
 
 
 def run(name: str, *flags: object) -> dict[str, Any]:
-    process = start("-m", "biasspark", name, "--engine", "embedded", *flags)
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    printed: dict[str, Any] = json.loads(out.splitlines()[-1])
-    return printed
+    done = run_embedded(name, *flags)
+    assert done.code == 0, done.err
+    return done.summary
 
 
 def write_corpus(folder: Path) -> Path:
@@ -134,7 +134,8 @@ def test_nights_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "moment"), [("bias_metrics", "before"), ("bias_runs", "before"), ("bias_runs", "after")]
+    ("table", "moment"),
+    [("bias_metrics", "before"), pytest.param("bias_runs", "before", marks=pytest.mark.slow), ("bias_runs", "after")],
 )
 def test_a_killed_night_is_seen_whole_or_not_at_all(tmp_path: Path, table: str, moment: str) -> None:
     write_corpus(tmp_path)
@@ -157,7 +158,7 @@ def test_two_jobs_at_once_publish_a_night_each_whole(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta")
     flags = ("-m", "biasspark", "measure", "--engine", "embedded", "--config", config, "--run-date", NIGHT)
-    jobs = [start(*flags) for _ in range(3)]
+    jobs = [start(*flags) for _ in range(2)]
     errors = [job.communicate()[1] for job in jobs]
     codes = sorted(job.returncode for job in jobs)
     assert set(codes) <= {0, 4}, errors  # those that come to the ledger at the same instant both count
@@ -209,25 +210,23 @@ def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_pat
     deltalake = pytest.importorskip("deltalake")
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta")
-    flags = ("-m", "biasspark", "measure", "--engine", "embedded", "--config", config, "--run-date", NIGHT)
+    flags = ("measure", "--config", config, "--run-date", NIGHT)
     (tmp_path / "delta").symlink_to(tmp_path / "parquet")
     run("measure", "--config", configure(tmp_path, "parquet"), "--run-date", NIGHT)
-    job = start(*flags)
-    assert (job.communicate()[1].count("plain Parquet") > 0, job.returncode) == (True, 3)
+    done = run_embedded(*flags)
+    assert ("plain Parquet" in done.err, done.code) == (True, 3)
     (tmp_path / "delta").unlink()
-    run("measure", "--config", config, "--run-date", NIGHT)
+    run(*flags)
     deltalake.DeltaTable(tmp_path / "delta" / "u_statistics").alter.add_feature(
         deltalake.TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
     )
-    job = start(*flags)
-    assert (job.communicate()[1].count("deletionVectors") > 0, job.returncode) == (True, 3)
+    done = run_embedded(*flags)
+    assert ("deletionVectors" in done.err, done.code) == (True, 3)
 
 
-def test_without_the_library_the_extra_is_named(tmp_path: Path) -> None:
+def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_corpus(tmp_path)
-    config = configure(tmp_path, "delta")
-    hidden = "import sys, runpy; sys.modules['deltalake'] = None; runpy.run_module('biasspark', run_name='__main__')"
-    flags = ("measure", "--engine", "embedded", "--config", config, "--run-date", NIGHT)
-    job = start("-c", hidden, *flags)
-    assert "pip install 'biasspark[delta]'" in job.communicate()[1]
-    assert job.returncode == 2
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    done = run_embedded("measure", "--config", configure(tmp_path, "delta"), "--run-date", NIGHT)
+    assert "pip install 'biasspark[delta]'" in done.err
+    assert done.code == 2

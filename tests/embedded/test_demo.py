@@ -7,44 +7,54 @@ import os
 import shlex
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from biasspark.workflows.demo import NEXT_DATE
-from tests.harness.running_jobs import ask
+from tests.harness.running_jobs import ask, run_embedded
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 
 def demo(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return run(folder, sys.executable, "-m", "biasspark", "demo", "--rows", "3000", "--out", "some where", *flags)
+    return subprocess.run(
+        [sys.executable, "-m", "biasspark", "demo", "--rows", "3000", "--out", "some where", *flags],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-def test_a_demo_and_the_commands_that_it_prints(tmp_path: Path) -> None:
-    first, second = (demo(tmp_path, "--engine", "embedded") for _ in range(2))
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert ["make-corpus" in done.stderr for done in (first, second)] == [True, False]
+def test_a_demo_and_the_commands_that_it_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = demo(tmp_path, "--engine", "embedded")
+    assert first.returncode == 0, first.stderr
+    assert "make-corpus" in first.stderr
     folder = tmp_path / "some where"
     summary = json.loads(first.stdout.splitlines()[-1])
     assert (summary["out"], summary["report"]) == (str(folder), str(folder / "report.html"))
     assert "<html" in (folder / "report.html").read_text("utf-8")
-    printed = [shlex.split(line) for line in second.stdout.splitlines() if f" --run-date {NEXT_DATE}" in line]
+    printed = [shlex.split(line) for line in first.stdout.splitlines() if f" --run-date {NEXT_DATE}" in line]
     measure, attribute, report = printed
     assert [command[-1] for command in (measure, attribute)] == [NEXT_DATE] * 2
+    monkeypatch.chdir(tmp_path)
     for command in (measure, report):
-        assert (
-            run(tmp_path, sys.executable, "-m", "biasspark", *command[command.index("--config") - 3 :]).returncode == 0
-        )
-    (row,) = ask(folder / "warehouse", "SELECT count(*), count(DISTINCT run_date) FROM bias_runs")
-    assert row == (3, 2)
+        done = run_embedded(*command[command.index("--config") - 3 :])
+        assert done.code == 0, done.err
+    runs = "SELECT count(*), count(DISTINCT run_date) FROM bias_runs"
+    assert ask(folder / "warehouse", runs) == [(2, 2)]
+
+
+@pytest.mark.slow
+def test_a_second_demo_takes_the_corpus_of_the_first(tmp_path: Path) -> None:
+    first, second = (demo(tmp_path, "--engine", "embedded") for _ in range(2))
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert ["make-corpus" in done.stderr for done in (first, second)] == [True, False]
+    runs = "SELECT count(*), count(DISTINCT run_date) FROM bias_runs"
+    assert ask(tmp_path / "some where" / "warehouse", runs) == [(2, 1)]
 
 
 def test_a_corpus_that_is_no_demo_is_left_alone(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 def test_every_kind_has_the_same_bits_and_comes_back(printed: dict[str, Any]) -> None:
     kinds = printed["kinds"]
     assert len(kinds) >= 9
@@ -56,6 +57,7 @@ def test_every_kind_has_the_same_bits_and_comes_back(printed: dict[str, Any]) ->
     assert [name for name, of_kind in kinds.items() if of_kind["drawn"] != kinds["spark"]["drawn"]] == []
 
 
+@pytest.mark.slow
 def test_every_function_gives_pandas_for_pandas(printed: dict[str, Any]) -> None:
     functions = printed["functions"]
     assert {name for name, one in functions.items() if one["kind"] != "pandas" or not one["rows"]} == set()
@@ -63,10 +65,12 @@ def test_every_function_gives_pandas_for_pandas(printed: dict[str, Any]) -> None
     assert {name for name, one in functions.items() if len(set(one["shown"])) > 1 or one["shown"][0] < 2} == set()
 
 
+@pytest.mark.slow
 def test_a_score_may_be_an_annotation_as_well(printed: dict[str, Any]) -> None:
     assert printed["twice used"] == {"template_scores": True, "windows": True}
 
 
+@pytest.mark.slow
 def test_a_narrow_frame_has_the_columns_of_the_notebook(printed: dict[str, Any]) -> None:
     narrow = printed["narrow"]
     suite = ["subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg"]
@@ -77,22 +81,26 @@ def test_a_narrow_frame_has_the_columns_of_the_notebook(printed: dict[str, Any])
     assert len(narrow["wide"]) < 40
 
 
+@pytest.mark.slow
 def test_two_models_side_by_side_leave_out_small_identities_and_mark_doubt(printed: dict[str, Any]) -> None:
     compared = printed["side by side"]
     assert compared["large"] == compared["expected"]
     assert compared["marked"][1] > compared["marked"][0]
 
 
+@pytest.mark.slow
 def test_a_summary_needs_no_identities(printed: dict[str, Any]) -> None:
     narrow = printed["narrow"]
     assert narrow["overall"] == narrow["overall of identities"]
     assert len(narrow["overall"]) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_left_in_the_temporary_folder(printed: dict[str, Any]) -> None:
     assert printed["left"] == []
 
 
+@pytest.mark.slow
 def test_the_page_has_what_was_asked_for_and_says_what_it_lacks(printed: dict[str, Any]) -> None:
     report = printed["report"]
     assert report["saved"]
@@ -107,6 +115,7 @@ def test_the_page_has_what_was_asked_for_and_says_what_it_lacks(printed: dict[st
     assert "gate" in re.findall(r'<section class="verdict.*?</section>', report["plain"], re.DOTALL)[0]
 
 
+@pytest.mark.slow
 def test_names_of_the_data_are_text(printed: dict[str, Any]) -> None:
     report = printed["report"]
     for name in ("plain", "whole", "metrics", "table"):
@@ -116,6 +125,7 @@ def test_names_of_the_data_are_text(printed: dict[str, Any]) -> None:
     assert 'sandbox="allow-scripts"' in report["shown"]
 
 
+@pytest.mark.slow
 def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
     faults = printed["faults"]
     expected = {

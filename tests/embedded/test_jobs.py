@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.command import run_command
 from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
+from tests.harness.running_jobs import run_embedded as run
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
@@ -31,15 +29,6 @@ def start(name: str, *flags: object) -> Done:
     assert "Traceback" not in done.stderr
     assert "sail" not in done.stderr.replace("pysail", "")
     return Done(done.returncode, done.stdout, done.stderr)
-
-
-def run(name: str, *flags: object) -> Done:
-    """Run the command in this process, whose session it takes."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_command(name, ["--engine", "embedded", *map(str, flags)])
-    assert "Traceback" not in err.getvalue()
-    return Done(code, out.getvalue(), err.getvalue())
 
 
 def summary(done: Done) -> dict[str, Any]:

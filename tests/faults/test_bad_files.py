@@ -78,7 +78,7 @@ def test_every_flipped_bit_is_found_where_pages_have_checksums(spark: SparkSessi
     """
     spark.range(0, 3_000, 1, 1).selectExpr("id", "rand(3) AS s").write.parquet(str(tmp_path / "whole"))
     [file] = (tmp_path / "whole").glob("*.parquet")
-    positions = [at for low, high in column_bodies(file) for at in np.linspace(low, high - 1, 4).astype(int)]
+    positions = [at for low, high in column_bodies(file) for at in np.linspace(low, high - 1, 2).astype(int)]
     for number, position in enumerate(positions):
         assert_named(spark, flip(file, tmp_path / f"flip-{number}", int(position), bit=number % 8))
 
@@ -174,8 +174,8 @@ def test_partitions_of_different_columns_are_refused(
 HEADER_FAULT = "the header line of a CSV file names other columns than that of the first file", "enforceSchema = true"
 
 
-@pytest.mark.parametrize("multiline", ["true", "false"])
-@pytest.mark.parametrize("header", ["id,y,u,s", "y,s,u"])
+@pytest.mark.parametrize("multiline", [pytest.param("true", marks=pytest.mark.slow), "false"])
+@pytest.mark.parametrize("header", ["id,y,u,s", pytest.param("y,s,u", marks=pytest.mark.slow)])
 def test_a_csv_file_with_another_header_line_is_named(
     spark: SparkSession, tmp_path: Path, header: str, multiline: str
 ) -> None:
@@ -199,7 +199,10 @@ def test_a_csv_file_with_another_header_line_is_named(
     assert holds(fault_of(spark, tmp_path, format="csv", schema=schema), *HEADER_FAULT, f"File: {tmp_path}/b.csv.")
 
 
-@pytest.mark.parametrize("schema", [None, "id INT, y BOOLEAN, s DOUBLE, u DOUBLE"], ids=["without schema", "with"])
+@pytest.mark.parametrize(
+    "schema",
+    [pytest.param(None, id="without schema", marks=pytest.mark.slow), "id INT, y BOOLEAN, s DOUBLE, u DOUBLE"],
+)
 def test_records_of_json_over_many_lines_are_refused(spark: SparkSession, tmp_path: Path, schema: str | None) -> None:
     """A JSON file holds one array over many lines, of which Spark would make rows of NULLs: the option that reads it
     is said.
@@ -275,17 +278,24 @@ def of_model(model: str) -> Measures:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (pa.array(np.arange(N_ODD, dtype="float16")), "FIXED_LEN_BYTE_ARRAY (FLOAT16)"),
-        (
+        pytest.param(
+            pa.array(np.arange(N_ODD, dtype="float16")),
+            "FIXED_LEN_BYTE_ARRAY (FLOAT16)",
+            id="half",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             pa.array([datetime.datetime(2026, 1, 15)] * N_ODD, pa.timestamp("ns")),
             "INT64 (TIMESTAMP(NANOS,false))",
+            id="nanoseconds",
         ),
-        (
+        pytest.param(
             pa.array([datetime.time(3)] * N_ODD, pa.time64("us")),
             "TIME" if KNOWS_TIMES_OF_DAY else "INT64 (TIME(MICROS,false))",
+            id="time of day",
+            marks=pytest.mark.slow,
         ),
     ],
-    ids=["half", "nanoseconds", "time of day"],
 )
 def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
     spark: SparkSession, odd: Path, tmp_path: Path, kind: pa.Array, words: str

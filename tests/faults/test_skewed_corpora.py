@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
@@ -49,6 +50,7 @@ def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> 
     assert found == wanted
 
 
+@pytest.mark.slow
 def test_ten_thousand_identities(spark: SparkSession) -> None:
     """There are ten thousand identities: every number is that of the definitions.
 

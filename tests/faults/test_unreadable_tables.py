@@ -135,6 +135,7 @@ def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
     spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
+@pytest.mark.slow
 @pytest.mark.spark("writes to a catalog")
 def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
     """A partition of the ledger in a catalog is gone or closed, and Spark passes over it: it is named."""
@@ -149,6 +150,7 @@ def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSessi
             catalog.read_ledger(spark, night)
 
 
+@pytest.mark.slow
 @pytest.mark.spark("writes to a catalog")
 def test_a_run_with_fewer_rows_than_its_ledger_counts_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
     """A folder of a run in a catalog is closed or empty, and Spark reads no row: the run is refused."""
@@ -195,11 +197,17 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
-        (lambda files: files[0].unlink(), "rows could be read"),
-        (lambda files: files[0].write_bytes(files[0].read_bytes()[:100]), "score_blocks"),
-        (lambda files: [file.unlink() for file in files], "its files are gone"),
+        pytest.param(lambda files: files[0].unlink(), "rows could be read", id="file"),
+        pytest.param(
+            lambda files: files[0].write_bytes(files[0].read_bytes()[:100]),
+            "score_blocks",
+            id="bytes",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda files: [file.unlink() for file in files], "its files are gone", id="files", marks=pytest.mark.slow
+        ),
     ],
-    ids=["file", "bytes", "files"],
 )
 def test_a_window_takes_no_damaged_state_for_a_whole_one(
     spark: SparkSession, accepted: tuple[Path, Path], damage: Callable[[list[Path]], object], named: str

@@ -1,7 +1,8 @@
 """A few nights on Delta or Iceberg, in a process of its own whose session has the runtimes; the results as JSON.
 
-``python -m tests.harness.lake_nights OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of
-conf/lake-*.conf, with everything below FOLDER, and with the runtimes of the Spark that runs.
+``python -m tests.harness.lake_nights PART OUT FOLDER KIND...`` with kinds of ``STORES``. The part is "night", for the
+job alone, or "life", for all that a table goes through. The settings are those of conf/lake-*.conf, with everything
+below FOLDER, and with the runtimes of the Spark that runs.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -179,15 +179,15 @@ def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
         store.write = write  # type: ignore[method-assign]  # as it was
 
 
-def run_job(spark: SparkSession, folder: Path, kind: str) -> dict[str, Any]:
-    """Measure a night of a small corpus as jobs/bias_metrics.py does; return what was published, row by row."""
+def run_job(spark: SparkSession, folder: Path, kind: str, nights: Sequence[date]) -> dict[str, Any]:
+    """Measure nights of a small corpus as jobs/bias_metrics.py does; return the last, row by row."""
     config, corpus = folder / JOB_CONFIG, folder / JOB_CORPUS
     if not config.exists():
         config.write_text(CONFIG.format(corpus=corpus), encoding="utf-8")
         write_corpus(corpus, rows=JOB_ROWS, seed=1)
     output = OUTPUTS[kind].format(folder=folder)
     efforts: list[Effort] = []
-    for night in (NIGHT - timedelta(days=1), NIGHT):
+    for night in nights:
         with watch(spark, JOB_ROWS, efforts):
             done = run_main(bias_metrics.main, "--config", config, "--run-date", night, "--set", output)
         if done.code:
@@ -349,24 +349,23 @@ def keep_in_order(spark: SparkSession, store: CatalogStore, optimize: bool) -> d
     }
 
 
-def main(out: str, folder: str, *kinds: str) -> None:
-    spark = build_session("lake nights", read_settings(Path(folder), list(kinds)))
-    seen = {}
+def main(part: str, out: str, folder: str, *kinds: str) -> None:
+    seen: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
+    place = Path(folder)
+    nights = [NIGHT] if part == "night" else [NIGHT - timedelta(days=1), NIGHT]
+    spark = build_session("lake nights", read_settings(place, list(kinds)))
     for kind in kinds:
-        started = time.monotonic()
         with without_delta_rs() if kind == "delta by spark" else nullcontext():
-            seen[kind] = live(spark, STORES[kind](Path(folder)), optimize=kind not in WITH_JOB)
-            lived = time.monotonic()
+            if part == "life":
+                seen[kind] = live(spark, STORES[kind](place), optimize=kind not in WITH_JOB)
             if kind in WITH_JOB:
-                seen[kind]["job"] = run_job(spark, Path(folder), kind)
-        measured = time.monotonic()
-        print(f"{kind}: {lived - started:.1f} s, the job {measured - lived:.1f} s", file=sys.stderr, flush=True)
-    if set(WITH_JOB) & set(kinds):
-        seen["parquet"] = {"job": run_job(spark, Path(folder), "parquet")}
-    if "delta folder" in kinds:
-        seen[DELTA_CORPUS] = measure_delta_corpus(spark, Path(folder))
+                seen[kind]["job"] = run_job(spark, place, kind, nights)
+    seen["parquet"] = {"job": run_job(spark, place, "parquet", nights)}
+    if "delta folder" in kinds and part == "life":
+        seen[DELTA_CORPUS] = measure_delta_corpus(spark, place)
     if "iceberg jdbc" in kinds:
-        seen["iceberg jdbc"]["worst"] = ask_catalog(spark)
+        if part == "life":
+            seen["iceberg jdbc"]["worst"] = ask_catalog(spark)
         seen[LOST] = {"fault": fault_of(lambda: IcebergStore(f"{LOST}.bias").check(spark, ()))}
     Path(out).write_text(json.dumps(seen, default=str), encoding="utf-8")
     spark.stop()

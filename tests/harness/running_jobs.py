@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from biasspark.cli import DRY_RUN, Outcome, make_parser, on_night, run_job
+from biasspark.command import run_command
 from biasspark.tables.views import DUCKDB_FILE
 
 
@@ -34,10 +35,19 @@ def run_main(
     main: Callable[[argparse.Namespace], Outcome], *flags: object, parser: argparse.ArgumentParser | None = None
 ) -> Done:
     """Run a job with these arguments; none prints a traceback."""
+    parser = parser or make_parser("", flags=(*on_night("the night"), DRY_RUN))
+    return _record(lambda: run_job(main, parser, list(map(str, flags))))
+
+
+def run_embedded(name: str, *flags: object) -> Done:
+    """Run a command on the embedded engine, in the session of this process."""
+    return _record(lambda: run_command(name, ["--engine", "embedded", *map(str, flags)]))
+
+
+def _record(run: Callable[[], int]) -> Done:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        parser = parser or make_parser("", flags=(*on_night("the night"), DRY_RUN))
-        code = run_job(main, parser, list(map(str, flags)))
+        code = run()
     done = Done(code, out.getvalue(), err.getvalue())
     assert "Traceback" not in done.out + done.err
     return done

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from tests.harness.lake_nights import (
     LOST,
     QUESTION,
     SPARK_OF_THE_FILES,
-    WITH_JOB,
+    STORES,
     delta_corpus_flags,
 )
 from tests.harness.running_jobs import ask
@@ -39,19 +40,19 @@ from tests.oracle.run_tables import KEYS
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTS = ROOT / "docs" / "nights.md"
 QUICK = ("iceberg jdbc", "delta folder")
-MORE = ("delta by spark", "delta catalog", "iceberg hadoop", "iceberg hadoop, views elsewhere", "iceberg hive")
+"""Those in which a night is measured among the quick tests."""
 BEFORE_LAST = [["2026-01-15", 0.7], ["2026-01-16", 0.9]]
 
 Results = dict[str, Any]
 
 
-def live(folder: Path, kinds: tuple[str, ...]) -> dict[str, Results]:
+def live(part: str, folder: Path, kinds: Iterable[str]) -> dict[str, Results]:
     """Run tests/harness/lake_nights.py in a process of its own; skip where its jars cannot be had."""
     if not (known := [kind for kind in kinds if kind.split()[0] in FORMATS]):
         return {}
     out = folder / "results.json"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.lake_nights", str(out), str(folder), *known],
+        [sys.executable, "-m", "tests.harness.lake_nights", part, str(out), str(folder), *known],
         cwd=ROOT,
         env=clean_environment(SPARK_CONF_DIR=str(ROOT / "conf")),
         capture_output=True,
@@ -73,49 +74,65 @@ def select(results: dict[str, Results], kind: str) -> Results:
 
 
 @pytest.fixture(scope="module")
-def quick_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("quick")
+def night_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("night")
 
 
 @pytest.fixture(scope="module")
-def quick(quick_folder: Path) -> dict[str, Results]:
-    return live(quick_folder, QUICK)
+def night(night_folder: Path) -> dict[str, Results]:
+    return live("night", night_folder, QUICK)
 
 
 @pytest.fixture(scope="module")
-def more(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
-    return live(tmp_path_factory.mktemp("more"), MORE)
+def life_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("life")
 
 
-@pytest.fixture(params=[*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in MORE)])
-def results(request: pytest.FixtureRequest) -> Results:
-    """The results of the nights on one kind of store, and those of the job on Parquet."""
-    of_all = request.getfixturevalue("quick" if request.param in QUICK else "more")
-    return {**select(of_all, request.param), "parquet": of_all["parquet"], "kind": request.param}
+@pytest.fixture(scope="module")
+def life(life_folder: Path) -> dict[str, Results]:
+    return live("life", life_folder, STORES)
 
 
+@pytest.fixture(params=STORES)
+def results(request: pytest.FixtureRequest, life: dict[str, Results]) -> Results:
+    """What was seen of the life of one kind of store."""
+    return select(life, request.param)
+
+
+@pytest.fixture(params=[*QUICK, pytest.param("delta by spark", marks=pytest.mark.slow)])
+def jobs(request: pytest.FixtureRequest) -> tuple[str, Results, Results]:
+    """A kind of store, and the results of the job on it and on Parquet."""
+    nights = request.getfixturevalue("night" if request.param in QUICK else "life")
+    return request.param, select(nights, request.param)["job"], nights["parquet"]["job"]
+
+
+@pytest.mark.slow
 def test_readers_see_the_latest_published_run_of_each_night(results: Results) -> None:
     assert results["latest"] == BEFORE_LAST
     assert results["rows"] == [["a", 0.7], ["b", 0.7]]
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_before_the_ledger_is_seen_by_nobody(results: Results) -> None:
     assert results["broken"] == "BiasSparkError: bias_runs: broken"
     assert results["stored"] == sorted(results["runs"])
 
 
+@pytest.mark.slow
 def test_rows_never_double(results: Results) -> None:
     """Neither those of a run that is published, nor what one left that died, are published with more rows."""
     assert "is published already" in results["published twice"]
     assert "4 rows were read back. They are not the 2 rows written" in results["written twice"]
 
 
+@pytest.mark.slow
 def test_tables_say_what_they_hold(results: Results) -> None:
     comments = {column.name: column.comment for column in PINNED_SKEW.columns}
     assert results["comments"] == comments | {"of_tomorrow": None}
     assert results["comment"] == PINNED_SKEW.comment
 
 
+@pytest.mark.slow
 def test_columns_are_added_and_a_misfit_is_refused_with_both_lists(results: Results) -> None:
     # The table was made without its last column, and got one more of a version to come.
     assert PINNED_SKEW.values[-1].name in results["comments"]
@@ -124,11 +141,13 @@ def test_columns_are_added_and_a_misfit_is_refused_with_both_lists(results: Resu
     assert "The table has corpus STRING, model STRING" in results["misfit"]
 
 
+@pytest.mark.slow
 def test_a_key_is_never_null(results: Results) -> None:
     assert results["required"] == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
     assert re.search("NOT.NULL|non-nullable field", results["null key"])  # the latter is Spark 3.5's own
 
 
+@pytest.mark.slow
 def test_maintenance_removes_what_nobody_sees(results: Results) -> None:
     first, second, broken, dead, last = results["runs"]
     young = {run_id for run_id, _ in results["would remove while young"]}
@@ -141,10 +160,8 @@ def test_maintenance_removes_what_nobody_sees(results: Results) -> None:
     assert results["ledger after"] == sorted((first, second, last))
 
 
-def test_the_job_publishes_what_it_does_on_parquet(results: Results) -> None:
-    if "job" not in results:
-        pytest.skip(f"the job runs on {' and '.join(WITH_JOB)}")
-    job, on_parquet = results["job"], results["parquet"]["job"]
+def test_the_job_publishes_what_it_does_on_parquet(jobs: tuple[str, Results, Results]) -> None:
+    _, job, on_parquet = jobs
     assert job.keys() == on_parquet.keys() == {"tables", "counted", "spark jobs"}, (job, on_parquet)
     assert job["counted"] == on_parquet["counted"]
     for table in COMPARED:
@@ -152,79 +169,79 @@ def test_the_job_publishes_what_it_does_on_parquet(results: Results) -> None:
         assert job["tables"][table.name] == on_parquet["tables"][table.name]
 
 
-def test_a_night_takes_few_spark_jobs(results: Results) -> None:
+def test_a_night_takes_few_spark_jobs(jobs: tuple[str, Results, Results]) -> None:
     """The first of a warehouse, and the next. On Parquet and Delta in a folder of this machine no table costs any.
 
     On Iceberg one writes each table, one reads them back, and a few look at the ledger and at the night before, and add
     the row of the ledger. Delta by Spark alone reads the log of each table for itself, and makes none without a job.
     """
-    if "job" not in results:
-        pytest.skip(f"the job runs on {' and '.join(WITH_JOB)}")
-    kind, of_kind, on_parquet = results["kind"], results["job"]["spark jobs"], results["parquet"]["job"]["spark jobs"]
-    n_written = sum(n_rows > 0 for n_rows in results["job"]["counted"].values())
+    kind, job, on_parquet = jobs
+    n_written = sum(n_rows > 0 for n_rows in job["counted"].values())
     more = {"delta folder": 0, "delta by spark": 4 * (n_written + 1), "iceberg jdbc": n_written + 7}[kind]
-    assert max(on_parquet) <= 7
-    assert max(of_kind) <= max(on_parquet) + more
-    assert kind == "delta by spark" or max(of_kind) <= MOST_SPARK_JOBS
+    assert max(on_parquet["spark jobs"]) <= 7
+    assert max(job["spark jobs"]) <= max(on_parquet["spark jobs"]) + more
+    assert kind == "delta by spark" or max(job["spark jobs"]) <= MOST_SPARK_JOBS
 
 
-def test_a_corpus_of_delta_is_measured_without_spark_as_with_it(quick: dict[str, Results], quick_folder: Path) -> None:
-    by_spark = select(quick, DELTA_CORPUS)
+@pytest.mark.slow
+def test_a_corpus_of_delta_is_measured_without_spark_as_with_it(life: dict[str, Results], life_folder: Path) -> None:
+    by_spark = select(life, DELTA_CORPUS)
     assert 0 < by_spark["n_rows"] < JOB_ROWS
-    flags = delta_corpus_flags(quick_folder, "embedded")
+    flags = delta_corpus_flags(life_folder, "embedded")
     command = [sys.executable, "-m", "biasspark", "measure", "--engine", "embedded", *flags]
     done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False)
     if "it is not installed" in done.stderr or "pip install" in done.stderr:
         pytest.skip("the embedded engine or deltalake is not installed")
     assert done.returncode == 0, done.stderr
-    stored = read_files(U_STATISTICS, (quick_folder / "embedded" / "u_statistics").glob("*/*"))
+    stored = read_files(U_STATISTICS, (life_folder / "embedded" / "u_statistics").glob("*/*"))
     rows = stored.select(U_STATISTICS.value_columns).to_pylist()
     assert sorted(list(map(repr, row.values())) for row in rows) == by_spark["u"]
 
 
-def test_a_question_is_asked_in_the_catalog_as_on_the_path(quick: dict[str, Results], quick_folder: Path) -> None:
-    worst = select(quick, "iceberg jdbc")["worst"]
+@pytest.mark.slow
+def test_a_question_is_asked_in_the_catalog_as_on_the_path(life: dict[str, Results], life_folder: Path) -> None:
+    worst = select(life, "iceberg jdbc")["worst"]
     query = (ROOT / "conf" / "sql" / f"{QUESTION}.sql").read_text("utf-8").rstrip("\n;")
-    rows = ask(quick_folder / "parquet", f"SELECT {', '.join(ANSWERED)} FROM ({query})")
+    rows = ask(life_folder / "parquet", f"SELECT {', '.join(ANSWERED)} FROM ({query})")
     assert worst == list(map(list, rows)) != []
 
 
-def test_what_the_job_published_is_proved(quick: dict[str, Results], quick_folder: Path) -> None:
+def test_what_the_job_published_is_proved(night: dict[str, Results], night_folder: Path) -> None:
     """By an oracle, on a night that was really measured."""
-    assert "fault" not in select(quick, "parquet")["job"]
-    proof = prove(quick_folder / "parquet", {NIGHT: quick_folder / JOB_CORPUS}, quick_folder / JOB_CONFIG)
+    assert "fault" not in select(night, "parquet")["job"]
+    proof = prove(night_folder / "parquet", {NIGHT: night_folder / JOB_CORPUS}, night_folder / JOB_CONFIG)
     assert proof.numbers.keys() == KEYS.keys()
 
 
-def test_a_catalog_that_is_nowhere_is_named_with_its_settings(quick: dict[str, Results], quick_folder: Path) -> None:
-    fault = select(quick, LOST)["fault"]
+def test_a_catalog_that_is_nowhere_is_named_with_its_settings(night: dict[str, Results], night_folder: Path) -> None:
+    fault = select(night, LOST)["fault"]
     assert fault.startswith("ConfigError: [output] catalog = ")
-    assert f'spark.sql.catalog.lost.uri = "jdbc:sqlite:{quick_folder}/nowhere/lake.db"' in fault
+    assert f'spark.sql.catalog.lost.uri = "jdbc:sqlite:{night_folder}/nowhere/lake.db"' in fault
     assert 'spark.sql.catalog.lost.warehouse = "build/lake"' in fault
 
 
 @pytest.mark.slow
-def test_delta_refuses_nan(more: dict[str, Results]) -> None:
-    assert "no_nan_from_fraction" in select(more, "delta by spark")["nan"]
-
-
-def test_delta_in_a_folder_refuses_nan(quick: dict[str, Results]) -> None:
-    assert "NaN in pinned_auc" in select(quick, "delta folder")["nan"]
-
-
-def test_iceberg_knows_the_key_and_keeps_few_files_of_metadata(quick: dict[str, Results], quick_folder: Path) -> None:
-    properties = select(quick, "iceberg jdbc")["properties"]
-    (fields,) = re.findall(r"identifier-fields=\[(.*?)\]", properties)
-    assert sorted(fields.split(",")) == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
-    assert "write.metadata.delete-after-commit.enabled=true" in properties
-    assert len(list(quick_folder.glob("lake/bias/pinned_skew/metadata/*.metadata.json"))) <= 11
+@pytest.mark.parametrize(
+    ("kind", "words"), [("delta by spark", "no_nan_from_fraction"), ("delta folder", "NaN in pinned_auc")]
+)
+def test_delta_refuses_nan(life: dict[str, Results], kind: str, words: str) -> None:
+    assert words in select(life, kind)["nan"]
 
 
 @pytest.mark.slow
-def test_a_catalog_without_views_gets_their_sql(more: dict[str, Results]) -> None:
-    (warning,) = select(more, "iceberg hadoop")["warnings"]
+def test_iceberg_knows_the_key_and_keeps_few_files_of_metadata(life: dict[str, Results], life_folder: Path) -> None:
+    properties = select(life, "iceberg jdbc")["properties"]
+    (fields,) = re.findall(r"identifier-fields=\[(.*?)\]", properties)
+    assert sorted(fields.split(",")) == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
+    assert "write.metadata.delete-after-commit.enabled=true" in properties
+    assert len(list(life_folder.glob("lake/bias/pinned_skew/metadata/*.metadata.json"))) <= 11
+
+
+@pytest.mark.slow
+def test_a_catalog_without_views_gets_their_sql(life: dict[str, Results]) -> None:
+    (warning,) = select(life, "iceberg hadoop")["warnings"]
     assert warning.startswith("`plain`.`bias`: its catalog holds no views. Set [output] views")
-    assert select(more, "iceberg hadoop, views elsewhere")["warnings"] == []
+    assert select(life, "iceberg hadoop, views elsewhere")["warnings"] == []
 
 
 def test_the_docs_name_the_runtimes_that_are_not_in_the_files() -> None:
@@ -237,11 +254,12 @@ def test_the_docs_name_the_runtimes_that_are_not_in_the_files() -> None:
     assert [artifact for artifact in artifacts if f"`{artifact}`" not in NIGHTS.read_text("utf-8")] == []
 
 
-def test_the_docs_say_which_tables_refuse_what(quick: dict[str, Results]) -> None:
+@pytest.mark.slow
+def test_the_docs_say_which_tables_refuse_what(life: dict[str, Results]) -> None:
     rows = re.findall(r"^\| `(path|catalog) = .*\|$", NIGHTS.read_text("utf-8"), re.MULTILINE)
     assert rows == ["path", "path", "catalog", "catalog", "catalog"]
     for line in NIGHTS.read_text("utf-8").splitlines():
         if line.startswith("|") and 'format = "' in line:
             refused = line.split("|")[4].strip()
             assert refused == ("NULL in a key, NaN" if "delta" in line else "NULL in a key")
-    assert select(quick, "iceberg jdbc")["nan"] == "no error"
+    assert select(life, "iceberg jdbc")["nan"] == "no error"

@@ -76,7 +76,10 @@ def test_a_session_without_java_says_how_to_get_it(tools: str) -> None:
     assert "Java 17 or newer" in last
 
 
-@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.22", None])
+@pytest.mark.parametrize(
+    "version",
+    [pytest.param("1.8.0_392", marks=pytest.mark.slow), "11.0.22", pytest.param(None, marks=pytest.mark.slow)],
+)
 def test_a_java_that_is_too_old_or_none_is_named(config: Path, tmp_path: Path, version: str | None) -> None:
     home = tmp_path / "java"
     if version:
@@ -121,13 +124,9 @@ def test_a_lake_runtime_for_another_spark_ends_the_job_before_any_work(config: P
 # ---- files that may not be read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "closed",
-    [
-        ".",
-        pytest.param("part-1.parquet", id="file", marks=pytest.mark.slow),
-        pytest.param("..", id="folder above", marks=pytest.mark.slow),
-    ],
+    "closed", [".", pytest.param("part-1.parquet", id="file"), pytest.param("..", id="folder above")]
 )
 def test_a_path_that_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
     """Root, which may read all, gives up the right to."""

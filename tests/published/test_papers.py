@@ -28,6 +28,7 @@ def part_of(text: str, key: str) -> str:
     return text.partition(f"\n## {key.capitalize()}\n")[2].partition("\n## ")[0].rstrip()
 
 
+@pytest.mark.slow
 def test_numbers_of_one_source_are_those_of_the_page(shared_data: Path, tmp_path: Path) -> None:
     made = part_of(run_paper(shared_data, tmp_path, "pinned"), "pinned")
     assert made

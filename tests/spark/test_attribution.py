@@ -355,6 +355,7 @@ def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) 
         assert sorted(map(str, rows)) == sorted(map(str, found[name])), name
 
 
+@pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_every_row_is_attributed_by_one_scan_and_one_shuffle(spark: SparkSession, tmp_path: Path) -> None:
     """With their ids; before, one scan is a survey, and of one the scores alone are shuffled and counted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import shutil
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_an_empty_folder(spark: SparkSession, tmp_path: Path) -> None:
     assert holds(fault_of(spark, tmp_path), f"corpus: path {tmp_path}: there are no data files here.")
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("kind", ["parquet", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("csv", "json"))])
 def test_files_of_no_bytes_are_named(spark: SparkSession, formats: Path, tmp_path: Path, kind: str) -> None:
     """Spark skips them in silence: a copy that failed would look like a small night."""
     rows = tmp_path / "rows"
@@ -84,24 +85,26 @@ def test_marker_files_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
 # ---- files of another format, and corrupt ones
 
 
-@pytest.mark.parametrize("kind", ["parquet", "orc"])
+@pytest.mark.parametrize("kind", ["parquet", pytest.param("orc", marks=pytest.mark.slow)])
 def test_garbage(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     (tmp_path / f"rows.{kind}").write_bytes(b"secret" * 1000)
     fault = fault_of(spark, tmp_path, format=kind)
     assert holds(fault, f"corpus: path {tmp_path}: {CORRUPT}", f"File: {tmp_path}/rows.{kind}.")
 
 
-@pytest.mark.parametrize("configured", ["parquet", "orc", "json", "csv"])
-@pytest.mark.parametrize("written", ["parquet", "orc", "json", "csv"])
+@pytest.mark.parametrize(
+    ("written", "configured"),
+    [
+        pytest.param(*pair, marks=() if "parquet" in pair else pytest.mark.slow)
+        for pair in permutations(("parquet", "orc", "json", "csv"), 2)
+    ],
+)
 def test_files_of_another_format_than_is_configured(
     spark: SparkSession, formats: Path, tmp_path: Path, written: str, configured: str
 ) -> None:
     """Whatever their names are: the file is named, and the format that it seems to have."""
     [file] = (file for file in (formats / written).iterdir() if file.suffix == f".{written}")
     shutil.copy(file, tmp_path / "a file")
-    if written == configured:
-        read_and_rank(spark, tmp_path, format=configured)
-        return
     fault = fault_of(spark, tmp_path, format=configured)
     assert holds(fault, f"corpus: path {tmp_path}: {tmp_path}/a file is not a", f'`[corpus] format = "{written}"`')
 
@@ -162,12 +165,23 @@ def test_a_page_that_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kinds", "source", "words"),
     [
-        (("DOUBLE", "STRING"), {"schema": "y BOOLEAN, s DOUBLE, u DOUBLE"}, "Column: s, BINARY for double."),
-        (("DOUBLE", "STRING"), {"options": {"mergeSchema": "true"}}, "Column: s, STRING for DOUBLE."),
+        pytest.param(
+            ("DOUBLE", "STRING"),
+            {"schema": "y BOOLEAN, s DOUBLE, u DOUBLE"},
+            "Column: s, BINARY for double.",
+            id="read",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ("DOUBLE", "STRING"),
+            {"options": {"mergeSchema": "true"}},
+            "Column: s, STRING for DOUBLE.",
+            id="merged",
+            marks=pytest.mark.slow,
+        ),
         # The first file is the narrower one: Spark 4 reads both as the wider one of a schema.
-        (("FLOAT", "DOUBLE"), {}, "Column: s, DOUBLE for float."),
+        pytest.param(("FLOAT", "DOUBLE"), {}, "Column: s, DOUBLE for float.", id="wider"),
     ],
-    ids=["read", "merged", "wider"],
 )
 def test_files_of_different_types(
     spark: SparkSession, tmp_path: Path, kinds: tuple[str, str], source: dict[str, Any], words: str
@@ -213,9 +227,14 @@ def test_no_rows(spark: SparkSession, formats: Path) -> None:
             (),
             ("model s: none of its 2 scores in column 's'", "null_score 1, nan_score 1"),
         ),
-        ([(None, 0.5, 1.0), (None, None, 1.0)], ("label", "column"), ("2 rows", "null_label 2")),
+        pytest.param(
+            [(None, 0.5, 1.0), (None, None, 1.0)],
+            ("label", "column"),
+            ("2 rows", "null_label 2"),
+            id="labels",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["scores", "labels"],
 )
 def test_no_row_that_can_be_used(
     spark: SparkSession, rows: list[Any], path: tuple[str, ...], words: tuple[str, ...]

@@ -1,51 +1,38 @@
-"""Spark Connect: the same bits as on a classic session, from the public functions and from the job."""
+"""A night on every engine, and the public functions on Spark Connect: the same bits as on a classic session."""
 
 from __future__ import annotations
 
 import json
-import os
+import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from biasspark.tables.schemas import TABLES
-from tests.harness.sample_night import read_latest
+from biasspark.workflows import measure as job
+from tests.harness.compared_jobs import Place, make_place, read_tables
+from tests.harness.running_jobs import run_main
+from tests.harness.spark_versions import IS_3_5
+from tests.harness.submitting import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
-N_ROWS = 400
 MEASURES: dict[str, Any] = {
     "models": {"one": "score", "lengths": "length"},
     "label": "target",
     "label_threshold": 0.5,
     "identities": {
         "columns": ["male", "female"],
-        "categorical": ["race"],
         "terms": {"column": "comment_text", "list": ["gay", "christian: christian, catholic"]},
         "crossed": {"pairs": True, "min_rows": 20},
     },
     "slices": {"short": "length < 100"},
     "ranges": 3,
 }
-CONFIG = """
-corpus = {{ name = "comments", path = "{folder}/corpus", id = "id" }}
-label = {{ column = "target", threshold = 0.5 }}
-models = {{ one = "score", lengths = "length" }}
-slices = {{ short = "length < 100" }}
-output = {{ path = "{folder}/warehouse" }}
-[identities]
-columns = ["male", "female"]
-categorical = ["race"]
-terms = {{ column = "comment_text", list = ["gay", "christian: christian, catholic"] }}
-crossed = {{ pairs = true, min_rows = 20 }}
-"""
 FUNCTIONS = ("bias_metrics", "u_statistics", "model_summary")
 
 REMOTE = """
@@ -58,13 +45,12 @@ from biasspark.session import build_session, is_connect
 from biasspark.workflows import measure as job
 from tests.spark.test_connect import measure_all
 
-spark = build_session("connect", {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"})
+spark = build_session("connect", {"spark.sql.shuffle.partitions": "2"})
 assert is_connect(spark)
-folder = sys.argv[1]
-found = measure_all(spark, folder)
+corpus, functions, *flags = sys.argv[1:]
+found = measure_all(spark, corpus, functions.split())
 spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
 with ThreadPoolExecutor(1) as pool:
-    flags = ["--config", f"{folder}/job.toml", "--run-date", "2026-01-15"]
     code = pool.submit(run_job, job.main, job.COMMAND.parser(), flags).result()
 assert spark.range(3).count() == 3  # the job has stopped no session of another thread, and given its settings back
 assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
@@ -74,48 +60,45 @@ spark.stop()
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng = np.random.default_rng(31)
-    positive, unasked = rng.random(N_ROWS) < 0.4, rng.random(N_ROWS) < 0.2
-    table = pa.table(
-        {
-            "id": [f"c{number}" for number in range(N_ROWS)],
-            "target": np.where(positive, 0.9, 0.2),
-            "score": np.where(np.arange(N_ROWS) % 50 == 7, np.nan, np.round(rng.normal(positive, 1), 2)),
-            "male": pa.array(rng.random(N_ROWS), mask=unasked),
-            "female": pa.array(rng.random(N_ROWS), mask=unasked),
-            "race": pa.array(rng.choice(["Asian", "Black"], N_ROWS), mask=unasked),
-            "length": rng.integers(1, 200, N_ROWS),
-            "comment_text": rng.choice(["gay", "Christian or gay", "a catholic", "nobody"], N_ROWS),
-        }
-    )
-    found = tmp_path_factory.mktemp("connect")
-    (found / "corpus").mkdir()
-    pq.write_table(table, found / "corpus" / "part-0.parquet")
-    (found / "job.toml").write_text(CONFIG.format(folder=found), encoding="utf-8")
-    return found
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return make_place(tmp_path_factory.mktemp("engines"))
 
 
-def list_rows(frame: DataFrame) -> list[str]:
-    """Write rows out, doubles to the last bit."""
-    return sorted(repr(tuple(row)) for row in frame.collect())
+def flags_of(place: Place, engine: str) -> list[str]:
+    """Return the flags of the job; the embedded engine takes no options of others for Parquet."""
+    return [*place.flags(engine), "--set", "corpus.options={}"]
 
 
-def measure_all(spark: SparkSession, folder: str) -> dict[str, list[str]]:
-    corpus = spark.read.parquet(f"{folder}/corpus")
-    return {name: list_rows(getattr(biasspark, name)(corpus, **MEASURES)) for name in FUNCTIONS}
+@pytest.fixture(scope="module")
+def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
+    """The tables of a night with every part, measured in a classic session."""
+    done = run_main(job.main, *flags_of(place, "classic"))
+    assert done.code == 0, done.err
+    tables = read_tables(place.folder / "classic")
+    assert len(tables) >= 10
+    return tables
 
 
-@pytest.mark.slow
-@pytest.mark.classic("compares with a classic session")
-def test_connect_gives_the_same_bits_as_a_classic_session(spark: SparkSession, folder: Path) -> None:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    # SPARK_TESTING gives the server a free port.
-    remote = {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"}
+@pytest.fixture(scope="module")
+def server(spark_session: SparkSession) -> str:
+    """Have the Spark of the classic session serve Connect as well, on this machine alone; return the address."""
+    if IS_3_5:
+        pytest.skip("the pip package of Spark 3.5 lacks the Connect plugin")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = spark_session._jsc.sc()
+    for key, value in (("address", "127.0.0.1"), ("port", str(port))):
+        context.conf().set(f"spark.connect.grpc.binding.{key}", value)
+    spark_session._jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context)
+    return f"sc://127.0.0.1:{port}"
+
+
+def run_python(*arguments: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", REMOTE, str(folder)],
+        [sys.executable, *arguments],
         cwd=ROOT,
-        env=kept | remote | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        env=clean_environment(PYTHONPATH=str(ROOT), **environment),
         capture_output=True,
         text=True,
         check=False,
@@ -123,12 +106,36 @@ def test_connect_gives_the_same_bits_as_a_classic_session(spark: SparkSession, f
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["code"] == 0, done.stderr
-    classic = measure_all(spark, str(folder))
-    assert result["found"] == classic
-    assert len(classic["bias_metrics"]) > 20
-    for name in FUNCTIONS:
-        is_dropped = "_method" if name == "bias_metrics" else "."  # which the function leaves out
-        columns = ", ".join(column for column in TABLES[name].value_columns if not column.endswith(is_dropped))
-        assert sorted(map(repr, read_latest(folder / "warehouse", columns, table=name))) == classic[name]
+    return done.stdout.splitlines()[-1]
+
+
+def measure_all(spark: SparkSession, corpus: str, functions: Sequence[str]) -> dict[str, list[str]]:
+    """Return the rows that the public functions give, doubles to the last bit."""
+
+    def rows_of(frame: DataFrame) -> list[str]:
+        return sorted(repr(tuple(row)) for row in frame.collect())
+
+    rows = spark.read.parquet(corpus)
+    return {name: rows_of(getattr(biasspark, name)(rows, **MEASURES)) for name in functions}
+
+
+@pytest.mark.classic("compares with a classic session")
+@pytest.mark.parametrize("functions", [(), pytest.param(FUNCTIONS, id="functions", marks=pytest.mark.slow)])
+def test_connect_gives_the_same_bits_as_a_classic_session(
+    spark: SparkSession, server: str, place: Place, classic: dict[str, list[str]], functions: Sequence[str]
+) -> None:
+    corpus, flags = f"{place.folder}/corpus", flags_of(place, f"connect{len(functions)}")
+    result = json.loads(run_python("-c", REMOTE, corpus, " ".join(functions), *flags, SPARK_REMOTE=server))
+    assert result["code"] == 0
+    assert result["found"] == measure_all(spark, corpus, functions)
+    assert all(len(rows) >= 4 for rows in result["found"].values())
+    assert read_tables(place.folder / f"connect{len(functions)}") == classic
+
+
+@pytest.mark.classic("compares with a classic session")
+def test_the_embedded_engine_gives_the_same_bits(
+    spark: SparkSession, place: Place, classic: dict[str, list[str]]
+) -> None:
+    pytest.importorskip("pysail")
+    run_python("-m", "biasspark", "measure", "--engine", "embedded", *flags_of(place, "embedded"))
+    assert read_tables(place.folder / "embedded") == classic

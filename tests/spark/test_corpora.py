@@ -40,7 +40,7 @@ def rows_in(table: pa.Table) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("asked", [*CELLS, *LARGE], ids=name_of)
-@pytest.mark.parametrize("partitions", [1, 5])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 5])
 def test_rows_do_not_depend_on_partitions(spark: SparkSession, asked: Request, partitions: int) -> None:
     # From the last chunk to the first, and some partitions without any.
     corpus = map_chunks(spark.range(asked.n_chunks - 1, -1, -1, partitions), asked)

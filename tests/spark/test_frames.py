@@ -103,6 +103,7 @@ def test_arrow_and_paths_give_arrow(spark: SparkSession, tmp_path: Path) -> None
         biasspark.u_statistics(tmp_path / "none.parquet", **SUITE)
 
 
+@pytest.mark.slow
 def test_the_embedded_engine_gives_the_bits_of_spark(spark: SparkSession) -> None:
     pytest.importorskip("pysail")
     environment = {name: value for name, value in os.environ.items() if "SPARK" not in name}

@@ -200,6 +200,7 @@ def test_hostile_names_come_back_as_they_are(night: Night) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.spark("reads tables by Spark")
 def test_spark_pandas_and_duckdb_read_the_same_tables(spark: SparkSession, night: Night) -> None:
     for statement in (night.warehouse / SPARK_FILE).read_text(encoding="utf-8").split(";\n"):
@@ -265,6 +266,7 @@ def test_a_rerun_supersedes_the_night_and_overrides_hold(night: Night) -> None:
     assert len(ask(night.warehouse, "SELECT DISTINCT config_hash FROM bias_runs")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(night: Night) -> None:
     with_rejects, without = night.efforts

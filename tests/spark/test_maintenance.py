@@ -125,6 +125,7 @@ def test_without_a_ledger_nothing_is_removed(spark: SparkSession, tmp_path: Path
         assert "[output]: " in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.spark("writes to a catalog")
 @LISTING
 def test_partitions_of_a_catalog_go_with_their_directories(spark: SparkSession, catalog: CatalogStore) -> None:

@@ -25,6 +25,8 @@ WITH_IDENTITIES: dict[str, dict[str, Any]] = {
 OF_ROWS: dict[str, dict[str, Any]] = {"example_attributions": {}, "loss_by_segment": {}}
 PATHS = WITH_IDENTITIES | OF_ROWS
 """A function for each way through the code."""
+QUICKLY = {"measure", next(iter(OF_ROWS))}
+"""Those of which every peculiarity is tested quickly."""
 
 LIKE_MEASURE: dict[str, dict[str, Any]] = {
     "bias_metrics": {},
@@ -211,7 +213,12 @@ PECULIAR_LABELS: dict[str, tuple[dict[str, Any], str, Iterable[str]]] = {
 
 
 @pytest.mark.parametrize(
-    ("peculiar", "function"), [(name, each) for name, (*_, names) in PECULIAR_LABELS.items() for each in sorted(names)]
+    ("peculiar", "function"),
+    [
+        pytest.param(name, each, marks=() if each in QUICKLY else pytest.mark.slow)
+        for name, (*_, names) in PECULIAR_LABELS.items()
+        for each in sorted(names)
+    ],
 )
 def test_no_function_is_silent_about_labels_and_scales(peculiar: str, function: str, corpus: DataFrame) -> None:
     asked, word, _ = PECULIAR_LABELS[peculiar]
@@ -252,8 +259,8 @@ def test_labels_that_are_all_alike_are_warned_of_where_they_are_counted(corpus: 
 @pytest.mark.parametrize(
     ("function", "asked", "word"),
     [
-        ("threshold_rates", {"at": [50]}, "threshold"),
-        ("template_scores", {"template": "nothing"}, "nothing"),
+        pytest.param("threshold_rates", {"at": [50]}, "threshold", marks=pytest.mark.slow),
+        pytest.param("template_scores", {"template": "nothing"}, "nothing", marks=pytest.mark.slow),
         ("measure", {"identity_threshold": 50}, "no usable row"),
     ],
 )

@@ -295,6 +295,7 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights:
 # ---- what it costs
 
 
+@pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_a_pairing_costs_one_scan_more(nights: Nights) -> None:
     assert nights.efforts[0].n_scans == 4  # survey, ranking, groups of ids, rejects

@@ -149,6 +149,7 @@ def test_every_query_is_tested() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.sql")) == sorted(QUERIES)
 
 
+@pytest.mark.slow
 @pytest.mark.spark("views for Spark")
 def test_spark_gives_the_columns_that_duckdb_gives(asked: dict[str, DataFrame], answers: dict[str, Rows]) -> None:
     assert {name: frame.columns for name, frame in asked.items()} == {

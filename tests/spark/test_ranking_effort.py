@@ -176,6 +176,7 @@ N_SURVEYS = 2
 """Of scores, and of features and groupings."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_models", [2, 4])
 def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     spark: SparkSession, repeated: str, n_models: int

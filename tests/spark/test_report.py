@@ -185,6 +185,7 @@ def open_page() -> Iterator[Callable[..., Any]]:
         yield open_page
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_browser_shows_what_the_job_drew_from_published_tables(
     run_here: Any, open_page: Callable[..., Any], tmp_path: Path

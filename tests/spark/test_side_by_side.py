@@ -222,6 +222,7 @@ def test_wrong_usage(run: Any, flags: tuple[str, ...], words: str) -> None:
 # ---- the query
 
 
+@pytest.mark.slow
 @pytest.mark.spark("views for Spark")
 def test_the_query_gives_the_same_in_spark_and_duckdb(run: Any, spark: SparkSession, warehouse: Path) -> None:
     for statement in (warehouse / SPARK_FILE).read_text("utf-8").split(";")[:-1]:

@@ -30,7 +30,9 @@ from tests.harness.small_corpora import NIGHT, corpus_of, examples_of, measures_
 pytestmark = pytest.mark.spark("how Spark reads files and tables")
 
 
-@pytest.mark.parametrize("kind", ["parquet", "orc", "json", "csv"])
+@pytest.mark.parametrize(
+    "kind", ["parquet", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("orc", "json")), "csv"]
+)
 def test_formats(spark: SparkSession, formats: Path, kind: str) -> None:
     rows = read(spark, formats / kind, format=kind)
     assert sorted(float(row.s) for row in rows.collect()) == [n / 8 for n in range(6)]
@@ -138,7 +140,9 @@ def write_nights(spark: SparkSession, folder: Path, pattern: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("pattern", ["{}", "lang=en/{}", "lang=en/{}/hour=3"])
+@pytest.mark.parametrize(
+    "pattern", [*(pytest.param(place, marks=pytest.mark.slow) for place in ("{}", "lang=en/{}")), "lang=en/{}/hour=3"]
+)
 def test_only_the_files_of_the_run_date_are_listed(spark: SparkSession, tmp_path: Path, pattern: str) -> None:
     """So a night costs what it did among few others, and their files cannot stop it."""
     source = corpus_of(path=str(write_nights(spark, tmp_path / "rows", pattern)), run_date_column="day")
@@ -203,7 +207,13 @@ def write_days(spark: SparkSession, folder: Path, kind: str) -> dict[str, str]:
     return {"path": path, "format": written}
 
 
-@pytest.mark.parametrize("kind", ["partition", "date", "timestamp", "string", "csv", "json"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("partition", "string"),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("date", "timestamp", "csv", "json")),
+    ],
+)
 def test_a_night_without_rows_names_dates_that_have_some(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """The first, the last and the nearest; nothing but dates is shown of the column."""
     source = corpus_of(**write_days(spark, tmp_path, kind), run_date_column="day")
@@ -262,7 +272,9 @@ def test_without_a_run_date_column_no_date_is_named(spark: SparkSession) -> None
 # ---- the rows of a run date
 
 
-@pytest.mark.parametrize("column", ["day", "moment", "night"])
+@pytest.mark.parametrize(
+    "column", ["day", *(pytest.param(name, marks=pytest.mark.slow) for name in ("moment", "night"))]
+)
 def test_only_the_rows_of_the_run_date(spark: SparkSession, formats: Path, column: str) -> None:
     rows = read(spark, formats / "parquet", run_date_column=column)
     assert sorted(row.id for row in rows.collect()) == [0, 1, 5]
@@ -286,7 +298,10 @@ def test_a_night_begins_and_ends_at_midnight_of_the_session(spark: SparkSession,
     assert sorted(row.id for row in rows.select("id").collect()) == ([1, 2, 4] if kind == "STRING" else [1, 2])
 
 
-@pytest.mark.parametrize(("column", "kind"), [("id", "int"), ("y", "boolean"), ("s", "double")])
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("id", "int"), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("y", "boolean"), ("s", "double")))],
+)
 def test_a_run_date_column_that_holds_no_dates(spark: SparkSession, formats: Path, column: str, kind: str) -> None:
     with pytest.raises(InputError) as caught:
         read(spark, formats / "parquet", run_date_column=column)

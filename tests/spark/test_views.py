@@ -259,6 +259,7 @@ def describe(spark: SparkSession, view: str) -> dict[str, str]:
     return {row[0]: row[1] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {view}").collect()}
 
 
+@pytest.mark.slow
 def test_a_catalog_holds_the_views(spark: SparkSession, catalog: CatalogStore) -> None:
     publish_nights(spark, catalog)
     assert refresh_views(spark, catalog) == ()
@@ -294,6 +295,7 @@ def test_a_catalog_shows_accepted_runs(spark: SparkSession, catalog: CatalogStor
     assert "accepted" in describe(spark, view)["Comment"]
 
 
+@pytest.mark.slow
 def test_columns_that_a_table_of_a_catalog_lacks_are_null(spark: SparkSession, catalog: CatalogStore) -> None:
     """An older version made the table, and no run has written it since."""
     publish(spark, suite_tables(), start_run(), catalog, record_of())
@@ -305,6 +307,7 @@ def test_columns_that_a_table_of_a_catalog_lacks_are_null(spark: SparkSession, c
     assert spark.table(catalog.name("latest_pinned_auc")).schema == spark_schema(PINNED_AUC)
 
 
+@pytest.mark.slow
 def test_a_view_that_cannot_be_made_is_a_warning(spark: SparkSession, catalog: CatalogStore) -> None:
     publish(spark, suite_tables(), start_run(), catalog, record_of())
     spark.sql(f"CREATE TABLE {catalog.name('latest_model_summary')} (x INT) USING parquet")

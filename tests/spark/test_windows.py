@@ -78,7 +78,6 @@ class Place:
     backfill: Done
     window: Done
     union: Done
-    efforts: list[Effort]
 
     @property
     def warehouse(self) -> Path:
@@ -101,12 +100,10 @@ def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
         ranking={"ranges": 2},
     )
     backfill = measure(config, f"{FIRST}..{LAST}")
-    efforts: list[Effort] = []
-    with watch(spark_session, N_ROWS, efforts):
-        union = measure(whole, LAST)
+    union = measure(whole, LAST)
     (folder / "corpus").rename(folder / "gone")
     window = merge(config, FIRST, LAST, "--allow-missing")
-    return Place(folder, config, backfill, window, union, efforts)
+    return Place(folder, config, backfill, window, union)
 
 
 def test_a_range_is_measured_night_by_night(place: Place) -> None:
@@ -174,8 +171,12 @@ def test_a_window_is_told_apart_by_its_first_night(place: Place) -> None:
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_a_night_that_keeps_its_state_scans_the_corpus_no_more(place: Place) -> None:
-    assert place.efforts[0].n_scans == 3  # survey, ranking, rejects
+def test_a_night_that_keeps_its_state_scans_the_corpus_no_more(spark: SparkSession, tmp_path: Path) -> None:
+    write_rows(tmp_path / "corpus", make_rows(N_ROWS), lambda _: LAST)
+    efforts: list[Effort] = []
+    with watch(spark, N_ROWS, efforts):
+        measure(write_config(tmp_path, "night.toml"), LAST)
+    assert efforts[0].n_scans == 3  # survey, ranking, rejects
 
 
 def test_boundaries_are_those_of_the_first_night(place: Place) -> None:

@@ -63,7 +63,7 @@ def measure(score: Any, label: Any, subgroup: Any) -> dict[str, Any]:
     return dict(row)
 
 
-@pytest.mark.parametrize("n_rows", [1_000, 20_000])
+@pytest.mark.parametrize("n_rows", [1_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_shapes_of_the_paper_have_their_names(n_rows: int) -> None:
     """Also with many rows, where the gaps of F and G, 0.012 and 0.035 by truncation, are sure."""
     shapes = (*DISTRIBUTIONS, PRINTED_A, *OTHERS)

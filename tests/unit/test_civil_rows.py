@@ -117,6 +117,7 @@ def test_bias_is_strong_in_short_comments_and_mitigated_later(corpus: pa.Table, 
     assert bpsn_auc(corpus, "christian", "toxicity_1", short) > 0.88
 
 
+@pytest.mark.slow
 def test_negative_gaps_are_near_table_6(corpus: pa.Table) -> None:
     short = numbers(corpus, "comment_length") < 100
     negative = numbers(corpus, "target") < 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -26,18 +26,17 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "jobs").glob("*.py")), ids=lambda file: file.stem)
-def test_every_file_for_spark_submit_runs_a_command(file: Path) -> None:
+def test_every_file_for_spark_submit_runs_a_command(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (name,) = (name for name in command.JOBS if f'run_command("{name}")' in file.read_text("utf-8"))
-    done = subprocess.run(
-        [sys.executable, str(file), "--help"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"usage: {file.name} ")
-    assert f"spark-submit jobs/{file.name} " in done.stdout
+    monkeypatch.setattr(sys, "argv", [str(file), "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(file), run_name="__main__")
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: {file.name} ")
+    assert f"spark-submit jobs/{file.name} " in printed
     assert isinstance(importlib.import_module(f"biasspark.workflows.{command.JOBS[name].module}").COMMAND, Command)
 
 

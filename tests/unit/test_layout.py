@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,14 @@ OLD_NAMES = {
 Rule = Callable[[str, str], Iterator[str]]
 
 
+@cache
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def imports(source: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the dotted name of every import."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -54,7 +60,7 @@ def imports(source: str) -> Iterator[tuple[int, str]]:
 
 
 def attributes(source: str) -> Iterator[ast.Attribute]:
-    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    return (node for node in nodes(source) if isinstance(node, ast.Attribute))
 
 
 def kernels_import_numpy_only(path: str, source: str) -> Iterator[str]:
@@ -80,7 +86,7 @@ def only_entry_points_import_workflows(path: str, source: str) -> Iterator[str]:
 
 
 def only_session_builds_sessions(path: str, source: str) -> Iterator[str]:
-    for node in () if path.startswith("biasspark/session/") else ast.walk(ast.parse(source)):
+    for node in () if path.startswith("biasspark/session/") else nodes(source):
         if (isinstance(node, ast.Attribute) and node.attr in {"builder", "getOrCreate"}) or (
             isinstance(node, ast.Call) and ast.unparse(node.func) in {"SparkSession", "SparkContext"}
         ):
@@ -107,7 +113,7 @@ def numbers_are_the_same_bits_everywhere(path: str, source: str) -> Iterator[str
 
 def nothing_is_overwritten(path: str, source: str) -> Iterator[str]:
     """A failed task in Spark's static overwrite loses the old table."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         value = ast.unparse(node.value) if isinstance(node, ast.keyword) and node.arg == "overwrite" else None
         text = node.value.lower().lstrip() if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
         if value == "True" or text == "overwrite" or text.startswith("insert overwrite"):
@@ -120,7 +126,7 @@ def names_say_content(path: str, _: str) -> Iterator[str]:
 
 
 def old_names_stay_away(path: str, source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                 pass

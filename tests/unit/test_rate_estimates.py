@@ -239,7 +239,10 @@ def test_a_change_of_just_what_is_allowed_seldom_seems_more_or_less(now: float, 
 
 @pytest.mark.parametrize(
     ("rates", "sizes", "rise"),
-    [((0.25, 0.1, 0.20, 0.1), (200, 3000), 0.05), ((0.09, 0.001, 0.001, 0.001), (50, 5000), 0.088)],
+    [
+        ((0.25, 0.1, 0.20, 0.1), (200, 3000), 0.05),
+        pytest.param((0.09, 0.001, 0.001, 0.001), (50, 5000), 0.088, marks=pytest.mark.slow),
+    ],
 )
 def test_a_rise_of_just_the_bound_seldom_seems_to_keep_it(
     rates: tuple[float, ...], sizes: tuple[int, int], rise: float

