@@ -221,7 +221,7 @@ def example_attributions(
 ) -> Frame:
     """Return every row's share of the AUC, exact: one row a (model, slice, row).
 
-    Half the credit of each correctly ordered (positive, negative) pair goes to either of its rows, half of that for a
+    Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, half of that for a
     tie. Of n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. A row's
     ``normalized_attribution``, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over
     the positives, as over the negatives, is AUC / 2.

@@ -24,7 +24,7 @@ _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_sq
 def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
     """Return the table ``auc_crosses``.
 
-    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties half,
+    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of rightly ordered pairs, ties half,
     and headroom = n_i m_j - U, the wrongly ordered ones. The headroom of all crosses over all pairs is 1 - AUC. Its
     interval is that of the AUC of any two cells.
 

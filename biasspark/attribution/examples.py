@@ -11,8 +11,8 @@ from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, ROW_ID,
 def example_attributions(ranked: DataFrame) -> DataFrame:
     """Return the table ``example_attributions``, less the run's columns.
 
-    AUC is the share of correctly ordered (positive, negative) pairs, ties half. Half of each pair's credit goes to its
-    positive, half to its negative: a row that is correctly ordered with d/2 of its m opposite rows has the attribution
+    AUC is the share of rightly ordered (positive, negative) pairs, ties half. Half of each pair's credit goes to its
+    positive, half to its negative: a row that is rightly ordered with d/2 of its m opposite rows has the attribution
     d/4, and normalized d/(4m). The attributions of all rows add up to p·n·AUC; the normalized ones have the mean AUC/2
     over the positives, and over the negatives.
 

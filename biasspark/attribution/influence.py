@@ -62,7 +62,7 @@ def influence_variance(negatives: Placed, positives: Placed) -> float | None:
 
         ψ_i = 1[i ∈ L]·(a_i - t)/k + (k⁻/k)(g_i - t⁻)/p    of a positive; of a negative, with k⁺, h_i, t⁺ and n
 
-    where g_i is half the share of L's negatives that i is correctly ordered with. The variance is the sum of ψ_i² over
+    where g_i is half the share of L's negatives that i is rightly ordered with. The variance is the sum of ψ_i² over
     all rows of the slice.
 
     Parameters

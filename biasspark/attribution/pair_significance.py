@@ -32,7 +32,7 @@ class PlacedAuc(NamedTuple):
     Attributes
     ----------
     placements
-        Of each negative and of each positive, doubled: how many of the other side it is correctly ordered with, times
+        Of each negative and of each positive, doubled: how many of the other side it is rightly ordered with, times
         two, plus ties.
     value
         Ties one half; None where a side is empty.
@@ -150,7 +150,7 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float |
     """Return p of the difference between the AUC of a leaf and that of all, by paired placements.
 
     Both AUCs are means over the same rows, so their errors go together. Let the leaf have k of the m positives, V_i be
-    the share of the leaf's negatives that positive i is correctly ordered with, ties half, W_i that of all negatives. To
+    the share of the leaf's negatives that positive i is rightly ordered with, ties half, W_i that of all negatives. To
     first order, an error of either AUC is a sum over positives, and one over negatives, of what each row deviates; of
     the difference A_L - A row i has the part
 
@@ -172,13 +172,13 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float |
 
 
 def _shares(auc: PlacedAuc, side: int) -> Floats:
-    """Return for each row the share of the other side that it is correctly ordered with, ties half."""
+    """Return for each row the share of the other side that it is rightly ordered with, ties half."""
     shares: Floats = auc.placements[side] / (2 * len(auc.placements[1 - side]))
     return shares
 
 
 def _deviations(auc: PlacedAuc, side: int) -> Floats:
-    """Return how far each row's share of correctly ordered pairs lies from the AUC, over sqrt(k·(k - 1))."""
+    """Return how far each row's share of rightly ordered pairs lies from the AUC, over sqrt(k·(k - 1))."""
     placements, k, n_opposite = auc.placements[side], len(auc.placements[side]), len(auc.placements[1 - side])
     mean = int(placements.sum()) / (2 * n_opposite * k)
     deviations: Floats = (placements / (2 * n_opposite) - mean) / math.sqrt(k * (k - 1))

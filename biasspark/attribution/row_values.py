@@ -51,7 +51,7 @@ def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
 
 
 def normalized_attribution(block: RowBlock, slice_number: int, rows: Ints) -> Floats:
-    """Return the share of correctly ordered pairs of each row, ties half, halved: 0 to 1/2.
+    """Return the share of rightly ordered pairs of each row, ties half, halved: 0 to 1/2.
 
     With a baseline, the difference of two models' shares, -1/2 to 1/2: above 0 the model does better. Each row has
     another label in the slice.

@@ -799,16 +799,16 @@ COMPARISON_ALERTS = Table(
 EXAMPLE_ATTRIBUTIONS = Table(
     name="example_attributions",
     job="attribution",
-    comment="For each model, slice and row: its share of the AUC. Half the credit of each correctly ordered pair goes to "
+    comment="For each model, slice and row: its share of the AUC. Half the credit of each rightly ordered pair goes to "
     "either of its rows.",
     key=(MODEL, SLICE, *columns("row_id STRING: The id of the row, as text.")),
     values=columns("""
         label BOOLEAN: Whether the row is positive. Never NULL.
         score DOUBLE: The score of the row by the model, 0 to 1 for probabilities. Never NULL.
         n_opposite BIGINT: Rows of the slice with the other label, 0 or more.
-        ordered_doubled BIGINT: Twice the opposite rows with which the row is correctly ordered, plus its ties. 0 to 2
+        ordered_doubled BIGINT: Twice the opposite rows with which the row is rightly ordered, plus its ties. 0 to 2
             n_opposite.
-        attribution DOUBLE: ordered_doubled / 4, half a credit for each correctly ordered pair. 0 or more, more is better.
+        attribution DOUBLE: ordered_doubled / 4, half a credit for each rightly ordered pair. 0 or more, more is better.
             The sum over a slice is AUC x positives x negatives. Never NULL.
         normalized_attribution DOUBLE: attribution / n_opposite. 0 to 0.5, 0.5 is best. Its mean over the positives, as
             over the negatives, is AUC / 2. NULL where n_opposite is 0.
@@ -864,7 +864,7 @@ def _estimates(what: str, whole: str) -> str:
             ones. 0 to 1. NULL for {whole}.
         p_chance_adjusted DOUBLE: p_chance after Benjamini-Hochberg. 0 to 1. NULL where nothing is tested.
         confirmed BOOLEAN: True where found, and p_chance_adjusted is below 0.05, too: what to act on where nearly all
-            pairs are correctly ordered. NULL where nothing is tested.
+            pairs are rightly ordered. NULL where nothing is tested.
     """
 
 
@@ -925,7 +925,7 @@ PAIR_SEGMENTS = Table(
         negative_predicate STRING: Which negatives, as a predicate of Spark SQL. Never NULL.
         positive_predicate STRING: Which positives, as a predicate of Spark SQL. Never NULL.
         n_pairs_train BIGINT: Sampled pairs of the node that grew the tree, 0 or more.
-        mean_train DOUBLE: Their share of correctly ordered ones, ties half. 0 to 1. Too extreme, since the tree chose it.
+        mean_train DOUBLE: Their share of rightly ordered ones, ties half. 0 to 1. Too extreme, since the tree chose it.
             NULL without pairs.
         n_negatives_honest BIGINT: Other sampled negatives in the node, that only estimate, 0 or more.
         n_positives_honest BIGINT: Other sampled positives in the node, that only estimate, 0 or more.
@@ -944,15 +944,15 @@ PAIR_SEGMENTS = Table(
             random from all honest rows. 0 to 1. NULL for the root.
         p_chance_adjusted DOUBLE: p_chance after Benjamini-Hochberg over the leaves. 0 to 1. NULL for inner nodes.
         confirmed BOOLEAN: True where found, and p_chance_adjusted is below 0.05, too: what to act on where nearly all
-            pairs are correctly ordered. NULL for inner nodes.
+            pairs are rightly ordered. NULL for inner nodes.
         """
     ),
 )
 
 _PAIRS_OF_ROWS = """
     n_pairs DECIMAL(38,0): n_positive x n_negative.
-    ordered_doubled DECIMAL(38,0): Twice the correctly ordered pairs, plus ties. 0 to 2 n_pairs.{of_all}
-    auc DOUBLE: ordered_doubled / (2 n_pairs), the share of correctly ordered pairs. 0 to 1, 1 is best. NULL without
+    ordered_doubled DECIMAL(38,0): Twice the rightly ordered pairs, plus ties. 0 to 2 n_pairs.{of_all}
+    auc DOUBLE: ordered_doubled / (2 n_pairs), the share of rightly ordered pairs. 0 to 1, 1 is best. NULL without
         pairs.
     auc_low DOUBLE: Lower end of the interval of auc at the configured level. 0 to 1. NULL where there is none.
     auc_high DOUBLE: Upper end of the interval of auc at the configured level. 0 to 1. NULL where there is none.

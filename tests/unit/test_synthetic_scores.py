@@ -72,7 +72,7 @@ def test_shapes_are_those_of_the_configuration() -> None:
 
 def test_shapes_of_one_truth_have_nearly_the_same_numbers() -> None:
     """B and C as the job draws them: a BPSN AUC of 0.760, for the paper says of C that it is exactly as in B."""
-    flags = argparse.Namespace(seed=1, rows_per_cell=CORPORA["shapes"].flags["--rows-per-cell"]["default"])
+    flags = argparse.Namespace(seed=1, rows_per_cell=dict(CORPORA["shapes"].flags)["--rows-per-cell"]["default"])
     rows = make_table(CORPORA["shapes"].request(flags))
     for name in "BC":
         high, low = cell_scores(rows, name, 0, 1), cell_scores(rows, name, 1, 0)
