@@ -173,8 +173,8 @@ def test_a_night_takes_few_spark_jobs(jobs: tuple[str, Results, Results]) -> Non
     """The first of a warehouse, and the next. On Parquet and Delta in a folder of this machine no table costs any.
 
     On Iceberg one writes each table, one reads them back, and a few look at the ledger and at the night before, and add
-    the row of the ledger. Delta by Spark alone reads the log of each table for itself, and makes none without a job; how
-    many it takes differs by a few from night to night.
+    the row of the ledger. Delta by Spark alone reads the log of each table for itself, and makes none without a job;
+    the number differs by a few from night to night.
     """
     kind, job, on_parquet = jobs
     n_written = sum(n_rows > 0 for n_rows in job["counted"].values())
