@@ -233,7 +233,7 @@ class ReportData:
         return sorted({row["slice"] for row in self.rows("model_summary")}, key=lambda name: (name != ALL_ROWS, name))
 
     def other_slices(self) -> list[tuple[int, str]]:
-        """Return the slices that are shown beside all rows, each with its number in anchors."""
+        """Return the slices that are shown in addition to all rows, each with its number in anchors."""
         return [(number, name) for number, name in enumerate(self.slices()) if name != ALL_ROWS]
 
     def pictured(self) -> list[str]:
@@ -325,7 +325,7 @@ def choose_thresholds(rows: Rows) -> list[float]:
 
 MAX_IDENTITIES = 100
 MAX_SLICES, MAX_SLICE_ROWS, MIN_IN_SLICE = 8, 200, 10
-"""How many slices are shown beside all rows, about how many identities in all of them, and at least in each."""
+"""How many slices are shown in addition to all rows, about how many identities in all of them, and at least in each."""
 MAX_PICTURED, MAX_PICTURES = 6, 144
 """Of how many identities, and about how many, the pictures by slice are."""
 MAX_NAMED = 20

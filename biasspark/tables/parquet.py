@@ -119,7 +119,7 @@ def write_directory(spark: SparkSession, table: Table, rows: pa.Table | DataFram
 
 
 def _write_files(rows: DataFrame, path: str) -> None:
-    # Spark Connect knows errorifexists by its other name alone. What is whole is told by the ledger, not by a file
+    # Spark Connect knows errorifexists by its other name alone. The ledger says what is whole, not a file
     # _SUCCESS in each directory.
     writer = rows.drop(*PARTITION).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     writer.mode("error").parquet(path)
