@@ -110,11 +110,15 @@ def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
     Raises `InputError` if lines end in several ways, or a quote within a text is not doubled: parsers disagree on it.
     """
     content = content.removeprefix(b"\xef\xbb\xbf")
+    outside_quotes = b"".join(content.split(b'"')[::2])
     if content[: content.find(b"\n") + 1].endswith(b"\r\n"):
         content = content.replace(b"\r\n", b"\n")
+        is_mixed = re.search(rb"[\r\n]", outside_quotes.replace(b"\r\n", b""))
+    else:
+        is_mixed = re.search(rb"\r", outside_quotes)
     edge = re.escape(separator.encode())
     is_loose = re.search(rb'(?<![\n%b])"(?![\n%b]|\Z)' % (edge, edge), content.replace(b'""', b"")[1:])
-    if is_loose or b"\r" in b"".join(content.split(b'"')[::2]):
+    if is_loose or is_mixed:
         what = "a quote within a text, which is not doubled," if is_loose else "lines that end in several ways"
         rule = f"The embedded engine reads {what} in another way than Spark: {file}."
         raise InputError(Fault(("corpus", "path"), ABSENT, rule, _ON_SPARK))

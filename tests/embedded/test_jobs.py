@@ -261,13 +261,15 @@ def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
     assert ask(tmp_path / "warehouse", query) == [(30,)]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     "line",
-    ['c,1,0.5,1,5,"a"b\n', 'c,1,0.5,1,5,a "b" c\n', "c,1,0.5,1,5,a\r\n", "c,1,0.5,1,5,\udcff\n"],
+    ['c,1,0.5,1,5,"a"b\n', 'c,1,0.5,1,5,a "b" c\n', "c,1,0.5,1,5,a{other}", "c,1,0.5,1,5,\udcff\n"],
     ids=["after a quote", "within a text", "another line end", "no UTF-8"],
 )
-def test_csv_on_which_parsers_disagree(line: str, tmp_path: Path) -> None:
-    write_csv(tmp_path, "id,target,score,male,length,comment_text\n", "b,0,0.1,1,5,a\n")
+def test_csv_on_which_parsers_disagree(line: str, end: str, tmp_path: Path) -> None:
+    write_csv(tmp_path, f"id,target,score,male,length,comment_text{end}", f"b,0,0.1,1,5,a{end}")
+    line = line.replace("{other}", "\r\n" if end == "\n" else "\n")
     with (tmp_path / "corpus" / "x.csv").open("ab") as file:
         file.write(line.encode("utf-8", "surrogateescape"))
     done = measure_csv(tmp_path)
