@@ -7,9 +7,10 @@ them, and gives each column the type that it has in a file.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from tempfile import TemporaryDirectory
@@ -20,10 +21,19 @@ import pyarrow.dataset
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from biasspark.api.record_batches import Frame, is_of, is_parquet, is_spark, read_batches, spark_schema_of
+from biasspark.api.record_batches import (
+    Frame,
+    is_of,
+    is_parquet,
+    is_spark,
+    path_of,
+    read_batches,
+    read_rows,
+    spark_schema_of,
+)
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import ABSENT, Fault, InputError, InputWarning
+from biasspark.errors import ABSENT, BiasSparkError, Fault, InputError, InputWarning
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
@@ -43,19 +53,38 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
     if is_spark(df):
         yield df
         return
-    batches = None if is_parquet(df) else read_batches(df)
+    rows = None if is_parquet(df) else read_rows(df)
     spark = find_session() if is_session_there() else build_session("biasspark")
-    if batches is None:
-        yield read_corpus(spark, Corpus(name="df", path=str(df)), date.min)
+    if rows is None:
+        yield read_corpus(spark, Corpus(name="df", path=path_of(df)), date.min)
         return
-    schema = spark_schema_of(batches.schema)
-    if not _sees_folders(spark):
-        yield to_frame(spark, batches.read_all(), schema)
-        return
-    with TemporaryDirectory(prefix="biasspark-") as folder:
-        _write_parquet(batches, folder)
-        # Without a scheme, a path of Spark may be on another file system.
-        yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
+    with _explain_missing_columns(rows.unreadable):
+        schema = spark_schema_of(rows.batches.schema)
+        if not _sees_folders(spark):
+            yield to_frame(spark, rows.batches.read_all(), schema)
+            return
+        with TemporaryDirectory(prefix="biasspark-") as folder:
+            _write_parquet(rows.batches, folder)
+            # Without a scheme, a path of Spark may be on another file system.
+            yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
+
+
+@contextmanager
+def _explain_missing_columns(unreadable: Mapping[str, Fault]) -> Iterator[None]:
+    """Add the faults of unreadable columns to errors that name them: nothing else needs these columns."""
+    try:
+        yield
+    except BiasSparkError as error:
+        values = [fault.value for fault in error.faults if isinstance(fault, Fault) and isinstance(fault.value, str)]
+        named = [name for name in unreadable if _is_named(name, str(error), " ".join(values))]
+        error.faults = (*(unreadable[name] for name in named), *error.faults)
+        raise
+
+
+def _is_named(column: str, text: str, values: str) -> bool:
+    """Return whether a column is in quotes in a text, or anywhere in values, which may be SQL."""
+    name = re.escape(column)
+    return any(re.search(*where, re.IGNORECASE) for where in ((f"['`]{name}['`]", text), (rf"\b{name}\b", values)))
 
 
 def _sees_folders(spark: SparkSession) -> bool:

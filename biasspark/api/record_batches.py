@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
@@ -29,6 +30,8 @@ _MAX_LISTED = 6
 _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What Arrow raises on values that it does not convert. Its messages quote them."""
 
+_NO_TYPE = "Arrow has no single type for its values"
+
 _AS_IN_PARQUET = {
     pa.null(): pa.int32(),
     pa.uint8(): pa.int16(),
@@ -44,24 +47,47 @@ _AS_IN_PARQUET = {
 """Types of Arrow, and those as which Spark reads them from Parquet. It does not read half floats."""
 
 
+class Rows(NamedTuple):
+    """The rows of a frame, and the faults of the columns that they lack, by name: Spark has no type for these."""
+
+    batches: pa.RecordBatchReader
+    unreadable: dict[str, Fault]
+
+
 def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
+    """Return the rows of a frame as `read_rows`, which must have all its columns: other ones raise `InputError`."""
+    batches, unreadable = read_rows(df, name)
+    if unreadable:
+        raise InputError(*unreadable.values())
+    return batches
+
+
+def read_rows(df: Frame, name: str = "df") -> Rows:
     """Return the rows of a frame that is not Spark's, each column in the type as which Spark reads it from Parquet.
 
     Faults call it ``name``. Raises `TypeError` if it is of no such kind, and `InputError` if columns have the same
-    name, or values that have no type in Spark, or a file cannot be read.
+    name, no column has values of a type in Spark, or a file cannot be read.
     """
-    batches = open_frame(df, name)
-    kinds = list(map(_as_in_parquet, batches.schema.types))
-    schema = pa.schema(list(zip(batches.schema.names, kinds, strict=True)))
-    _check_names(schema.names, name)
-    _check_types(schema, name)
+    batches, unreadable = _open(df, name)
+    _check_names(batches.schema.names, name)
+    kinds = {field.name: _as_in_parquet(field.type) for field in batches.schema}
+    for field in batches.schema:
+        if not _has_type(kinds[field.name]) or not _is_cast(field.type, kinds[field.name]):
+            rule = f"Spark reads no {field.type}"
+            unreadable[field.name] = _column_fault(name, field.name, rule)
+    schema = pa.schema([(column, kind) for column, kind in kinds.items() if column not in unreadable])
+    if unreadable and not schema.names:
+        raise InputError(*unreadable.values())
     # Arrow decodes no dictionary of views: its values are cast before.
     values = pa.schema(
-        [(field.name, _cast_values(field.type, kind)) for field, kind in zip(batches.schema, kinds, strict=True)]
+        [(column, _cast_values(batches.schema.field(column).type, kinds[column])) for column in schema.names]
     )
     # Not safe: nanoseconds are cut to microseconds.
-    tables = (pa.Table.from_batches([batch]).cast(values, safe=False).cast(schema) for batch in batches)
-    return pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
+    tables = (
+        pa.Table.from_batches([batch]).select(schema.names).cast(values, safe=False).cast(schema) for batch in batches
+    )
+    readable = pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
+    return Rows(readable, unreadable)
 
 
 def spark_schema_of(schema: pa.Schema) -> StructType:
@@ -73,20 +99,34 @@ def spark_schema_of(schema: pa.Schema) -> StructType:
 
 
 def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
-    """Return the rows of a frame that is not Spark's, in the types that it has itself."""
+    """Return the rows of a frame that is not Spark's, in the types that it has itself. Raises as `read_batches`."""
+    batches, unreadable = _open(df, name)
+    if unreadable:
+        raise InputError(*unreadable.values())
+    return batches
+
+
+def _open(df: Frame, name: str) -> Rows:
     if isinstance(df, str | Path):
-        return _open_path(df, name)
+        return Rows(_open_path(path_of(df), name), {})
     if is_of(df, "pandas"):
         return _open_pandas(df, name)
+    unreadable = {}
+    if is_of(df, "polars"):
+        objects = [column for column, kind in df.schema.items() if str(kind) == "Object"]
+        unreadable = {column: _column_fault(name, column, _NO_TYPE) for column in objects}
+        df = df.drop(objects)
     try:
-        return pa.RecordBatchReader.from_stream(df)
+        return Rows(pa.RecordBatchReader.from_stream(df), unreadable)
     except _REFUSALS:  # no stream of Arrow, or not of rows
         pass
     conversion = next((method for method in ("to_spark", "collect") if hasattr(df, method)), "")
     fix = f"Convert it: {name}.{conversion}()." if conversion else "Give one of these."
+    if isinstance(df, Mapping | list):
+        fix = f"Convert it, as by pandas.DataFrame({name})."
     raise TypeError(
         f"{name}: it must be a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB, or the path "
-        f"of Parquet or CSV, not {describe_type(df)}. {fix}"
+        f"of Parquet or CSV, not {'a dict' if isinstance(df, Mapping) else describe_type(df)}. {fix}"
     )
 
 
@@ -105,36 +145,54 @@ def is_parquet(df: Frame) -> bool:
     return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)
 
 
+def path_of(df: str | Path) -> str:
+    """Return a path as text, with the folder of the user for ``~``."""
+    return str(Path(df).expanduser()) if str(df).startswith("~") else str(df)
+
+
 def is_of(df: Frame, library: str) -> bool:
     """Return whether a frame is a DataFrame of a library, without importing it."""
     loaded = sys.modules.get(library)
     return loaded is not None and isinstance(df, loaded.DataFrame)
 
 
-def _open_pandas(df: Any, name: str) -> pa.RecordBatchReader:
+def _open_pandas(df: Any, name: str) -> Rows:
     _check_names(list(map(str, df.columns)), name)
+    df = _simplify(df)
     try:
-        return pa.Table.from_pandas(df, preserve_index=False).to_reader(_BATCH)
+        return Rows(pa.Table.from_pandas(df, preserve_index=False).to_reader(_BATCH), {})
     except _REFUSALS:
-        broken = [str(column) for column in df.columns if not _is_convertible(df[column])]
-    rule = f"the values of {list_first(broken, _MAX_LISTED)} have no type, or several, that Arrow has."
-    raise InputError(Fault((name,), ABSENT, rule, "Convert these columns, or drop them."))
+        pass
+    columns, unreadable = {}, {}
+    for column in df.columns:
+        try:
+            columns[str(column)] = pa.array(df[column], from_pandas=True)
+        except _REFUSALS:
+            unreadable[str(column)] = _column_fault(name, str(column), _NO_TYPE)
+    return Rows(pa.table(columns).to_reader(_BATCH), unreadable)
 
 
-def _is_convertible(column: Any) -> bool:
-    try:
-        pa.array(column, from_pandas=True)
-    except _REFUSALS:
-        return False
-    return True
+def _simplify(df: Any) -> Any:
+    """Return a frame of pandas with intervals as the text that pandas writes, and without sparse columns."""
+    pd, simple = sys.modules["pandas"], df.copy(deep=False)
+    for column, kind in df.dtypes.items():
+        if isinstance(kind, pd.SparseDtype):
+            simple[column] = df[column].sparse.to_dense()
+        elif isinstance(getattr(getattr(kind, "categories", kind), "dtype", kind), pd.IntervalDtype):
+            simple[column] = df[column].astype("category").cat.rename_categories(str)
+    return simple
 
 
-def _open_path(path: str | Path, name: str) -> pa.RecordBatchReader:
+def _open_path(path: str, name: str) -> pa.RecordBatchReader:
     """Open Parquet, or CSV with a header line as RFC 4180 has it, whose empty and NA cells are missing."""
     kind = "Parquet" if is_parquet(path) else "CSV with a header line and as many fields in each record"
+    if Path(path, "_delta_log").exists():
+        rule = "It is a Delta table, whose log lists the files that count."
+        fix = f"Give the Arrow table deltalake.DeltaTable({path!r}).to_pyarrow_table()."
+        raise InputError(Fault((name,), path, rule, fix))
     try:
         if is_parquet(path):
-            return pa.dataset.dataset(str(path), format="parquet").scanner().to_reader()
+            return pa.dataset.dataset(path, format="parquet").scanner().to_reader()
         rows = pa.csv.read_csv(
             path,
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),
@@ -143,12 +201,17 @@ def _open_path(path: str | Path, name: str) -> pa.RecordBatchReader:
     except pa.ArrowInvalid as error:
         row = re.search(r"Row #(\d+)", str(error))
         rule = f"It is not {kind}.{f' Line {row[1]} has more, or fewer.' if row else ''}"
-        raise InputError(Fault((name,), str(path), rule, "Correct the file.")) from None
+        raise InputError(Fault((name,), path, rule, "Correct the file.")) from None
+    except FileNotFoundError:
+        fix = "Read it with pandas and give the frame." if "://" in path else "Check the path."
+        raise InputError(Fault((name,), path, "There is nothing at this path on this machine.", fix)) from None
     except OSError as error:
-        rule = f"It cannot be read: {error.strerror or type(error).__name__}."
-        raise InputError(Fault((name,), str(path), rule, "Name a file that can be read.")) from None
+        reason = os.strerror(error.errno) if error.errno else type(error).__name__
+        rule = "It is a folder." if Path(path).is_dir() else f"It cannot be read: {reason}."
+        fix = "Name a file that can be read, or read it with pandas and give the frame."
+        raise InputError(Fault((name,), path, rule, fix)) from None
     if any(map(pa.types.is_binary, rows.schema.types)):
-        raise InputError(Fault((name,), str(path), "It is not UTF-8.", "Convert it."))
+        raise InputError(Fault((name,), path, "It is not UTF-8.", "Convert it."))
     return rows.to_reader(_BATCH)
 
 
@@ -179,12 +242,8 @@ def _check_names(names: Sequence[str], name: str) -> None:
         raise InputError(Fault((name,), ABSENT, rule, "Rename them, or drop all but one."))
 
 
-def _check_types(schema: pa.Schema, name: str) -> None:
-    """Raise `InputError` if Spark has no such type as a column."""
-    unknown = [f"{field.name} ({field.type})" for field in schema if not _has_type(field.type)]
-    if unknown:
-        rule = f"Spark does not read columns of the types of {list_first(unknown, _MAX_LISTED)}."
-        raise InputError(Fault((name,), ABSENT, rule, "Cast these columns, or drop them."))
+def _column_fault(name: str, column: str, rule: str) -> Fault:
+    return Fault((name, column), ABSENT, f"{rule}, so the column is not read.", "Convert it, or drop it.")
 
 
 def _has_type(kind: pa.DataType) -> bool:
@@ -193,6 +252,15 @@ def _has_type(kind: pa.DataType) -> bool:
     try:
         _spark_type(kind)
     except Exception:  # noqa: BLE001 - which one depends on the version of Spark
+        return False
+    return True
+
+
+def _is_cast(kind: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether Arrow casts a type to another one, whatever the values."""
+    try:
+        pa.nulls(0, kind).cast(_cast_values(kind, target), safe=False).cast(target)
+    except _REFUSALS:
         return False
     return True
 
