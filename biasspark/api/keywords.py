@@ -52,7 +52,7 @@ class Keywords(Language):
     def __init__(self, given: Mapping[str, Any], part: str = "", **keys: Any) -> None:
         self.given = given
         self.tables: dict[str, Any] = {part: keys} if part else {}
-        self.names: dict[KeyPath, str] = {(part, key): key for key in keys}
+        self.names: dict[KeyPath, str] = {("corpus", "path"): "df", **{(part, key): key for key in keys}}
         is_table = isinstance(given.get("identities"), Mapping | Identities)
         for keyword in [name for name in given if not (is_table and name in _OF_COLUMNS)]:
             path, value = _locate(keyword, given[keyword])

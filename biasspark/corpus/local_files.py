@@ -30,6 +30,7 @@ from biasspark.corpus.input_files import (
     is_no_header,
     list_skipped_files,
     refuse_empty,
+    refuse_files_of_tables,
     refuse_other_format,
     refuse_skipped,
 )
@@ -78,8 +79,9 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
         return _read_delta(spark, corpus, root, run_date)
     files = _list_files(root, where)
     refuse_empty([_name(file) for file in files if not file.stat().st_size], path)
-    folder = _Folder(root, files, _list_partitions(files, root, where))
     names = [_name(file) for file in files]
+    refuse_files_of_tables(spark, names, path)
+    folder = _Folder(root, files, _list_partitions(files, root, where))
     read = [_name(file) for file in files if len(_split(file, root)) == len(_folders(file, root))]
     refuse_skipped(list_skipped_files(names, read, folder.partitions), path)
     read_folder = _read_csv_folder if corpus.format.lower() == "csv" else _read_parquet_folder

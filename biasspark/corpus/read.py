@@ -22,6 +22,7 @@ from biasspark.corpus.input_files import (
     is_no_header,
     open_files,
     refuse_empty_files,
+    refuse_files_of_tables,
     refuse_other_format,
     refuse_records_of_many_lines,
     refuse_skipped_files,
@@ -149,6 +150,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
     names = files.names
     if files.rows is not None and names is not None:
         refuse_empty_files(files.rows, names, corpus.path)
+        refuse_files_of_tables(spark, names, corpus.path)
     reader = _reader(spark, corpus)
     if files.path != corpus.path:
         reader = reader.option("basePath", corpus.path)

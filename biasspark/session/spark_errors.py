@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame
@@ -20,9 +23,11 @@ from biasspark.text import closest_match
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
 _UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
-_OTHER_TYPE = (
+_OTHER_TYPE = errors.Words(
     "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
-    "read numbers as the wider type by a `schema`"
+    "read numbers as the wider type by a `schema`",
+    "a column has another type in one file than in others. Write those of the wrong type anew, or read the files with "
+    "pandas and give one frame",
 )
 _NO_CATALOG = (
     "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "
@@ -44,7 +49,8 @@ _EXPLANATIONS_OF_VALUES = {  # of expressions that fail on a value
     ),
     "CANNOT_PARSE_TIMESTAMP": "a text is not a date or time in that pattern. Use try_to_timestamp",
 }
-_EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
+_EXPLANATIONS: dict[str, str | errors.Words] = {
+    **_EXPLANATIONS_OF_VALUES,
     "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
@@ -180,12 +186,16 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPa
 
     Notes
     -----
-    Costs nothing where nothing fails. Otherwise the corpus is scanned once without expressions, and once for each.
+    Costs nothing where nothing fails. Otherwise the corpus is scanned once without expressions, and once for each. The
+    embedded engine does not say which file it cannot read: then pyarrow reads them until one fails.
     """
     try:
         with translate_spark_errors("corpus"):
             yield
     except Exception as error:
+        is_of_file = re.search(_WORDS_OF_CONDITIONS["FAILED_READ_FILE"], str(error.__context__))
+        if is_of_file and is_embedded(corpus.sparkSession) and (file := _corrupt_file(corpus)):
+            raise errors.InputError(f"corpus: {_CORRUPT}. File: {file}.") from None
         is_candidate = isinstance(error, ExpressionFault) or is_of_spark(error)
         # The embedded engine analyzes an expression again when it runs.
         is_candidate |= isinstance(error.__context__, AnalysisException) and is_embedded(corpus.sparkSession)
@@ -195,10 +205,17 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPa
         raise errors.InputError(*faults) from None
 
 
-def condition_fault(where: str, condition: str, *details: str) -> str:
+def condition_fault(where: str, condition: str, *details: str) -> errors.Fault:
     """Return what a condition of Spark means, for what this package sees before Spark does."""
-    explanation = _EXPLANATIONS[condition]
-    return " ".join((f"{where}: {explanation[0].upper()}{explanation[1:]}.", *details))
+    words = _in_both(
+        _EXPLANATIONS[condition], lambda text: " ".join((f"{where}: {text[0].upper()}{text[1:]}.", *details))
+    )
+    return errors.Fault((), errors.ABSENT, words)
+
+
+def _in_both(text: str | errors.Words, change: Callable[[str], str]) -> str | errors.Words:
+    """Return a text changed, in each of its languages."""
+    return change(text) if isinstance(text, str) else errors.Words(change(text.toml), change(text.call))
 
 
 def is_of_spark(error: Exception) -> bool:
@@ -226,9 +243,10 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
     """Return the error of this package that says what an error of Spark says; the same one if it is unknown."""
     text = str(error)
 
-    def fault(message: str) -> str | errors.Fault:
-        capitalized = message[0].upper() + message[1:]
-        return f"{where}: {message}" if isinstance(where, str) else errors.Fault(where, value, capitalized)
+    def fault(message: str | errors.Words) -> errors.Fault:
+        if isinstance(where, str):
+            return errors.Fault((), errors.ABSENT, _in_both(message, lambda text: f"{where}: {text}"))
+        return errors.Fault(where, value, _in_both(message, lambda text: text[0].upper() + text[1:]))
 
     if "biasspark.errors.InputError: " in text:  # raised by this package on an executor
         return errors.InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
@@ -257,10 +275,12 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
         return error
     condition = known[0] if known else ""
     name = errors.find_error_condition(error) or of_a_value or type(error).__name__
-    explanation = f"{_EXPLANATIONS.get(condition, f'Spark refuses it ({name})')}."
-    details = (detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error))
+    explanation = _EXPLANATIONS.get(condition, f"Spark refuses it ({name})")
+    details = [detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error)]
     is_of_value = condition in _EXPLANATIONS_OF_VALUES or not (known or is_refused)
-    return (ExpressionFault if is_of_value else errors.InputError)(fault(" ".join((explanation, *details))))
+    return (ExpressionFault if is_of_value else errors.InputError)(
+        fault(_in_both(explanation, lambda text: " ".join((f"{text}.", *details))))
+    )
 
 
 def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
@@ -310,6 +330,19 @@ def _columns_of_two_types(text: str) -> Iterator[str]:
     for name in first:
         if first[name] != second.get(name, first[name]):
             yield f"Column: {name}, {second[name]} for {first[name]}"
+
+
+def _corrupt_file(rows: DataFrame) -> Path | None:
+    """Return the first local Parquet file of some rows that pyarrow cannot read."""
+    for name in sorted(rows.inputFiles()):
+        file = Path(plain_path(unquote(name)))
+        try:
+            with pq.ParquetFile(file, page_checksum_verification=True) as source:
+                for _ in source.iter_batches():
+                    pass
+        except (pa.ArrowException, OSError):
+            return file.readlink() if file.is_symlink() else file  # Delta is read through links
+    return None
 
 
 def _failing_expressions(corpus: DataFrame, expressions: Mapping[errors.KeyPath, str]) -> Iterator[errors.Fault | str]:
