@@ -1,4 +1,4 @@
-"""Run a part of the tests, and all jobs on two small nights, in each environment of compatibility_matrix.toml.
+"""Run a part of the tests, and all jobs on two small dates, in each environment of compatibility_matrix.toml.
 
 Used by scripts/dev/matrix.
 """
@@ -181,7 +181,7 @@ def java_version() -> int:
 
 @contextlib.contextmanager
 def environment_of(leg: Leg, home: str, log: Path) -> Iterator[dict[str, str]]:
-    """Give the environment variables of a leg; a session `server` runs meanwhile. The embedded engine finds no Java."""
+    """Yield the environment variables of a leg, while its `server` runs. The embedded engine gets no Java."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     variables |= {
         "SPARK_HOME": home,
@@ -202,7 +202,7 @@ def environment_of(leg: Leg, home: str, log: Path) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def serve(home: str, environment: dict[str, str], log: Path) -> Iterator[str]:
-    """Run a Connect server on loopback, and give its address."""
+    """Run a Connect server on loopback, and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Write the table of survived faults into the documentation: a line for each test of tests/faults, and its outcome.
+"""Write the table of faults into the documentation: a line for each test of tests/faults, and its outcome.
 
     .venv/bin/python -m scripts.dev.fault_report [RESULTS.xml ...]
 

@@ -1,4 +1,4 @@
-"""Run every job that writes tables on two tiny nights, and write the tables as text.
+"""Run every job that writes tables on two tiny dates, and write the tables as text.
 
 ``python -m scripts.dev.matrix_tables FOLDER spark|embedded``
 
@@ -192,7 +192,7 @@ def make_rows() -> Iterator[dict[str, object]]:
 
 
 def write_corpus(folder: Path) -> None:
-    """Write the comments as two files, each with half of either night."""
+    """Write the comments as two files, each with half of either date."""
     folder.mkdir(parents=True)
     table = pa.Table.from_pylist(list(make_rows()))
     for part in range(2):
@@ -208,7 +208,7 @@ def flags_of(step: Step, folder: Path) -> list[str]:
 
 
 def write_tables(warehouse: Path, out: Path) -> None:
-    """Write every table. Raises ValueError for one without rows, since nothing of it would be compared."""
+    """Write every table. Raises ValueError for one without rows, which would compare nothing."""
     with duckdb.connect() as connection:
         connection.execute(
             duckdb_views(str(warehouse), [table for table in TABLES.values() if table != TRAINING_BALANCE])

@@ -37,13 +37,13 @@ class Proof:
 
 
 def prove(warehouse: Path, corpora: Mapping[date, Path], config: Path) -> Proof:
-    """Compute every night from its corpus, and compare.
+    """Compute every run from its corpus, and compare.
 
     Raises
     ------
     ProofError
-        At the first row that is missing or too many, and the first value that differs by more than `TOLERANCE`, or at
-        all if it is a count or a name.
+        At the first missing or superfluous row, or the first value that differs: a float by more than `TOLERANCE`,
+        counts and names at all.
     """
     proof, settings = Proof(), tomllib.loads(config.read_text("utf-8"))
     with duckdb.connect() as connection:
@@ -60,7 +60,7 @@ def prove(warehouse: Path, corpora: Mapping[date, Path], config: Path) -> Proof:
 
 
 def read_rows(connection: duckdb.DuckDBPyConnection, table: str, night: date) -> dict[tuple[Any, ...], Values]:
-    """Read the published rows of a night by their keys."""
+    """Read the published rows of a date by their keys."""
     result = connection.execute(f"SELECT * FROM latest_{table} WHERE run_date = ?", [night])
     names = [column[0] for column in result.description]
     rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
@@ -82,7 +82,7 @@ def compare_row(proof: Proof, where: str, table: str, published: Values, expecte
 
 
 def differ(published: Any, expected: Any) -> float:
-    """Return the difference of two values: of counts, names and NULL 0 or infinity."""
+    """Return the difference of two values: 0 or infinity for counts, names and NULL."""
     if isinstance(expected, frozenset):
         return 0.0 if published in expected else math.inf
     if isinstance(expected, float) and isinstance(published, float):

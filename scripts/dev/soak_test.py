@@ -1,13 +1,13 @@
-"""Run the job for a month of nights, kill it at random moments, and prove what it published against an oracle.
+"""Run the job for a month of dates, kill it at random moments, and compare what it published with an oracle.
 
     .venv/bin/python -m scripts.dev.soak_test [--nights N] [--rows N] [--seed S] [--out DIR]
 
-Each night has its own corpus. The job runs through spark-submit, and sometimes its driver or one of its Python workers
+Each date has its own corpus. The job runs through spark-submit, and sometimes its driver or one of its Python workers
 is killed at a random moment; a job that died is started again. After every attempt the tables must show all earlier
-nights unchanged, and this night whole or not at all. At the end numpy, SciPy and scikit-learn compute each night once
-more from the definitions: every row and number of `u_statistics`, `bias_metrics`, `model_summary`, `pinned_auc`,
-`threshold_rates`, `threshold_summary`, `score_histograms` and `label_balance`, in every slice. The gate is not proved.
-Takes about half a minute a night. Exit code 1 if anything is lost or wrong.
+dates unchanged, and this one whole or not at all. At the end numpy, SciPy and scikit-learn compute each date again
+from the definitions: every row and number of `u_statistics`, `bias_metrics`, `model_summary`, `pinned_auc`,
+`threshold_rates`, `threshold_summary`, `score_histograms` and `label_balance`, in every slice. The gate is not
+checked. Takes about half a minute per date. Exit code 1 if anything is lost or wrong.
 
 Supports docs/faults.md: a month of runs with random kills agrees with the oracle.
 """
@@ -53,14 +53,14 @@ Snapshot = dict[str, list[tuple[object, ...]]]
 
 @dataclass
 class SoakTest:
-    """The state of the test: its folder, and what was done to the job so far."""
+    """The state of the test: its folder, and the kills so far."""
 
     folder: Path
     random: random.Random
     kills: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
     seconds: float = 0.0
-    """Seconds that a night takes; 0 before the first night, which is not killed."""
+    """Seconds that a run takes; 0 before the first run, which is not killed."""
 
     @property
     def warehouse(self) -> Path:
@@ -86,7 +86,7 @@ class SoakTest:
                     sys.exit(f"{night}: the job ended with {code} and published nothing.")
 
     def attempt(self, night: date, *, may_kill: bool) -> tuple[int, str]:
-        """Run the job once, and kill its driver, a worker or nothing; return its exit code and what was done to it."""
+        """Run the job once, and kill its driver, a worker or nothing; return its exit code and what was killed."""
         self.attempts += 1
         log = self.folder / "job.log"
         settings = {"corpus.path": self.corpus(night), "output.path": self.warehouse}
