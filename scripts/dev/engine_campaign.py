@@ -329,11 +329,11 @@ def main() -> int:
                     return
                 yield [make_case(options.seed, each) for each in range(start, min(start + _BATCH, last))]
 
-        for found in campaign.run_all(batches()):
+        for differences in campaign.run_all(batches()):
             print(f"{campaign.outcomes.total()} cases: {dict(campaign.outcomes)}", file=sys.stderr, flush=True)
-            for case, how, embedded, spark in found:
+            for case, how, embedded, spark in differences:
                 print(f"  {case.number}: {how}", *_explain(case, embedded, spark), sep="\n    ", flush=True)
-            differing += found
+            differing += differences
         reported = []
         for case, how, *_ in differing[:40]:
             small = campaign.shrink(case) if time.monotonic() < end + 60 else case

@@ -52,7 +52,7 @@ class Outcome:
 def read_docstrings(folder: Path = FAULTS) -> dict[str, tuple[str, str]]:
     """Return the fault and the effect that each test describes, by its name.
 
-    A docstring begins with both, as ``A disk runs full: readers see the night before.``
+    A docstring begins with both, as ``A disk runs full: readers see the earlier run.``
     """
     described = {}
     for file in sorted(folder.glob("test_*.py")):

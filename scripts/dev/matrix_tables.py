@@ -34,7 +34,7 @@ from biasspark.workflows import attribute, compare, measure, mitigation_experime
 N_ROWS = 600
 FIRST, SECOND = date(2026, 1, 15), date(2026, 1, 16)
 COMMON = """
-corpus = { name = "night", id = "id", run_date_column = "day" }
+corpus = { name = "tiny", id = "id", run_date_column = "day" }
 label = { column = "target", threshold = 0.5 }
 models = { one = "score", two = "rounded" }
 slices = { short = "length < 100" }
@@ -125,7 +125,7 @@ engine = "windows"
 )
 # Counts of the training corpus are compared; what scikit-learn makes of it has the bits of its version.
 MITIGATION = """
-corpus = { name = "night", id = "id", filter = "score IS NOT NULL" }
+corpus = { name = "tiny", id = "id", filter = "score IS NOT NULL" }
 label = { column = "target", threshold = 0.5 }
 identities = { terms = { column = "comment_text", list = ["gay", "catholic"] } }
 label_balance = { text = "comment_text", buckets = [1, 5, 10, 20] }
@@ -147,7 +147,7 @@ class Step(NamedTuple):
         return str(self.job.JOB)
 
 
-# The second night is compared with the first, which the gate has accepted.
+# The second date is compared with the first, which the gate has accepted.
 STEPS = (
     Step(measure, EVERY_PART, f"--run-date {FIRST}"),
     Step(measure, WINDOWS, f"--run-date {SECOND}"),

@@ -69,7 +69,7 @@ COLUMNS: Mapping[str, tuple[str, pa.DataType, Sequence[Any]]] = {
     "time": ("day", pa.timestamp("us", "UTC"), _TIMES),
     "list": ("list", pa.list_(pa.string()), ([], ["a"], ["a", None], ["gay", "B", ""], [None])),
 }
-"""By name, the kind of its predicates, its type, and its values beside NULL."""
+"""By name, the kind of its predicates, its type, and its values besides NULL."""
 
 _KINDS: Mapping[str, Kind] = {
     **{"double": "double", "float": "float", "decimal": "decimal", "text": "text", "boolean": "boolean"},

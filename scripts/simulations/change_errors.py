@@ -60,9 +60,9 @@ def draw(setting: Setting, rng: np.random.Generator) -> tuple[list[Cell], list[C
     """Draw both cells, low before high, of this run and of the run before. The first rows are in both."""
     cells = [draw_cell(setting, rows, rng) for rows in setting.sizes]
     after = AUC - setting.bound if setting.change == RESCORED else AUC
-    now, before = ([cell[night] for cell in cells] for night in range(2))
-    for night, auc in ((now, after), (before, AUC)):
-        night[1] = Cell(night[1].scores + distance_of(auc), night[1].groups)
+    now, before = ([cell[run] for cell in cells] for run in range(2))
+    for run, auc in ((now, after), (before, AUC)):
+        run[1] = Cell(run[1].scores + distance_of(auc), run[1].groups)
     if setting.change == FEW_ROWS:  # such a row loses its placement, which is the AUC on average
         above = rng.random(setting.sizes[0]) < setting.bound / AUC
         now[0] = Cell(np.where(above, np.inf, now[0].scores), now[0].groups)
@@ -93,7 +93,7 @@ def paired_p_values(now: Replicates, before: Replicates, bound: float) -> tuple[
     return *p_values, NormalDist().cdf(z)
 
 
-def added_p_values(nights: list[tuple[Replicates, float]], bound: float) -> tuple[float, float]:
+def added_p_values(pair: list[tuple[Replicates, float]], bound: float) -> tuple[float, float]:
     """Return both p-values if the variances of the runs are added."""
     now, before = (
         Aucs(
@@ -103,7 +103,7 @@ def added_p_values(nights: list[tuple[Replicates, float]], bound: float) -> tupl
             n_high=np.array([float(one.whole.n_high)]),
             by_logit=np.array([True]),
         )
-        for one, variance in nights
+        for one, variance in pair
     )
     violation, compliance = compare_with_baseline(now, before, "max_drop", bound)
     return float(violation[0]), float(compliance[0])
@@ -119,12 +119,12 @@ def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
     """Return how often violation and compliance are significant at 0.05, paired and with variances added."""
     rng, p_values = np.random.default_rng(seed), []
     for _ in range(runs):
-        nights = [
+        pair = [
             (leave_out(low.scores, high.scores, (low.groups, high.groups)), delong(low.scores, high.scores))
             for low, high in draw(setting, rng)
         ]
-        paired = paired_p_values(nights[0][0], nights[1][0], setting.bound)
-        p_values.append((*paired, *added_p_values(nights, setting.bound)))
+        paired = paired_p_values(pair[0][0], pair[1][0], setting.bound)
+        p_values.append((*paired, *added_p_values(pair, setting.bound)))
     shares = (np.array(p_values) < LEVEL).mean(axis=0)
     return {
         "change": setting.change,
