@@ -52,7 +52,6 @@ ARROW: dict[str, pa.DataType] = {
     "struct": pa.struct([("p", pa.int32())]),
     "null": pa.null(),
 }
-INTEGERS = tuple(name for name in ARROW if "int" in name)
 DECIMALS = tuple(name for name in ARROW if name.startswith("decimal"))
 NUMBERS = ("double", "double", "double", "float", "float", *DECIMALS, "int32", "int64", "uint8", "uint64", "text")
 

@@ -25,7 +25,7 @@ from biasspark.tables.schemas import (
 from scripts.dev.configuration_reference import describe_keys
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BEGIN, END = "<!-- {}: written by scripts/docs -->\n", "<!-- /{} -->"
+BEGIN, END = "<!-- {}: written by {} -->\n", "<!-- /{} -->"
 HEAD = ("column", "type", "meaning")
 WIDTH = 120
 INTERVAL_END = re.compile(
@@ -54,9 +54,9 @@ def main() -> None:
         print(f"docs/{page}: {name}")
 
 
-def put_between(page: str, name: str, text: str) -> str:
-    """Replace what is between the two comments of that name by a text."""
-    before, begin, rest = page.partition(BEGIN.format(name))
+def put_between(page: str, name: str, text: str, script: str = "scripts/docs") -> str:
+    """Replace the text between the two comments of that name, which say that a script writes it."""
+    before, begin, rest = page.partition(BEGIN.format(name, script))
     _, end, after = rest.partition(END.format(name))
     if not (begin and end):
         raise SystemExit(f"docs: the comments of {name} are missing.")
