@@ -9,7 +9,7 @@ It simulates the functions of biasspark: `jackknife_aucs` and `noninferiority_te
 Runs change in one of three ways: every row is scored again, correlated with its earlier score, and the AUC falls; a few
 low rows rise above all others, and the rest stay the same; or every row is scored again and nothing falls.
 
-Supports docs/gate.md: how often a change of exactly the bound breaks a rule.
+Supports docs/gate.md#changes-since-the-last-accepted-run: how often a change of exactly the bound breaks a rule.
 """
 
 from __future__ import annotations
