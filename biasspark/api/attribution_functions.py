@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from biasspark.api.frame_kinds import give, hold, spark_rows, warn
-from biasspark.api.keywords import Keywords, Models, row_keywords
+from biasspark.api.keywords import Keywords, Models
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError, Fault
@@ -171,12 +171,7 @@ def attribute(
     The rows are scanned three times, twice to survey them and once to rank them, and shuffled once, and once more for
     ``compare``. Ranked rows are kept until it returns. Each level of trees, or predicate of slices, reads them once.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
-    keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
-    keys |= {"segments": segments, "link": link, "write_examples": write_examples}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    return attribute_corpus(df, keywords, with_losses=True)
+    return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True)
 
 
 def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False) -> AttributedCorpus:
@@ -192,19 +187,6 @@ def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False
             counts, of_rows = describe_rows(surveyed, ranked)
     warn((*of_rows, *of_tables))
     return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
-
-
-def list_examples(df: Frame, keywords: Keywords) -> Frame:
-    """Survey and rank a corpus, and return the table of examples alone."""
-    with (
-        keywords.name_faults(),
-        spark_rows(df) as corpus,
-        survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
-    ):
-        rows, warnings = attribute_rows(surveyed)
-        examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
-    warn(warnings)
-    return examples
 
 
 def example_attributions(
@@ -246,9 +228,16 @@ def example_attributions(
     The rows are scanned three times: twice when the function is called, to survey and to rank them, and once when the
     table is computed. They are shuffled twice.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
-    return list_examples(df, keywords)
+    keywords = Keywords(locals() | {"write_examples": True}, "attribution")
+    with (
+        keywords.name_faults(),
+        spark_rows(df) as corpus,
+        survey_rows(corpus, keywords.measures(), id, "estimate") as surveyed,
+    ):
+        rows, warnings = attribute_rows(surveyed)
+        examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
+    warn(warnings)
+    return examples
 
 
 def attribution_correlations(
@@ -279,9 +268,7 @@ def attribution_correlations(
     -----
     Two scans and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", link=link)
-    return attribute_corpus(df, keywords, with_losses=True).attribution_correlations()
+    return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).attribution_correlations()
 
 
 def loss_by_segment(
@@ -311,9 +298,7 @@ def loss_by_segment(
     -----
     Two scans and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", segments=segments, link=link)
-    return attribute_corpus(df, keywords, with_losses=True).loss_by_segment()
+    return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).loss_by_segment()
 
 
 def attribution_segments(
@@ -347,10 +332,7 @@ def attribution_segments(
     -----
     Three scans, two of them to survey scores and columns, and one shuffle, and one more for ``compare``.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keys = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare, "link": link}
-    keys |= {"tree": {} if tree is None else tree}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    keywords = Keywords(locals() | {"tree": {} if tree is None else tree}, "attribution")
     return attribute_corpus(df, keywords).attribution_segments()
 
 
@@ -384,10 +366,7 @@ def attribution_slices(
     -----
     Three scans, two of them to survey scores and columns, and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    search = {} if slice_search is None else slice_search
-    keys = {"numeric": numeric, "categorical": categorical, "slice_search": search, "tree": tree}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    keywords = Keywords(locals() | {"slice_search": {} if slice_search is None else slice_search}, "attribution")
     return attribute_corpus(df, keywords).attribution_slices()
 
 
@@ -423,9 +402,7 @@ def pair_segments(
     -----
     Three scans, two of them to survey scores and columns, and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keys = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    keywords = Keywords(locals() | {"pairs": {} if pairs is None else pairs}, "attribution")
     return attribute_corpus(df, keywords).pair_segments()
 
 
@@ -455,8 +432,7 @@ def auc_crosses(
     -----
     Three scans, two of them to survey scores and groups, and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", groupings=groupings)
+    keywords = Keywords(locals(), "attribution")
     if not groupings:
         _refuse(keywords, "groupings", groupings, "It must name a grouping.", '{"language": "lang"}')
     return attribute_corpus(df, keywords).auc_crosses()
@@ -496,8 +472,7 @@ def named_pairs(
     -----
     Two scans and one shuffle. Ranked rows are read once, whatever the number of pairs.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", pairs_of=pairs_of)
+    keywords = Keywords(locals(), "attribution")
     if not pairs_of:
         example = '{"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}'
         _refuse(keywords, "pairs_of", pairs_of, "It must name a pair.", example)

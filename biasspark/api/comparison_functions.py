@@ -9,15 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
-from biasspark.api.keywords import (
-    Engine,
-    IdentitiesLike,
-    Keywords,
-    Models,
-    Unannotated,
-    identity_keywords,
-    row_keywords,
-)
+from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Unannotated
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
@@ -163,10 +155,10 @@ def model_comparisons(
     DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver Operating
     Characteristic Curves: A Nonparametric Approach", 1988.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    given = {"models": models, **rows, **identity_keywords(identities, identity_threshold, unannotated, engine)}
-    given |= {} if id is None else {"id": id}
-    keywords = Keywords(given, "compare", baseline=baseline, method=method, groups=groups, cluster=cluster)
+    arguments = dict(locals())
+    if id is None:
+        del arguments["id"]
+    keywords = Keywords(arguments, "compare")
     with keywords.name_faults():
         measures = keywords.measures()
         with spark_rows(df) as corpus, compare(corpus, measures, id, "estimate" if id else "allow") as comparison:

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql.types import StructType
 
 from biasspark.api.frame_kinds import collect_columns, give, like, spark_rows, warn
-from biasspark.api.keywords import (
-    Engine,
-    IdentitiesLike,
-    Keywords,
-    Models,
-    Unannotated,
-    identity_keywords,
-    row_keywords,
-)
+from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Unannotated
 from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.corpus.template_scores import template_scores
@@ -238,9 +230,5 @@ def measure(
     times or more. Tables cost next to nothing after that, unless their method says so: what is kept are counts, which
     do not grow with the rows.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    parts: dict[str, Any] = {"evidence": evidence, "privacy": privacy, "thresholds": thresholds}
-    parts |= {"histograms": histograms, "label_balance": label_balance, "templates": templates}
-    parts |= {"pinned_auc": pinned_auc or True}
-    return measure_corpus(df, Keywords({"models": models, **rows, **groups, **parts}))
+    arguments = locals() | {"pinned_auc": pinned_auc or True}
+    return measure_corpus(df, Keywords(arguments))

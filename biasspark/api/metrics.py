@@ -10,15 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from biasspark.api.frame_kinds import collect_columns, hold, spark_rows, warn
-from biasspark.api.keywords import (
-    Engine,
-    IdentitiesLike,
-    Keywords,
-    Models,
-    Unannotated,
-    identity_keywords,
-    row_keywords,
-)
+from biasspark.api.keywords import OF_IDENTITIES, Engine, IdentitiesLike, Keywords, Models, Unannotated
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
@@ -140,10 +132,7 @@ def bias_metrics(
     Borkan, Dixon, Sorensen, Thain and Vasserman, "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text
     Classification", 2019. The intervals: docs/metrics.md.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).bias_metrics(narrow=narrow)
+    return measure_corpus(df, Keywords(locals())).bias_metrics(narrow=narrow)
 
 
 def u_statistics(
@@ -175,10 +164,7 @@ def u_statistics(
     Frame
         The columns of the table ``u_statistics`` less the run's.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(schemas.U_STATISTICS)
+    return measure_corpus(df, Keywords(locals())).table(schemas.U_STATISTICS)
 
 
 def model_summary(
@@ -208,12 +194,10 @@ def model_summary(
     Frame
         The columns of the table ``model_summary`` less the run's.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups: dict[str, Any] = {"engine": engine}
-    if identities is not None:
-        groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(schemas.MODEL_SUMMARY)
+    arguments = dict(locals())
+    for name in OF_IDENTITIES if identities is None else ():
+        del arguments[name]
+    return measure_corpus(df, Keywords(arguments)).table(schemas.MODEL_SUMMARY)
 
 
 def pinned_auc(
@@ -266,11 +250,7 @@ def pinned_auc(
     ----------
     Borkan, Dixon, Li, Sorensen, Thain and Vasserman, "Limitations of Pinned AUC for Measuring Unintended Bias", 2019.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    pinned = {"trials": trials, "seed": seed, "include_subgroup_in_background": include_subgroup_in_background}
-    return measure_corpus(df, Keywords(given, "pinned_auc", **pinned)).table(schemas.PINNED_AUC)
+    return measure_corpus(df, Keywords(locals(), "pinned_auc")).table(schemas.PINNED_AUC)
 
 
 def pinned_skew(
@@ -331,11 +311,7 @@ def pinned_skew(
     ----------
     "Limitations of Pinned AUC for Measuring Unintended Bias", 2019, section 3.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    skew = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
-    keywords = Keywords(given, "pinned_skew", **skew)
+    keywords = Keywords(locals(), "pinned_skew")
     with keywords.name_faults():
         measures = keywords.measures()
         with spark_rows(df) as corpus, survey_for_ranking(corpus, skew_alone(measures)) as surveyed:
@@ -384,10 +360,7 @@ def threshold_rates(
     Frame
         The columns of the table ``threshold_rates`` less the run's.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_RATES)
+    return measure_corpus(df, Keywords(locals(), "thresholds")).table(schemas.THRESHOLD_RATES)
 
 
 def threshold_summary(
@@ -421,10 +394,7 @@ def threshold_summary(
     Frame
         The columns of the table ``threshold_summary`` less the run's.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_SUMMARY)
+    return measure_corpus(df, Keywords(locals(), "thresholds")).table(schemas.THRESHOLD_SUMMARY)
 
 
 def score_histograms(
@@ -459,10 +429,7 @@ def score_histograms(
     Frame
         The columns of the table ``score_histograms`` less the run's.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "histograms", bins=bins)).table(schemas.SCORE_HISTOGRAMS)
+    return measure_corpus(df, Keywords(locals(), "histograms")).table(schemas.SCORE_HISTOGRAMS)
 
 
 def label_balance(
@@ -471,7 +438,7 @@ def label_balance(
     text: str | None = None,
     length: str | None = None,
     buckets: Sequence[int] | None = None,
-    models: Models | None = None,  # noqa: ARG001 - the same keywords fit every function
+    models: Models | None = None,
     label: str,
     label_threshold: float | None = None,
     label_positive: Sequence[Any] | None = None,
@@ -506,10 +473,9 @@ def label_balance(
     -----
     The rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {**rows, **groups, "privacy": privacy}
-    keywords = Keywords(given, "label_balance", text=text, length=length, buckets=buckets)
+    arguments = dict(locals())
+    del arguments["models"]
+    keywords = Keywords(arguments, "label_balance")
     with keywords.name_faults():
         measures = keywords.measures(scored=False)
         with spark_rows(df) as corpus, balance_labels(corpus, measures) as counted:
@@ -554,10 +520,7 @@ def template_scores(
     -----
     The rows are scanned once more.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    measured = measure_corpus(df, Keywords(given | {"template": template}))
+    measured = measure_corpus(df, Keywords(locals()))
     scores = collect_columns(measured.template_scores(), schemas.TEMPLATE_SCORES.arrow_schema, "template scores")
     if not len(scores):
         warn([f"template: no usable row has a value in '{template}', so the table is empty. Is it the right column?"])

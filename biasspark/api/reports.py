@@ -220,27 +220,9 @@ def bias_report(
     Costs what `biasspark.measure` does, and a second to draw. The page loads nothing, and shows text of the data as
     text.
     """
-    return measure(
-        df,
-        models=models,
-        label=label,
-        label_threshold=label_threshold,
-        label_positive=label_positive,
-        identities=identities,
-        identity_threshold=identity_threshold,
-        unannotated=unannotated,
-        slices=slices,
-        engine=engine,
-        ranges=ranges,
-        level=level,
-        evidence=evidence,
-        privacy=privacy,
-        thresholds=thresholds,
-        histograms=True if histograms is None else histograms,
-        label_balance=label_balance,
-        templates=templates,
-        pinned_auc=pinned_auc,
-    ).bias_report(out, title)
+    arguments = locals() | {"histograms": True if histograms is None else histograms}
+    del arguments["out"], arguments["title"]
+    return measure(**arguments).bias_report(out, title)
 
 
 def draw_report(tables: Mapping[str, pa.Table], run: Mapping[str, Any], title: str) -> Document:

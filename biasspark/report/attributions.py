@@ -230,7 +230,7 @@ def describe_zero(row: Row) -> str:
     low, high = row["mean_honest_low"], row["mean_honest_high"]
     if low is None or high is None:
         return "missing"
-    return ABOVE_ZERO if low > 0 else BELOW_ZERO if high < 0 else "holds 0"
+    return ABOVE_ZERO if low > 0 else BELOW_ZERO if high < 0 else "includes 0"
 
 
 def _grow(rows: Rows, color: ColorOf) -> TreeNode:

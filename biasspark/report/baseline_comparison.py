@@ -1,4 +1,4 @@
-"""Models against a baseline on the rows that both score: what is significantly worse or better, and all differences."""
+"""Models against a baseline on the rows that both score: significant differences, and all of them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _ARROWS = {WORSE: "▼ ", BETTER: "▲ "}
 
 
 class Difference(NamedTuple):
-    """A row of ``model_comparisons``: the values of both models, and by how much they differ.
+    """A row of ``model_comparisons``: the values of both models and their difference.
 
-    The two values have intervals where the suite counts the same rows.
+    A value has an interval if ``bias_metrics`` measures it on the same rows.
     """
 
     row: Row
@@ -53,11 +53,11 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineComparison:
-    """A model against a baseline.
+    """The differences between a model and a baseline on all rows.
 
-    ``counts`` is how many comparisons on all rows have each verdict, shown or not. ``worse`` and ``better`` are the
-    significant differences, of the shown identities and of what else got worse: the largest first, after them those
-    with a wide interval. ``overall`` is of the AUC of all rows, ``rows`` of each shown identity by metric.
+    ``counts`` has the number of comparisons with each verdict, shown or not. ``worse`` and ``better`` are the
+    significant differences, the largest first, those with a wide interval last. ``overall`` is that of the overall AUC;
+    ``rows`` has those of each shown identity by metric.
     """
 
     model: str
@@ -70,7 +70,7 @@ class BaselineComparison:
 
     @property
     def sentence(self) -> str:
-        """Whether the model is significantly worse anywhere."""
+        """The sentence that says whether the model is significantly worse anywhere."""
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         total = f"{sum(n.values()):,} comparisons on the same rows"
         better, no_evidence = (format_count(n[verdict], "is", "are") for verdict in (BETTER, NO_EVIDENCE))
@@ -87,26 +87,26 @@ class BaselineComparison:
 
 
 def describe_method(report: ReportData) -> str:
-    """Return how differences are tested: the method and the groups of the rows, and the run's cluster column."""
+    """Return how differences are tested: the method, the groups of rows, and the column of clusters."""
     rows = report.rows("model_comparisons", slice=ALL_ROWS)
     if not rows:
         return ""
     if all(row["method"] != "jackknife" for row in rows):
-        return "Differences are judged by paired DeLong, which takes rows for independent."
+        return "Differences are tested by paired DeLong, which treats rows as independent."
     sizes = {row["n_groups"] for row in rows if row["p_value"] is not None}
     groups = " to ".join(f"{n:,}" for n in sorted({min(sizes), max(sizes)})) + " groups" if sizes else "groups"
-    method = f"Differences are judged by a jackknife over {groups} of rows"
+    method = f"Differences are tested by a jackknife over {groups} of rows"
     cluster = (report.configs.get("compare_models", {}).get("compare") or {}).get("cluster")
     if cluster is None:
-        return f"{method}, which takes rows for independent."
+        return f"{method}, which treats rows as independent."
     return (
         f"{method}, where rows with the same {show_name(cluster)} are in one group. The intervals of the values "
-        "themselves take rows for independent."
+        "themselves treat rows as independent."
     )
 
 
 def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
-    """Return one comparison for every two models that the night compares."""
+    """Return one comparison for each pair of models that was compared."""
     counts: dict[tuple[str, str], dict[str, int]] = {}
     for (slice_name, model, baseline, verdict), n in sorted(report.count("model_comparisons").items()):
         if slice_name == ALL_ROWS:
@@ -116,7 +116,9 @@ def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
 
 def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str, int]) -> BaselineComparison:
     rows = report.rows("model_comparisons", slice=ALL_ROWS, model=model, baseline_model=baseline)
-    suite = _suite_cells(report)
+    measured = [*report.rows("bias_metrics", slice=ALL_ROWS), *report.rows("crossed_pairs")]
+    suite = {(row["model"], row["identity"], name): metric_cell(row, name) for row in measured for name in METRICS}
+    suite |= {(name, OVERALL, "auc"): metric_cell(row, "auc") for name, row in report.summaries().items()}
     differences = [
         Difference(
             row,
@@ -141,13 +143,6 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
     )
 
 
-def _suite_cells(report: ReportData) -> dict[tuple[str, str, str], TableCell]:
-    """Return the values of the suite by (model, identity, metric)."""
-    rows = [*report.rows("bias_metrics", slice=ALL_ROWS), *report.rows("crossed_pairs")]
-    cells = {(row["model"], row["identity"], name): metric_cell(row, name) for row in rows for name in METRICS}
-    return cells | {(model, OVERALL, "auc"): metric_cell(row, "auc") for model, row in report.summaries().items()}
-
-
 def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
     row = one.row
     wide = is_weak(row["difference_low"], row["difference_high"])
@@ -155,7 +150,7 @@ def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
 
 
 def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:
-    """Return a value on the rows that both models score, with its interval if the suite counts the same rows."""
+    """Return a value on the rows that both models score, with the interval of the suite if that has the same value."""
     value, cell = row[column], suite.get((model, row["identity"], row["metric"]))
     if value is not None and cell and cell.value is not None and math.isclose(value, cell.value, abs_tol=1e-9):
         return replace(cell, color="")
@@ -179,5 +174,5 @@ def _difference_cell(row: Row) -> TableCell:
 
 
 def name_or_all_rows(identity: str) -> str:
-    """Return the name of an identity, ``all rows`` for the whole slice."""
+    """Return the name of an identity, or ``all rows`` for the whole slice."""
     return "all rows" if identity == OVERALL else show_name(identity)

@@ -1,4 +1,4 @@
-"""The charts that matplotlib draws, and how a figure becomes SVG within the policy and the colors of a page."""
+"""Charts drawn by matplotlib, converted to SVG that fits the colors and the security policy of a page."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ _INHERITED = (
 
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
-    """Draw figures in the page's style, the same bytes for the same rows. ``name`` keeps the ids of figures apart."""
+    """Draw figures in the style of the page, with reproducible bytes. ``name`` makes the ids of a figure unique."""
     style: Any = {**STYLE, "svg.hashsalt": name}  # a plain dict: its keys are matplotlib's
     with mpl.rc_context(style), warnings.catch_warnings():
-        # A name may have letters that no font here has. The reader's browser has its own fonts.
+        # A name may have letters that no font has here. The browser of the reader has other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
 
 
 def write_figure(figure: Figure, label: str) -> Markup:
-    """Return a figure that is drawn within `drawing` as an ``<svg>`` element; readers who do not see it get the label.
+    """Return a figure drawn within `drawing` as an ``<svg>`` element with a label for screen readers.
 
-    Style attributes, which the page's policy forbids, are presentation attributes. Cells of a color scale have its
-    classes. Ids to which nothing refers are left out. Text is text, in the fonts of the page.
+    Style attributes, which the security policy of the page forbids, become presentation attributes. Cells of a color
+    scale get its classes. Unused ids are removed. Text remains text, in the fonts of the page.
     """
     for artist in figure.findobj(lambda artist: artist.get_label() in CELL_COLORS):
         artist.set_gid(str(artist.get_label()))
@@ -86,7 +86,8 @@ def write_figure(figure: Figure, label: str) -> Markup:
     for group in root.iterfind(f".//{{{SVG}}}g[@class]"):
         for child in group:
             child.attrib["fill"] = "currentColor" if child.tag == f"{{{SVG}}}text" else "var(--cell)"
-    _remove(root, _is_invisible)
+    # Elements without line or color are invisible, except those with an id, which are drawn elsewhere.
+    _remove(root, lambda element: element.get("fill") == "none" and not {"stroke", "id"} & element.attrib.keys())
     for group in reversed(list(root.iter(f"{{{SVG}}}g"))):
         _lift_attributes(group)
     for key in ("width", "height", "version"):
@@ -104,13 +105,8 @@ def _remove(root: ElementTree.Element, is_removed: Callable[[ElementTree.Element
             parent.remove(child)
 
 
-def _is_invisible(element: ElementTree.Element) -> bool:
-    """Return whether an element has neither line nor color. What has an id is drawn elsewhere."""
-    return element.get("fill") == "none" and element.attrib.keys().isdisjoint({"stroke", "id"})
-
-
 def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
-    """Replace what a page cannot have: style attributes, links of another namespace, unused ids."""
+    """Replace what a page must not have: style attributes, links in another namespace, unused ids."""
     attributes = element.attrib
     if attributes.get("id") in CELL_COLORS:
         attributes["class"] = attributes["id"]
@@ -131,7 +127,7 @@ def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
 
 
 def _lift_attributes(group: ElementTree.Element) -> None:
-    """Give a group the colors and lines that all its elements have, for example markers."""
+    """Move attributes that all elements of a group share, such as the color of markers, to the group."""
     children = [child.attrib for child in group]
     for key in _INHERITED:
         values = {attributes.get(key, "") for attributes in children}
@@ -150,12 +146,12 @@ def _round_numbers(text: str) -> str:
 MAX_IN_CHARTS, MAX_IN_SLICE = 60, 20
 MAX_CURVES = 8
 MAX_SLICE_CURVES, MAX_SLICE_BINS = 24, 25
-"""About how many curves are drawn by slice, and of how many bins: they are small, and their gap is printed."""
+"""The approximate number of curves by slice, and their bins. They are small, and their gap is printed."""
 MAX_TRENDS, MAX_CHANGED, MAX_MARKERS = 7, 3, 8
 
 
 def choose_identities(report: ReportData, n: int) -> list[str]:
-    """Return the identities with the lowest AUC, of each model in turn."""
+    """Return the identities with the lowest AUC, taken from each model in turn."""
     lists = [[worst.identity for worst in list_worst(report, model, n)] for model in report.models()]
     in_turn = [name for names in zip(*lists, strict=False) for name in names]
     return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]
@@ -165,7 +161,7 @@ def choose_identities(report: ReportData, n: int) -> list[str]:
 
 
 def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
-    """Draw identities of a slice with the intervals of all models, a panel per metric; the lowest AUC is at the top."""
+    """Draw the intervals of all models for the identities of a slice, a panel per metric, the lowest AUC at the top."""
     names = report.identities(slice_name)[: MAX_IN_CHARTS if slice_name == ALL_ROWS else MAX_IN_SLICE]
     rows = [row for row in report.rows("bias_metrics", slice=slice_name) if row["identity"] in set(names)]
     with drawing(f"intervals of {slice_name}"):
@@ -178,7 +174,7 @@ def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
 
 
 def draw_pinned(report: ReportData) -> Markup | None:
-    """Draw the pinned AUC of every identity, a column per identity as in the slides; None without the table."""
+    """Draw the pinned AUC of every identity, each in a column as in the slides; None without the table."""
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
     weak = {(one.row["identity"], one.row["model"]) for one in list_pinned(report) if one.cell.weak}
     pinned = {row["identity"] for row in rows}
@@ -214,7 +210,7 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
 def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
     """Draw the rates of an identity against those of its background, slices and their models side by side.
 
-    None for identities beyond the first few, with many slices and models, and without histograms of the identity.
+    None without histograms of the identity, and for all but the first few identities if there are many slices.
     """
     models, slices = report.models()[:MAX_CURVES], report.slices()
     n_drawn = max(1, MAX_SLICE_CURVES // (len(slices) * len(models)))
@@ -237,21 +233,21 @@ def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
 
 
 def count_bins(report: ReportData) -> int:
-    """Return the number of bins of the histograms, those of the model with the most."""
+    """Return the largest number of histogram bins of any model."""
     scales, _ = read_histograms(report.rows("score_histograms"))
     return max(scale.n_bins for scale in scales.values())
 
 
 def choose_curves(report: ReportData) -> list[str]:
-    """Return the identities whose curves are drawn: as many as fit on a line with all models."""
+    """Return the identities whose curves are drawn: as many as fit on one line with all models."""
     return choose_identities(report, MAX_CURVES // max(1, min(len(report.models()), MAX_CURVES)))
 
 
-# ---- trends over nights
+# ---- trends over time
 
 
 def draw_trends(report: ReportData) -> Markup | None:
-    """Draw overall AUC, and the worst metric of the worst identities, over nights with bands; None for one night."""
+    """Draw overall AUC, and the worst metric of the worst identities, over time with bands; None for a single run."""
     if not report.history:
         return None
     panels = [("Overall AUC", "auc", None), *_choose_trends(report)]
@@ -267,11 +263,11 @@ def draw_trends(report: ReportData) -> Markup | None:
             _draw_trend(axes, _trend(report, name, identity))
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_axis_off()
-        return write_figure(figure, "Overall AUC and the worst metrics over nights, with their intervals")
+        return write_figure(figure, "Overall AUC and the worst metrics over time, with their intervals")
 
 
 def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
-    """Return title, metric and identity of each panel: what changed most, then the lowest AUCs."""
+    """Return the title, metric and identity of each panel: the largest changes, then the lowest AUCs."""
     _, changes = describe_changes(report)
     changed = list(dict.fromkeys((change.identity, change.metric) for change in changes))[:MAX_CHANGED]
     lowest: dict[tuple[str, str], tuple[bool, float]] = {}
@@ -284,14 +280,14 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
 
 
 def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[tuple[date, list[float]]]]:
-    """Return by model and night a metric and its ends, NaN without; the overall AUC if no identity is named."""
+    """Return for each model the dates, values and interval ends of a metric, or of the overall AUC without identity."""
     points: dict[str, list[tuple[date, list[float]]]] = {model: [] for model in report.models()}
-    for night in report.nights():
-        for row in night.summaries if identity is None else night.metrics:
+    for run in report.nights():
+        for row in run.summaries if identity is None else run.metrics:
             is_shown = row["slice"] == ALL_ROWS and row[name] is not None and row["model"] in points
             if is_shown and (identity is None or row["identity"] == identity):
                 ends = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
-                points[row["model"]].append((night.run_date, [math.nan if end is None else end for end in ends]))
+                points[row["model"]].append((run.run_date, [math.nan if end is None else end for end in ends]))
     return points
 
 
@@ -305,7 +301,7 @@ def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float
             axes.plot(days, edge, color=color, linewidth=0.7, alpha=0.7)
         style: dict[str, Any] = {"color": color, "linewidth": 1.6, "marker": marker}
         style |= {"markersize": 3.5, "markeredgewidth": 0}
-        every = [*range(len(of_model) - 1, -1, -step)]  # the last night always
+        every = [*range(len(of_model) - 1, -1, -step)]  # always the last run
         axes.plot(days, values, markevery=every, **style)
     axes.yaxis.grid(True)
     axes.spines["left"].set_visible(False)

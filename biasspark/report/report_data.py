@@ -21,7 +21,7 @@ from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES, tables_of
 
 BY_GATE, BY_PERSON = "the last accepted run", "the last accepted run, accepted by hand"
-NIGHT_BEFORE = "the night before"
+NIGHT_BEFORE = "the run before"
 """Why a run is the baseline."""
 
 

@@ -335,7 +335,7 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
         "The worst identities of toxicity_1",
         "Every identity",
         "The worst crossed pairs of toxicity_1",
-        "Overall AUC over nights",
+        "Overall AUC over time",
         "At threshold 0.5",
         "Templates",
         "Where the AUC is lost",
@@ -391,7 +391,7 @@ def test_the_largest_change_among_identities_that_lose_no_rows_is_said() -> None
     first = next(one for one in list_skewed(report) if not one.loses_rows)
     assert (first.row["identity"], first.row["model"], first.change) == (row["identity"], row["model"], -0.25)
     text = read_text(page_without_charts(report))
-    assert re.search(rf"\b{re.escape(row['identity'])} changes most, by −0\.250 with {row['model']}", text)
+    assert re.search(rf"\bmost for {re.escape(row['identity'])}, by −0\.250 with {row['model']}", text)
 
 
 def test_a_night_without_models_shows_label_balance_alone() -> None:
@@ -405,7 +405,7 @@ def test_a_night_without_models_shows_label_balance_alone() -> None:
     assert not any(
         cell.weak for cell in balance.rows[OVERALL] if cell.value is not None
     )  # an interval always holds the share that it is of
-    assert not any(words in text for words in ("Models side by side", "Where the scores lie", "Do not base decisions"))
+    assert not any(words in text for words in ("Models side by side", "Score distributions", "Do not base decisions"))
     assert "Models" not in write_model_card(report)
 
 
