@@ -1,4 +1,4 @@
-"""The rows of a table that a picture shows, from a frame of any kind or a measured corpus. No Spark is needed."""
+"""The rows of a table that a figure shows, from a frame of any kind or a measured corpus. No Spark is needed."""
 
 from __future__ import annotations
 
