@@ -337,11 +337,6 @@ def list_measures(segments: Sequence[NamedSegment]) -> list[str]:
     ]
 
 
-def list_segment_models(segments: Sequence[NamedSegment]) -> list[str]:
-    """Return the models of the named segments."""
-    return sorted({model for row in segments for _, model in row.cells})
-
-
 def segment_cell(row: Row, column: str) -> TableCell:
     """Return a measure of a named segment."""
     value = row[column]

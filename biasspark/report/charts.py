@@ -18,20 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
-from biasspark.plot import metric_panels
+from biasspark.plot import metric_panels, panels
 from biasspark.plot.heat_maps import CELL_COLORS
-from biasspark.plot.panels import (
-    INK,
-    LABEL_COLORS,
-    LINE,
-    MODEL_COLORS,
-    PIXELS,
-    SOFT,
-    STYLE,
-    WIDTH,
-    model_style,
-    short_name,
-)
 from biasspark.plot.score_panels import arrange, draw_curves
 from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
@@ -44,12 +32,12 @@ SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
 
 _VARIABLES = {
-    INK: "var(--ink)",
-    SOFT: "var(--soft)",
-    LINE: "var(--line)",
-    LABEL_COLORS[NEGATIVE]: "var(--neg)",
-    LABEL_COLORS[POSITIVE]: "var(--pos)",
-    **{color: f"var(--m{number})" for number, color in enumerate(MODEL_COLORS)},
+    panels.INK: "var(--ink)",
+    panels.SOFT: "var(--soft)",
+    panels.LINE: "var(--line)",
+    panels.LABEL_COLORS[NEGATIVE]: "var(--neg)",
+    panels.LABEL_COLORS[POSITIVE]: "var(--pos)",
+    **{color: f"var(--m{number})" for number, color in enumerate(panels.MODEL_COLORS)},
 }
 _INHERITED = (
     *("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-linecap", "stroke-linejoin"),
@@ -60,7 +48,7 @@ _INHERITED = (
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
     """Draw figures in the style of the page, with reproducible bytes. ``name`` makes the ids of a figure unique."""
-    style: Any = {**STYLE, "svg.hashsalt": name}  # a plain dict: its keys are matplotlib's
+    style: Any = {**panels.STYLE, "svg.hashsalt": name}  # a plain dict: its keys are matplotlib's
     with mpl.rc_context(style), warnings.catch_warnings():
         # A name may have letters that no font has here. The browser of the reader has other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -106,7 +94,7 @@ def _remove(root: ElementTree.Element, is_removed: Callable[[ElementTree.Element
 
 
 def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
-    """Replace what a page must not have: style attributes, links in another namespace, unused ids."""
+    """Replace style attributes and links in another namespace, drop unused ids, and round to a tenth of a pixel."""
     attributes = element.attrib
     if attributes.get("id") in CELL_COLORS:
         attributes["class"] = attributes["id"]
@@ -115,7 +103,8 @@ def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
     if HREF in attributes:
         attributes["href"] = attributes.pop(HREF)
     for key in attributes.keys() & {"d", "x", "y", "transform"}:
-        attributes[key] = _round_numbers(attributes[key])
+        rounded = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), attributes[key])
+        attributes[key] = re.sub(r"\s+", " ", rounded).strip()
     if "d" in attributes:
         attributes["d"] = re.sub(r" ?([A-Za-z]) ?", r"\1", attributes["d"])
     if attributes.get("transform", "").startswith("rotate(-0 "):
@@ -135,12 +124,6 @@ def _lift_attributes(group: ElementTree.Element) -> None:
             group.attrib[key] = values.pop()
             for attributes in children:
                 del attributes[key]
-
-
-def _round_numbers(text: str) -> str:
-    """Round numbers to a tenth of a pixel, and join lines."""
-    rounded = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), text)
-    return re.sub(r"\s+", " ", rounded).strip()
 
 
 MAX_IN_CHARTS, MAX_IN_SLICE = 60, 20
@@ -250,18 +233,18 @@ def draw_trends(report: ReportData) -> Markup | None:
     """Draw overall AUC, and the worst metric of the worst identities, over time with bands; None for a single run."""
     if not report.history:
         return None
-    panels = [("Overall AUC", "auc", None), *_choose_trends(report)]
-    n_lines = -(-len(panels) // 4)
+    shown = [("Overall AUC", "auc", None), *_choose_trends(report)]
+    n_lines = -(-len(shown) // 4)
     height = 205 * n_lines + 10
     with drawing("trends"):
-        figure = Figure(figsize=(WIDTH / PIXELS, height / PIXELS))
+        figure = Figure(figsize=(panels.WIDTH / panels.PIXELS, height / panels.PIXELS))
         grid = figure.subplots(n_lines, 4, squeeze=False)
         room = {"top": 1 - 26 / height, "bottom": 0.14 / n_lines, "wspace": 0.24, "hspace": 0.42}
         figure.subplots_adjust(left=0.045, right=0.985, **room)
-        for axes, (title, name, identity) in zip(grid.flat, panels, strict=False):
+        for axes, (title, name, identity) in zip(grid.flat, shown, strict=False):
             axes.set_title(title, pad=8)
             _draw_trend(axes, _trend(report, name, identity))
-        for axes in list(grid.flat)[len(panels) :]:
+        for axes in list(grid.flat)[len(shown) :]:
             axes.set_axis_off()
         return write_figure(figure, "Overall AUC and the worst metrics over time, with their intervals")
 
@@ -276,13 +259,15 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
             lowest.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.row[worst.metric]))
     in_order = [*changed, *sorted(lowest, key=lambda key: (lowest[key], key))]
     chosen = list(dict.fromkeys(in_order))[:MAX_TRENDS]
-    return [(f"{SUITE_TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
+    return [
+        (f"{SUITE_TITLES[metric]}, {panels.short_name(identity, 18)}", metric, identity) for identity, metric in chosen
+    ]
 
 
 def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[tuple[date, list[float]]]]:
     """Return for each model the dates, values and interval ends of a metric, or of the overall AUC without identity."""
     points: dict[str, list[tuple[date, list[float]]]] = {model: [] for model in report.models()}
-    for run in report.nights():
+    for run in report.all_runs():
         for row in run.summaries if identity is None else run.metrics:
             is_shown = row["slice"] == ALL_ROWS and row[name] is not None and row["model"] in points
             if is_shown and (identity is None or row["identity"] == identity):
@@ -295,7 +280,7 @@ def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float
     for number, of_model in enumerate(points.values()):
         days = [day.toordinal() for day, _ in of_model]
         values, lows, highs = zip(*(ends for _, ends in of_model), strict=True) if of_model else ((), (), ())
-        (color, marker), step = model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
+        (color, marker), step = panels.model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
         axes.fill_between(days, lows, highs, color=color, alpha=0.14, linewidth=0)
         for edge in (lows, highs):  # edges keep overlapping bands apart
             axes.plot(days, edge, color=color, linewidth=0.7, alpha=0.7)
@@ -305,8 +290,8 @@ def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float
         axes.plot(days, values, markevery=every, **style)
     axes.yaxis.grid(True)
     axes.spines["left"].set_visible(False)
-    nights = [day for of_model in points.values() for day, _ in of_model]
-    ends = sorted({min(nights), max(nights)}) if nights else []
+    dates = [day for of_model in points.values() for day, _ in of_model]
+    ends = sorted({min(dates), max(dates)}) if dates else []
     axes.set_xticks([day.toordinal() for day in ends], [f"{day.day} {day:%b}" for day in ends])
     axes.locator_params(axis="y", nbins=4)
     axes.margins(x=0.04, y=0.15)

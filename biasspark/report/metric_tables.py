@@ -356,14 +356,6 @@ class BalanceTable(NamedTuple):
     outside: str
 
 
-class TrainingBalance(NamedTuple):
-    """The training data of a model in a mitigation experiment: all rows, the added ones, and shares of positives."""
-
-    n_rows: int
-    n_added: int
-    balance: BalanceTable
-
-
 def list_balance(report: ReportData) -> BalanceTable | None:
     """Return the shares of positives by identity and text length; None without any.
 
@@ -374,8 +366,11 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     return _tabulate_balance(report, rows, "n_negatives_to_add") if rows else None
 
 
-def list_training(report: ReportData) -> dict[str, TrainingBalance]:
-    """Return the training data of each model to which comments were added, for the identities that lacked most."""
+def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
+    """Return the training data of each model to which comments were added: the whole, and identities that lacked most.
+
+    The whole is the row of ``training_balance`` for all rows of any length.
+    """
     plan = [row for row in report.rows("label_balance", bucket=EVERY_LENGTH) if row["n_negatives_to_add"]]
     plan.sort(key=lambda row: (-row["n_negatives_to_add"], row["identity"]))
     lacking = {OVERALL, *(row["identity"] for row in plan[:MOST_LACKING])}
@@ -384,8 +379,7 @@ def list_training(report: ReportData) -> dict[str, TrainingBalance]:
         rows = [row for row in report.rows("training_balance", model=model) if row["identity"] in lacking]
         whole: Row = next((row for row in rows if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH)), {})
         if whole.get("n_added"):
-            balance = _tabulate_balance(report, rows, "n_added")
-            listed[model] = TrainingBalance(whole["n_rows"], whole["n_added"], balance)
+            listed[model] = whole, _tabulate_balance(report, rows, "n_added")
     return listed
 
 

@@ -104,7 +104,7 @@ def write_page(report: ReportData) -> str:
     unmeasured = [
         section
         for section in (SECTIONS if report.has_suite else ())
-        if section.part and section not in sections and (report.is_night or section.job == BIAS_METRICS.job)
+        if section.part and section not in sections and (report.is_published or section.job == BIAS_METRICS.job)
     ]
     return _render(
         "report.html.j2",

@@ -175,7 +175,7 @@ class ReportData:
     missing_identities: Sequence[str] = ()
 
     @property
-    def is_night(self) -> bool:
+    def is_published(self) -> bool:
         """Whether it is a published run, which has a gate, a history and a configuration, not a data frame."""
         return "run_id" in self.run
 
@@ -249,7 +249,7 @@ class ReportData:
         """Return the identities of a slice in the order of `order_worst_first`."""
         return order_worst_first(self.rows("bias_metrics", slice=slice_name))
 
-    def nights(self) -> list[PastRun]:
+    def all_runs(self) -> list[PastRun]:
         """Return the runs for earlier dates and this one, oldest first."""
         summaries = self.rows("model_summary", slice=ALL_ROWS)
         return [*self.history, PastRun(self.run_date, self.run["run_id"], self.rows("bias_metrics"), summaries)]
@@ -364,7 +364,7 @@ class Shown(NamedTuple):
     pictured: Sequence[str]
 
 
-def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
+def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
     """Return the rows to show by table, given the whole tables of a run and the number of bins of its histograms.
 
     Any table may be missing, as after attribution alone. At most 100 identities are shown, those with the lowest AUC
@@ -378,13 +378,13 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     """
     tables: dict[str, Rows] = {}
     shown = Shown([ALL_ROWS], [], [])
-    if "bias_metrics" in night:
-        shown, tables = _filter_suite(night["bias_metrics"], night["model_summary"])
-    elif "label_balance" in night:
-        rows = night["label_balance"].sort_by([("n_negatives_to_add", "descending")])
+    if "bias_metrics" in whole:
+        shown, tables = _filter_suite(whole["bias_metrics"], whole["model_summary"])
+    elif "label_balance" in whole:
+        rows = whole["label_balance"].sort_by([("n_negatives_to_add", "descending")])
         identities = dict.fromkeys(rows["identity"].to_pylist())
         shown = Shown([ALL_ROWS], [OVERALL, *list(identities)[:MAX_IDENTITIES]], [])
-    for name, table in night.items():
+    for name, table in whole.items():
         of_all_rows = _on_all_rows(table)
         if name in ("pinned_auc", "label_balance", "training_balance"):
             tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
@@ -404,10 +404,10 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
             of_slices = _where_in(table, "slice", shown.slices[1:])
             bins = [_of_identities(of_all_rows, shown.identities), _of_identities(of_slices, shown.pictured)]
             tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
-    if "threshold_rates" in night and "threshold_summary" in night:
-        tables["threshold_summary"] = night["threshold_summary"].to_pylist()
+    if "threshold_rates" in whole and "threshold_summary" in whole:
+        tables["threshold_summary"] = whole["threshold_summary"].to_pylist()
         thresholds = choose_thresholds(tables["threshold_summary"])
-        rates = _where_in(_on_all_rows(night["threshold_rates"]), "threshold", thresholds)
+        rates = _where_in(_on_all_rows(whole["threshold_rates"]), "threshold", thresholds)
         tables["threshold_rates"] = _of_identities(rates, shown.identities).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         columns = ("model", "threshold", "identity", "crossed", *parts)
@@ -443,12 +443,12 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[s
     }
 
 
-def count_rows(night: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
+def count_rows(whole: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
     """Return the number of rows of each table of `COUNTED_BY`, by the values of these columns."""
     return {
-        name: Counter(zip(*(night[name][column].to_pylist() for column in columns), strict=True))
+        name: Counter(zip(*(whole[name][column].to_pylist() for column in columns), strict=True))
         for name, columns in COUNTED_BY.items()
-        if name in night
+        if name in whole
     }
 
 

@@ -236,8 +236,8 @@ def _list_share_faults(request: ImbalancedRequest) -> list[str]:
     ]
     if not wrong and tabulate(request).term[:, :, -1].max() > 1.0:
         faults.append(
-            f"imbalanced: {show_value(sum(share for _, share in request.imbalanced))} in all. With so many mentions "
-            "more comments would be toxic than are. Lower the shares."
+            f"imbalanced: {show_value(sum(share for _, share in request.imbalanced))} in all. With this many mentions, "
+            "more comments would be toxic than the corpus has. Lower the shares."
         )
     return faults
 

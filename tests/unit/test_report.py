@@ -360,11 +360,11 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
 
 def test_a_mitigation_experiment_shows_what_was_added() -> None:
     report = make_report()
-    ((model, training),) = list_training(report).items()
+    ((model, (whole, balance)),) = list_training(report).items()
     assert model == MODELS[1]
-    assert training.n_rows == training.n_added == 93
-    assert len(training.balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
-    assert {cells[-1].interval for cells in training.balance.rows.values()} == {"+93"}
+    assert whole["n_rows"] == whole["n_added"] == 93
+    assert len(balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
+    assert {cells[-1].interval for cells in balance.rows.values()} == {"+93"}
     text = read_text(page_without_charts(report))
     assert "After comments were added" in text
     assert "93 comments, of which 93 were added" in text
