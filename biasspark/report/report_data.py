@@ -90,10 +90,7 @@ Rows: TypeAlias = Sequence[Row]
 MAX_THRESHOLDS = 3
 MAX_ALERTS = 200
 
-WORST = {
-    **{name: f"{name}_min" for name in SUMMARIZED_AUCS},
-    **{name: f"{name}_max_abs" for name in SUMMARIZED_GAPS},
-}
+WORST = {**{name: f"{name}_min" for name in SUMMARIZED_AUCS}, **{name: f"{name}_max_abs" for name in SUMMARIZED_GAPS}}
 """The column of ``model_summary`` with the worst value of each metric; with ``_identity``, the name of its identity."""
 
 OF_ATTRIBUTION = tuple(name for name, table in TABLES.items() if table.job == LOSS_BY_SEGMENT.job)
@@ -343,10 +340,7 @@ AUC_SUMS = {
     **dict.fromkeys(("competition_score", "pinned_auc_equality_difference"), SUMMARIZED_AUCS),
     **{f"{name}_power_mean": (name,) for name in SUMMARIZED_AUCS},
 }
-RATE_SUMS = {
-    "false_positive_equality_difference": ("fpr_gap",),
-    "false_negative_equality_difference": ("fnr_gap",),
-}
+RATE_SUMS = {"false_positive_equality_difference": ("fpr_gap",), "false_negative_equality_difference": ("fnr_gap",)}
 """Sums and means over identities, and the columns that enter each."""
 
 _WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}

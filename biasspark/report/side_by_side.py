@@ -298,9 +298,18 @@ class _Layout:
     def __init__(self, rows: Sequence[Row], digits: int, notes: dict[str, str]) -> None:
         names = [wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME)) for row in rows]
         self.rests = [rest for _, *rest in names]
-        self.lead = _lead_block(rows, [first for first, *_ in names], digits, notes)
+        counts = [n if n == other else f"{n} {_mark(notes, UNPAIRED)}" for n, other in map(_counts, rows)]
+        lead = (
+            _pad_column([" ", *(WORSE if is_worse(row, WORST_AUC, digits) else "" for row in rows)], right=False),
+            _pad_column(["identity", *(first for first, *_ in names)], right=False),
+            _pad_column(["rows", *counts], right=True),
+            _pad_column(["pos%", *map(_positive_rate, rows)], right=True),
+        )
+        self.lead = _block("", [f"{mark} {name}  {n}  {rate}" for mark, name, n, rate in zip(*lead, strict=True)])
         self.metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
-        self.metrics["bias"] = _bias_block(rows)
+        biases = zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True)
+        sides = [_pad_column(column, right=False) for column in biases]
+        self.metrics["bias"] = _block("bias", ["  ".join(cells) for cells in zip(*sides, strict=True)])
 
     @property
     def fits(self) -> bool:
@@ -330,18 +339,6 @@ def wrap_name(name: str) -> list[str]:
     return [*lines, name]
 
 
-def _lead_block(rows: Sequence[Row], names: Sequence[str], digits: int, notes: dict[str, str]) -> Block:
-    """Return the block with the mark, the name and the counts of each row."""
-    columns = (
-        [" ", *(WORSE if is_worse(row, WORST_AUC, digits) else "" for row in rows)],
-        ["identity", *names],
-        ["rows", *(n if n == other else f"{n} {_mark(notes, UNPAIRED)}" for n, other in map(_counts, rows))],
-        ["pos%", *map(_positive_rate, rows)],
-    )
-    padded = [_pad_column(column, right=number > 1) for number, column in enumerate(columns)]
-    return _block("", [f"{mark} {name}  {count}  {rate}" for mark, name, count, rate in zip(*padded, strict=True)])
-
-
 def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, str]) -> Block:
     """Return the block of one metric: A, B, and the difference, marked if B is worse."""
     columns = [["A"], ["B"], ["diff"]]
@@ -354,13 +351,6 @@ def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, 
     if WORSE in marks:
         lines = [line + mark for line, mark in zip(lines, (" ", *marks), strict=True)]
     return _block(SUITE_TITLES[name], lines)
-
-
-def _bias_block(rows: Sequence[Row]) -> Block:
-    """Return the block of the biases by name."""
-    columns = zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True)
-    padded = [_pad_column(column, right=False) for column in columns]
-    return _block("bias", ["  ".join(cells) for cells in zip(*padded, strict=True)])
 
 
 def _biases(row: Row) -> list[str]:

@@ -134,11 +134,6 @@ class ScoreDistribution:
     subgroup_sd: float = 0.05
     subgroup_positives: float = 0.5
 
-    def cell_sizes(self, rows_per_cell: int) -> tuple[int, int, int, int]:
-        """Return the sizes of four cells: background negatives and positives, subgroup negatives and positives."""
-        negatives = int(2 * rows_per_cell * (1.0 - self.subgroup_positives))
-        return rows_per_cell, rows_per_cell, negatives, 2 * rows_per_cell - negatives
-
 
 DISTRIBUTIONS = (
     ScoreDistribution("none", (0.2, 0.6), (0.2, 0.6)),
@@ -185,21 +180,20 @@ class ScoreDistributionsRequest(CellsRequest):
 
     columns: ClassVar[str] = "id BIGINT, shape STRING, label BOOLEAN, subgroup INT, score DOUBLE"
     stratified: ClassVar[bool] = False
-    least: ClassVar[tuple[int, str]] = (
-        2,
-        "Shape C has half as many negatives in its subgroup, and no cell may be empty.",
-    )
+    least: ClassVar[tuple[int, str]] = 2, "The subgroup of C has half as many negatives, and no cell may be empty."
 
     distributions: tuple[ScoreDistribution, ...] = DISTRIBUTIONS
 
     @property
     def cells(self) -> list[Cell]:
-        """The four cells of each distribution, as `ScoreDistribution.cell_sizes` has them."""
-        cells = []
+        """The background negatives and positives, and subgroup negatives and positives, of each distribution."""
+        cells, n = [], self.rows_per_cell
         for one in self.distributions:
             # The name is part of the key, so scores do not depend on other distributions.
             name, means = int.from_bytes(one.name.encode(), "big"), (*one.background, *one.subgroup)
-            for number, (n_rows, mean) in enumerate(zip(one.cell_sizes(self.rows_per_cell), means, strict=True)):
+            negatives = int(2 * n * (1.0 - one.subgroup_positives))
+            sizes = (n, n, negatives, 2 * n - negatives)
+            for number, (n_rows, mean) in enumerate(zip(sizes, means, strict=True)):
                 subgroup, label = divmod(number, 2)
                 values = {"shape": one.name, "label": bool(label), "subgroup": subgroup}
                 cells.append(Cell(values, n_rows, mean, (one.background_sd, one.subgroup_sd)[subgroup], (name, number)))
