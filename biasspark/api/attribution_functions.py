@@ -204,7 +204,7 @@ def example_attributions(
 ) -> Frame:
     """Return the exact share of every row in the AUC, for each (model, slice, row).
 
-    Each correctly ordered (positive, negative) pair gives half a credit to both of its rows, and each tie a quarter.
+    Each correctly ordered (positive, negative) pair gives 1/2 to each of its rows, and each tie gives 1/4 to each.
     With n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. The
     ``normalized_attribution`` of a row, 0 to 1/2, is its attribution divided by the number of its pairs. Low is bad;
     the mean over the positives, and that over the negatives, is AUC / 2.
@@ -422,7 +422,7 @@ def auc_crosses(
 ) -> Frame:
     """Return the AUC and headroom of every cross of groups: all positives of one against all negatives of another.
 
-    Keywords, errors and warnings are those of `attribute`. Groups beyond the first 200 are combined into one.
+    Keywords, errors and warnings are those of `attribute`. All but the 200 most frequent groups are combined into one.
 
     Returns
     -------
@@ -454,8 +454,8 @@ def named_pairs(
 ) -> Frame:
     """Return the AUC of given negatives against given positives, over all their pairs, with its interval.
 
-    Keywords, errors and warnings are those of `attribute`. Predicates apply to rows of the respective label: a negative
-    that matches the predicate of the positives is ignored. ``"true"`` matches all rows of a label.
+    Keywords, errors and warnings are those of `attribute`. The predicate of the negatives selects only negatives, that
+    of the positives only positives. ``"true"`` selects all rows of a label.
 
     Returns
     -------

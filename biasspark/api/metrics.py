@@ -90,7 +90,8 @@ def bias_metrics(
     level : float, default 0.95
         The level of the intervals.
     evidence : int, or dict, optional
-        The fewest rows in both cells of a metric for which it has a value, or a dict with the keys of ``[evidence]``.
+        The fewest rows that each cell of a metric needs for the metric to have a value, or a dict with the keys of
+        ``[evidence]``.
     privacy : True, int, or dict, optional
         The group size below which numbers are suppressed; True for 10.
 

@@ -140,8 +140,8 @@ class ImbalancedRequest(chunks.RowsRequest):
         Some of the terms, each with the share of the comments that mention it. Their toxic rates are
         `IMBALANCED_RATES`.
     terms
-        All terms. The share of comments that mention any other term is `MENTIONED`; these are as often toxic as any
-        comment.
+        All terms. Each of the others is mentioned in a share `MENTIONED` of the comments, which are as often toxic as
+        any comment.
     harmless
         Instead of the corpus, make comments like its harmless ones, with the same distribution of lengths and terms,
         from other random bits.
