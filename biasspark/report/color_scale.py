@@ -50,14 +50,8 @@ def interpolate(anchors: Sequence[str]) -> list[str]:
 
 
 def text_color(background: str) -> str:
-    """Return black or white, whichever has more contrast, which is always at least 4.5."""
-    return max(("#000000", "#ffffff"), key=lambda color: contrast(color, background))
-
-
-def contrast(first: str, second: str) -> float:
-    """Return the contrast ratio of two colors by WCAG 2: 1 for equal colors, 21 for black on white."""
-    low, high = sorted((luminance(first), luminance(second)))
-    return (high + 0.05) / (low + 0.05)
+    """Return black or white, whichever has more contrast by WCAG 2: both have 4.58 at a luminance of 0.179."""
+    return "#000000" if luminance(background) > 0.179 else "#ffffff"
 
 
 def luminance(color: str) -> float:
