@@ -20,10 +20,10 @@ import pyarrow.dataset
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from biasspark.api.record_batches import Frame, is_of, is_parquet, is_spark, read_batches, spark_schema_of
+from biasspark.api.record_batches import Frame, cast_columns, is_of, is_parquet, is_spark, read_batches, spark_schema_of
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import ABSENT, Fault, InputError, InputWarning
+from biasspark.errors import InputWarning
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
@@ -66,15 +66,7 @@ def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
     if is_spark(df):
         with describe(df.sparkSession, f"collect the {name}"):
             return to_arrow(df, schema)
-    rows = read_batches(df, name).read_all()
-    missing = pa.chunked_array([pa.nulls(len(rows))])
-    columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
-    try:
-        cast = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        rule = "a column has another type than in the tables of biasspark."
-        raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None
-    return pa.table(cast, schema=schema)
+    return cast_columns(read_batches(df, name).read_all(), schema, name)
 
 
 def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:

@@ -95,6 +95,18 @@ def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
     )
 
 
+def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """Return the columns of a schema in its types. Missing columns are NULL."""
+    missing = pa.chunked_array([pa.nulls(len(rows))])
+    columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
+    try:
+        cast = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        rule = "a column has another type than in the tables of biasspark."
+        raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None
+    return pa.table(cast, schema=schema)
+
+
 def list_columns(df: Frame, name: str) -> list[str]:
     """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
     return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
