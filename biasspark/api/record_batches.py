@@ -1,4 +1,4 @@
-"""The rows of a frame of any library, or of files, as record batches of Arrow, in the types that Spark has."""
+"""The rows of a frame of any library, or of files, as Arrow record batches with types of Spark."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = Any
 """A DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything else that has
-``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; of the last three, Arrow."""
+``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; for the last three, Arrow."""
 
 _CSV = (".csv", ".csv.gz")
 _BATCH = 100_000  # rows
 _MAX_LISTED = 6
 _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises on values that it does not convert. Its messages quote them."""
+"""Errors of Arrow for values that it cannot convert. Their messages quote the values."""
 
 _NO_TYPE = "Arrow has no single type for its values"
 
@@ -44,18 +44,18 @@ _AS_IN_PARQUET = {
     pa.large_binary(): pa.binary(),
     **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
 }
-"""Types of Arrow, and those as which Spark reads them from Parquet. It does not read half floats."""
+"""Arrow types, and the types by which Spark reads them from Parquet. It does not read half floats."""
 
 
 class Rows(NamedTuple):
-    """The rows of a frame, and the faults of the columns that they lack, by name: Spark has no type for these."""
+    """The rows of a frame without the columns for which Spark has no type, and the faults of these columns by name."""
 
     batches: pa.RecordBatchReader
     unreadable: dict[str, Fault]
 
 
 def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
-    """Return the rows of a frame as `read_rows`, which must have all its columns: other ones raise `InputError`."""
+    """Return the rows of a frame as `read_rows`. Raises `InputError` also if Spark has no type for a column."""
     batches, unreadable = read_rows(df, name)
     if unreadable:
         raise InputError(*unreadable.values())
@@ -63,10 +63,10 @@ def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
 
 
 def read_rows(df: Frame, name: str = "df") -> Rows:
-    """Return the rows of a frame that is not Spark's, each column in the type as which Spark reads it from Parquet.
+    """Return the rows of a frame of another library than Spark, with the types by which Spark reads them from Parquet.
 
-    Faults call it ``name``. Raises `TypeError` if it is of no such kind, and `InputError` if columns have the same
-    name, no column has values of a type in Spark, or a file cannot be read.
+    Faults call the frame ``name``. Raises `TypeError` if it is not a frame, and `InputError` if columns have the same
+    name, no column has a type that Spark has, or a file cannot be read.
     """
     batches, unreadable = _open(df, name)
     _check_names(batches.schema.names, name)
@@ -78,11 +78,11 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     schema = pa.schema([(column, kind) for column, kind in kinds.items() if column not in unreadable])
     if unreadable and not schema.names:
         raise InputError(*unreadable.values())
-    # Arrow decodes no dictionary of views: its values are cast before.
+    # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
     values = pa.schema(
         [(column, _cast_values(batches.schema.field(column).type, kinds[column])) for column in schema.names]
     )
-    # Not safe: nanoseconds are cut to microseconds.
+    # Not safe, since nanoseconds are truncated to microseconds.
     tables = (
         pa.Table.from_batches([batch]).select(schema.names).cast(values, safe=False).cast(schema) for batch in batches
     )
@@ -91,15 +91,15 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
 
 
 def spark_schema_of(schema: pa.Schema) -> StructType:
-    """Return the columns of `read_batches` as Spark has them."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - pictures are drawn without Spark
+    """Return the schema of `read_batches` in Spark."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - charts are drawn without Spark
 
     kinds = map(_spark_type, schema.types)
     return StructType([StructField(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
 
 
 def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
-    """Return the rows of a frame that is not Spark's, in the types that it has itself. Raises as `read_batches`."""
+    """Return the rows of a frame of another library than Spark, in its own types. Raises as `read_batches`."""
     batches, unreadable = _open(df, name)
     if unreadable:
         raise InputError(*unreadable.values())
@@ -118,7 +118,7 @@ def _open(df: Frame, name: str) -> Rows:
         df = df.drop(objects)
     try:
         return Rows(pa.RecordBatchReader.from_stream(df), unreadable)
-    except _REFUSALS:  # no stream of Arrow, or not of rows
+    except _REFUSALS:  # not an Arrow stream, or not one of rows
         pass
     conversion = next((method for method in ("to_spark", "collect") if hasattr(df, method)), "")
     fix = f"Convert it: {name}.{conversion}()." if conversion else "Give one of these."
@@ -130,8 +130,20 @@ def _open(df: Frame, name: str) -> Rows:
     )
 
 
+def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """Return the columns of a schema in its types. Missing columns are NULL."""
+    missing = pa.chunked_array([pa.nulls(len(rows))])
+    columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
+    try:
+        cast = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        rule = "a column has another type than in the tables of biasspark."
+        raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None
+    return pa.table(cast, schema=schema)
+
+
 def list_columns(df: Frame, name: str) -> list[str]:
-    """Return the names of the columns of a frame. Raises `TypeError`, with ``name``, if it is no frame."""
+    """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
     return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
 
 
@@ -141,7 +153,7 @@ def is_spark(df: Frame) -> bool:
 
 
 def is_parquet(df: Frame) -> bool:
-    """Return whether a frame is a path of Parquet."""
+    """Return whether a frame is the path of Parquet."""
     return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)
 
 
@@ -184,7 +196,7 @@ def _simplify(df: Any) -> Any:
 
 
 def _open_path(path: str, name: str) -> pa.RecordBatchReader:
-    """Open Parquet, or CSV with a header line as RFC 4180 has it, whose empty and NA cells are missing."""
+    """Open Parquet, or CSV (RFC 4180) with a header line, in which empty and NA cells are missing values."""
     kind = "Parquet" if is_parquet(path) else "CSV with a header line and as many fields in each record"
     if Path(path, "_delta_log").exists():
         rule = "It is a Delta table, whose log lists the files that count."
@@ -229,12 +241,8 @@ def _as_in_parquet(kind: pa.DataType) -> pa.DataType:
     return _AS_IN_PARQUET.get(kind, kind)
 
 
-def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
-    return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
-
-
 def _check_names(names: Sequence[str], name: str) -> None:
-    """Raise `InputError` if columns have the same name, for Spark also those that differ in case alone."""
+    """Raise `InputError` if columns have the same name, ignoring case as Spark does."""
     counts = Counter(map(str.lower, names))
     repeated = list(dict.fromkeys(column for column in names if counts[column.lower()] > 1))
     if repeated:
@@ -251,9 +259,13 @@ def _has_type(kind: pa.DataType) -> bool:
         return False
     try:
         _spark_type(kind)
-    except Exception:  # noqa: BLE001 - which one depends on the version of Spark
+    except Exception:  # noqa: BLE001 - its type depends on the version of Spark
         return False
     return True
+
+
+def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
+    return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
 
 
 def _is_cast(kind: pa.DataType, target: pa.DataType) -> bool:
