@@ -45,7 +45,6 @@ SAFE = {
     "_with_comments(view.columns)": "likewise",
     "_spark_view(table, f'{table.name}_files')": "declared names and quote_string",
     "columns": "define_column of each, or the names, types and comments of DuckDB's view",
-    "', '.join(_define_columns(table))": "define_column of each",
     "', '.join(map(define_column, new))": "",
     "comment": "quote_string",
     "doubles": "quote_names",
