@@ -133,7 +133,7 @@ def add_twin(folder: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "columns that differ in case": (add_twin, "corpus: path {path}: two of its columns differ in case alone. "),
+    "columns that differ in case": (add_twin, "corpus: path {path}: two of its columns differ only in case. "),
     "corrupt pages": (corrupt_pages, "corpus: a file cannot be read. "),
     "no usable score": (score_nothing, "model m: none of its 100 scores in column 'score' can be used (nan_score 99, "),
 }
