@@ -7,7 +7,7 @@ import getpass
 from datetime import date
 from functools import partial
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date
 from biasspark.config import Config, load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.tables.ledger import accept, check_latest, find_published
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 FLAGS = (
-    *on_night("the published night to accept"),
+    *on_date("the published night to accept"),
     flag("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger"),
     flag("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)"),
     flag("--run-id", metavar="ID", help="refuse to accept any other run than this one (the latest of the night)"),

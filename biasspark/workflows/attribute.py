@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.config import Attribution, Config, Measures
 from biasspark.report.console_summary import show_lost
 from biasspark.tables.schemas import LOSS_BY_SEGMENT
@@ -86,6 +86,6 @@ An example configuration is conf/attribution.toml of a clone, and attribution.to
 """
 )
 
-FLAGS = (*on_night("the night whose rows are attributed"), DRY_RUN)
+FLAGS = (*on_date("the night whose rows are attributed"), DRY_RUN)
 main = partial(nightly.plan_or_run, ATTRIBUTE)
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

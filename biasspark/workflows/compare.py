@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
 from biasspark.comparison.differences import PairedAucs, pair_sides
 from biasspark.comparison.model_comparisons import (
@@ -384,6 +384,6 @@ COMPARE = nightly.NightlyJob(JOB, compared_alone, plan_comparison, run_night)
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
 
-FLAGS = (*on_night("the night on whose rows the models are compared"), DRY_RUN)
+FLAGS = (*on_date("the night on whose rows the models are compared"), DRY_RUN)
 main = partial(nightly.plan_or_run, COMPARE)
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

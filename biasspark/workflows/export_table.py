@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_out
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
@@ -84,7 +84,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 FLAGS = (
-    *on_night("the published night to export"),
+    *on_date("the published night to export"),
     flag("--table", required=True, choices=EXPORTED, metavar="NAME", help=f"one of {', '.join(EXPORTED)}"),
     flag("--out", required=True, type=parse_out, metavar="FILE", help="the file to write, replaced if it exists"),
 )

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_night, parse_count
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_date, parse_count
 from biasspark.config import Config, load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe, job_session
@@ -276,7 +276,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
 NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
 KEEP_DAYS = "[maintenance] keep_days, how long a superseded run stays"
 FLAGS = (
-    *on_night(NIGHT),
+    *on_date(NIGHT),
     DRY_RUN,
     flag("--keep-days", type=partial(parse_count, least=0), metavar="N", help=KEEP_DAYS),
     flag("--grace-hours", type=parse_count, metavar="H", help="[maintenance] grace_hours, how long a run may take"),

@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.arrays import Ints
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, make_parser, on_night
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, make_parser, on_date
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
@@ -344,5 +344,5 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return run_experiment(config, arguments.run_date, arguments.dry_run)
 
 
-FLAGS = (*on_night("the night to publish the scored test set as"), DRY_RUN)
+FLAGS = (*on_date("the night to publish the scored test set as"), DRY_RUN)
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
 from biasspark.corpus.decode import field, single_states
@@ -130,6 +130,6 @@ EXPERIMENT = nightly.NightlyJob(JOB, skew_alone, plan_experiment, run_night)
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 
-FLAGS = (*on_night("the night whose rows the experiment takes"), DRY_RUN)
+FLAGS = (*on_date("the night whose rows the experiment takes"), DRY_RUN)
 main = partial(nightly.plan_or_run, EXPERIMENT)
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

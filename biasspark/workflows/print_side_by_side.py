@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out, write_stdout
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out, write_stdout
 from biasspark.config import Config, load_config
 from biasspark.errors import InputError
 from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
@@ -101,7 +101,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
 
 _OUT = "write to this file, in UTF-8, instead of stdout, replacing it"
 FLAGS = (
-    *on_night("the published night to show"),
+    *on_date("the published night to show"),
     flag("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A"),
     flag("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)"),
     flag("--sort", default=WORST_AUC, choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out
 from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
@@ -283,7 +283,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 FLAGS = (
-    *on_night("the published night to show"),
+    *on_date("the published night to show"),
     flag("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists"),
     flag(
         "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"

@@ -25,7 +25,7 @@ from biasspark.cli import (
     describe_unexpected,
     format_table,
     make_parser,
-    on_night,
+    on_date,
     parse_count,
     parse_out,
     print_summary,
@@ -85,7 +85,7 @@ def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
 
 @pytest.fixture
 def parser() -> argparse.ArgumentParser:
-    return make_parser("Measures.", NIGHTLY_EXAMPLES, (*on_night("the night to measure"), DRY_RUN), "job.py")
+    return make_parser("Measures.", NIGHTLY_EXAMPLES, (*on_date("the night to measure"), DRY_RUN), "job.py")
 
 
 class TestFlags:
@@ -144,7 +144,7 @@ class TestFlags:
         assert "  4    another run published the same date and corpus first\n" in shown
 
     def test_help_says_what_the_date_is(self, capsys: pytest.CaptureFixture[str]) -> None:
-        run_job(lambda _: 0, make_parser("Shows.", flags=on_night("the night to show")), ["--help"])
+        run_job(lambda _: 0, make_parser("Shows.", flags=on_date("the night to show")), ["--help"])
         assert "--run-date YYYY-MM-DD the night to show" in " ".join(capsys.readouterr().out.split())
 
     def test_a_parser_without_a_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +155,7 @@ class TestFlags:
         assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in capsys.readouterr().out
 
     def test_a_job_that_plans_nothing_takes_no_dry_run(self, capsys: pytest.CaptureFixture[str]) -> None:
-        parser = make_parser("Reads.", flags=on_night("the night to read"))
+        parser = make_parser("Reads.", flags=on_date("the night to read"))
         assert run_job(lambda _: 0, parser, FLAGS) == 0
         assert run_job(lambda _: 0, parser, [*FLAGS, "--dry-run"]) == 2
         assert "unrecognized arguments: --dry-run" in capsys.readouterr().err
