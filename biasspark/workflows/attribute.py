@@ -16,7 +16,7 @@ from biasspark.tables.schemas import LOSS_BY_SEGMENT
 from biasspark.workflows import nightly
 from biasspark.workflows.attribution import describe_rare, describe_rows, ranked_blocks, survey_rows, warn_of_features
 from biasspark.workflows.attribution_tables import asked_tables, list_tables
-from biasspark.workflows.measurement import rows_alone
+from biasspark.workflows.measurement import rows_only
 
 JOB = LOSS_BY_SEGMENT.job
 
@@ -71,7 +71,7 @@ def _require_attribution(config: Config) -> Attribution:
 
 
 def _measures_of(config: Config) -> Measures:
-    return replace(rows_alone(config), attribution=_require_attribution(config))
+    return replace(rows_only(config), attribution=_require_attribution(config))
 
 
 ATTRIBUTE = nightly.NightlyJob(JOB, _measures_of, plan_attribution, run_night)

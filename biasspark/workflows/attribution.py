@@ -34,7 +34,7 @@ from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.text import format_count, list_first, show_value, show_visibly
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_alone
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
 
 MOST_NAMED = 5
 
@@ -97,7 +97,7 @@ def survey_rows(
     features with more than a million distinct numbers.
     """
     attribution, expressions = measures.attribution or Attribution(), measures.expressions
-    measures = rows_alone(measures)
+    measures = rows_only(measures)
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
     surveys: list[Callable[[], Any]] = [
         partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),

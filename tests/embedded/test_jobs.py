@@ -344,7 +344,7 @@ def test_what_looks_at_other_rows_or_is_left_to_chance(tmp_path: Path) -> None:
     done = dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(other_rows + chance)})
     assert done.code == 3
     assert done.err.count("more than its own row") == len(other_rows)
-    assert done.err.count("it is random") == len(chance)
+    assert done.err.count("is random, and the corpus") == len(chance)
 
 
 def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path) -> None:
