@@ -1,4 +1,4 @@
-"""Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows."""
+"""Accept a published run despite its gate, so that later runs are compared with it. Adds one row to the ledger."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from biasspark.text import show_value
 def accept_run(
     config: Config, run_date: date, reason: str, by: str | None = None, run_id: str | None = None
 ) -> Outcome:
-    """Add to the ledger that the latest run of a night is accepted, and return what the job prints.
+    """Accept the latest run of a run date, and return the outcome.
 
-    Accepted `by` the user who runs this, unless given. Raises `InputError` if no run of the night is published, the
-    latest is not the one of a `run_id` that is given, or rows of its tables are missing.
+    It is accepted `by` the current user, unless given. Raises `InputError` if no run is published, the latest one does
+    not have the given `run_id`, or rows of its tables are missing.
     """
     progress, person = Progress(), by or user_name()
     with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
@@ -39,10 +39,10 @@ def accept_run(
 
 
 def user_name() -> str:
-    """Return the name of the user, which a container may lack."""
+    """Return the name of the user."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):
+    except (KeyError, OSError):  # in some containers
         return "unknown"
 
 
@@ -56,22 +56,22 @@ examples:
 
 
 def parse_text(text: str) -> str:
-    """Read text that is not empty and on one line; for argparse."""
+    """Parse a nonempty text on one line; for argparse."""
     if broken_rule := broken_text_rule(text):
         raise argparse.ArgumentTypeError(f"{show_value(text)}. {broken_rule} Write one sentence.")
     return text
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Accept the run that readers see."""
+    """Accept the visible run."""
     config = load_config(arguments.config, arguments.overrides)
     return accept_run(config, arguments.run_date, arguments.reason, arguments.by, arguments.run_id)
 
 
 FLAGS = (
-    *on_date("the published night to accept"),
-    flag("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger"),
-    flag("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)"),
-    flag("--run-id", metavar="ID", help="refuse to accept any other run than this one (the latest of the night)"),
+    *on_date("the run date to accept"),
+    flag("--reason", required=True, type=parse_text, metavar="TEXT", help="the reason, stored in the ledger"),
+    flag("--by", type=parse_text, metavar="NAME", help="who accepts it (the current user)"),
+    flag("--run-id", metavar="ID", help="accept only this run (the latest of the date)"),
 )
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -1,4 +1,4 @@
-"""Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read."""
+"""Put two models of a published run side by side, identity by identity. The corpus is not read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOB = "side_by_side"
 
 
 class Rendering(NamedTuple):
-    """How the models are written: one of `FORMATS`, the decimals, and the file, None for stdout."""
+    """How the document is written: one of `FORMATS`, the decimals, and the file, None for stdout."""
 
     text_format: str
     digits: int
@@ -34,10 +34,10 @@ class Rendering(NamedTuple):
 
 
 def print_side_by_side(config: Config, run_date: date, request: Request, rendering: Rendering) -> Outcome | str:
-    """Read a night, lay the models out, and return what the job prints.
+    """Read a published run, format the models, and return the outcome.
 
-    It is the document alone if that is for another program and goes to stdout: spark-submit joins stderr to it, so
-    there must be nothing else, no progress either.
+    If the document is for another program and goes to stdout, return only the document, and print no progress:
+    spark-submit adds stderr to stdout.
     """
     text_format, digits, path = rendering
     is_document = text_format != "text" and path is None
@@ -57,9 +57,9 @@ def print_side_by_side(config: Config, run_date: date, request: Request, renderi
 
 
 def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, request: Request) -> SideBySide:
-    """Read two models side by side from the latest published run of a night.
+    """Read two models side by side from the latest published run of a run date.
 
-    Raises `InputError` if no run is published, or it lacks a model or slice; with those that there are.
+    Raises `InputError` if no run is published, or it lacks a model or slice; with those that exist.
     """
     run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "two models side by side"):
@@ -101,7 +101,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
 
 _OUT = "write to this file, in UTF-8, instead of stdout, replacing it"
 FLAGS = (
-    *on_date("the published night to show"),
+    *on_date("the run date to show"),
     flag("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A"),
     flag("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)"),
     flag("--sort", default=WORST_AUC, choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)"),

@@ -189,11 +189,7 @@ def find_window(
     every = [first + timedelta(days=day) for day in range((last - first).days + 1)]
     has_blocks = {day for day, night in published.items() if (night.run.table_rows or {}).get(SCORE_BLOCKS.name)}
     missing = {
-        day: "not published"
-        if day not in published
-        else "its files are gone"
-        if day in has_blocks
-        else "keeps no state"
+        day: "its files are gone" if day in has_blocks else "keeps no state" if day in published else "not published"
         for day in every
         if day not in states
     }
