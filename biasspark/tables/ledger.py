@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
@@ -48,23 +47,6 @@ class ViewKey(NamedTuple):
     job: str
 
 
-@dataclass(frozen=True)
-class PublishedNight:
-    """The visible run of one run date, and its counts in the ledger."""
-
-    run: Run
-    n_rows: int
-    n_rejected: int
-    rejects: Mapping[str, int]
-
-
-class AcceptedRun(NamedTuple):
-    """An accepted run and its configuration."""
-
-    run: Run
-    config: Mapping[str, Any]
-
-
 # ---- reading
 
 
@@ -95,31 +77,26 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     raise InputError(" ".join((absence, *choices)))
 
 
-def list_nights(
-    spark: SparkSession, store: Store, series: JobCorpus, first: date, last: date
-) -> dict[date, PublishedNight]:
-    """Return the published run dates in a range, in order, each with its latest run."""
-    rows = [row for row in _select(read_ledger(spark, store), *series) if first <= row["run_date"] <= last]
-    return {
-        day: PublishedNight(to_run(row), row["n_rows"], row["n_rejected"], row["rejects"])
-        for day, row in sorted(latest_by_night(rows).items())
-    }
+def list_nights(spark: SparkSession, store: Store, key: JobCorpus, first: date, last: date) -> dict[date, LedgerRow]:
+    """Return the published run dates in a range, in order, each with the row of its latest run."""
+    rows = [row for row in _select(read_ledger(spark, store), *key) if first <= row["run_date"] <= last]
+    return dict(sorted(latest_by_night(rows).items()))
 
 
-def list_configurations(spark: SparkSession, store: Store, series: JobCorpus) -> list[tuple[dict[str, Any], Run]]:
+def list_configurations(spark: SparkSession, store: Store, key: JobCorpus) -> list[tuple[dict[str, Any], Run]]:
     """Return each configuration of a published run with the last such run, the latest first."""
-    rows = sorted(_select(read_ledger(spark, store), *series), key=by_publication)
-    latest = {row["config"]: row for row in rows}
-    return [
-        (json.loads(row["config"]), to_run(row)) for row in sorted(latest.values(), key=by_publication, reverse=True)
-    ]
+    rows = sorted(_select(read_ledger(spark, store), *key), key=by_publication)
+    latest = sorted({row["config"]: row for row in rows}.values(), key=by_publication, reverse=True)
+    return [(json.loads(row["config"]), to_run(row)) for row in latest]
 
 
-def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_BASELINES) -> list[AcceptedRun]:
-    """Return the accepted runs of the same job and corpus with earlier run dates, the latest first.
+def list_accepted(
+    spark: SparkSession, store: Store, run: Run, most: int = MOST_BASELINES
+) -> dict[Run, Mapping[str, Any]]:
+    """Return the configuration of each accepted run of the same job and corpus with an earlier date, the latest first.
 
-    There is one for each of the last `most` dates that have any, the one published last. A date that is run again is
-    compared with earlier dates, as it was the first time, and not with itself.
+    There is one run for each of the last `most` dates that have any, the one published last. A date that is run again
+    is compared with earlier dates, as it was the first time, and not with itself.
     """
     ledger = read_ledger(spark, store)
     accepted = accepted_ids(ledger)
@@ -129,7 +106,7 @@ def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_
         if row["run_date"] < run.run_date and row["run_id"] in accepted
     ]
     latest = [row for _, row in sorted(latest_by_night(rows).items(), reverse=True)][:most]
-    return [AcceptedRun(to_run(row), json.loads(row["config"] or "{}")) for row in latest]
+    return {to_run(row): json.loads(row["config"] or "{}") for row in latest}
 
 
 def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:

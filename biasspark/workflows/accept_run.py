@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from datetime import date
+from contextlib import suppress
 from functools import partial
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date
-from biasspark.config import Config, load_config
+from biasspark.config import load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.tables.ledger import accept, check_latest, find_published
 from biasspark.tables.publish import check_tables
@@ -16,37 +16,6 @@ from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_tables
 from biasspark.text import show_value
-
-
-def accept_run(
-    config: Config, run_date: date, reason: str, by: str | None = None, run_id: str | None = None
-) -> Outcome:
-    """Accept the latest run of a run date, and return the outcome.
-
-    It is accepted `by` the current user, unless given. Raises `InputError` if no run is published, the latest one does
-    not have the given `run_id`, or rows of its tables are missing.
-    """
-    progress, person = Progress(), by or user_name()
-    with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
-        store.check(spark, (BIAS_RUNS,))
-        latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
-        check_latest(spark, store, latest, run_id or latest.run_id)
-        check_tables(spark, store, latest)
-        run = accept(spark, store, latest, reason, person)
-    summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
-    summary |= {"accepted_run_id": latest.run_id, "reason": reason, "by": person, "output": store.root}
-    return progress.end(Outcome(summary=summary, table=f"{latest.run_id} is accepted by {person}: {reason}"))
-
-
-def user_name() -> str:
-    """Return the name of the user."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # in some containers
-        return "unknown"
-
-
-# ---- the command line
 
 EXAMPLES = """\
 examples:
@@ -63,9 +32,25 @@ def parse_text(text: str) -> str:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Accept the visible run."""
-    config = load_config(arguments.config, arguments.overrides)
-    return accept_run(config, arguments.run_date, arguments.reason, arguments.by, arguments.run_id)
+    """Accept the latest run of a run date.
+
+    Raises `InputError` if no run is published, the latest one does not have the given run id, or rows of its tables are
+    missing.
+    """
+    config, progress, reason = load_config(arguments.config, arguments.overrides), Progress(), arguments.reason
+    person = arguments.by or "unknown"
+    if not arguments.by:
+        with suppress(KeyError, OSError):  # a container may not know the user
+            person = getpass.getuser()
+    with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
+        store.check(spark, (BIAS_RUNS,))
+        latest = find_published(spark, store, BIAS_METRICS.job, arguments.run_date, config.corpus.name)
+        check_latest(spark, store, latest, arguments.run_id or latest.run_id)
+        check_tables(spark, store, latest)
+        run = accept(spark, store, latest, reason, person)
+    summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
+    summary |= {"accepted_run_id": latest.run_id, "reason": reason, "by": person, "output": store.root}
+    return progress.end(Outcome(summary=summary, table=f"{latest.run_id} is accepted by {person}: {reason}"))
 
 
 FLAGS = (

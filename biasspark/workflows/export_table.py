@@ -6,12 +6,11 @@ import argparse
 from collections.abc import Iterable
 from datetime import date
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_out
-from biasspark.config import Config, load_config
+from biasspark.config import load_config
 from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
@@ -23,22 +22,6 @@ from biasspark.tables.store import Store, open_tables
 JOB = "export"
 EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not BIAS_RUNS))
 """The tables with rows of a run."""
-
-
-def export_table(config: Config, table: Table, run_date: date, path: Path) -> Outcome:
-    """Write a table of the latest published run of its job, and return the outcome.
-
-    Raises `InputError` if no run is published, with the dates and corpora that exist, or if the files of the table are
-    missing; `ConfigError` if the file cannot be written.
-    """
-    progress = Progress()
-    with open_tables(JOB, config, progress) as (spark, store):
-        progress.stage(f"reading {table.name} of {run_date}")
-        rows = read_table(spark, store, table, run_date, config.corpus.name)
-        with open_out(path) as file:
-            n_rows = write_csv(file, table.names, rows)
-    summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": path}
-    return progress.end(Outcome(summary=summary))
 
 
 def read_table(
@@ -72,9 +55,20 @@ examples:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Write the table."""
+    """Write a table of the latest published run of its job.
+
+    Raises `InputError` if no run is published, with the dates and corpora that exist, or if the files of the table are
+    missing; `ConfigError` if the file cannot be written.
+    """
     config = load_config(arguments.config, arguments.overrides)
-    return export_table(config, TABLES[arguments.table], arguments.run_date, arguments.out)
+    table, run_date, progress = TABLES[arguments.table], arguments.run_date, Progress()
+    with open_tables(JOB, config, progress) as (spark, store):
+        progress.stage(f"reading {table.name} of {run_date}")
+        rows = read_table(spark, store, table, run_date, config.corpus.name)
+        with open_out(arguments.out) as file:
+            n_rows = write_csv(file, table.names, rows)
+    summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": arguments.out}
+    return progress.end(Outcome(summary=summary))
 
 
 FLAGS = (

@@ -29,7 +29,7 @@ from biasspark.gate.bias_alerts import (
     pair_runs,
 )
 from biasspark.session import describe, sees_files
-from biasspark.tables.ledger import AcceptedRun, list_accepted, read_ledger
+from biasspark.tables.ledger import list_accepted, read_ledger
 from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
@@ -124,7 +124,7 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
         baselines, warnings = _find_baselines(measured, context, accepted)
         warnings += [] if accepted else _warn_of_lost_ledger(context)
         named = {identity for names in unknown.values() for identity in names}
-        warnings += _warn_of_vanished(measured.statistics, context, accepted[:1], named)
+        warnings += _warn_of_vanished(measured.statistics, context, [*accepted][:1], named)
     warnings += [
         f"gate: rule {show_value(rule)} names {format_count(len(names), 'identity', 'identities')} that the corpus "
         f"does not have: {_list_names(names)}. Is a name misspelled?"
@@ -172,14 +172,14 @@ def _warn_of_lost_ledger(context: RunContext) -> list[str]:
 
 
 def _warn_of_vanished(
-    statistics: pa.Table, context: RunContext, accepted: Sequence[AcceptedRun], named: Collection[str]
+    statistics: pa.Table, context: RunContext, accepted: Sequence[Run], named: Collection[str]
 ) -> list[str]:
     """Return warnings that name the models and identities which the last accepted run has and this one lacks.
 
     Crossed pairs are left out: they come and go with their numbers of rows. So are identities `named` by rules, which
     have a warning of their own.
     """
-    runs = [each.run for each in accepted if each.run.wrote(U_STATISTICS)]
+    runs = [run for run in accepted if run.wrote(U_STATISTICS)]
     before, available = read_rows(context.spark, context.store, U_STATISTICS, runs)
     if runs and not available:
         absence = describe_absence(context.store, U_STATISTICS, runs[0])
@@ -201,7 +201,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _find_baselines(
-    measured: GateInput, context: RunContext, accepted: Sequence[AcceptedRun]
+    measured: GateInput, context: RunContext, accepted: Mapping[Run, Mapping[str, Any]]
 ) -> tuple[Baselines, list[str]]:
     """Return what rules on changes are measured against, and warnings about runs that were skipped.
 
@@ -213,7 +213,7 @@ def _find_baselines(
     if not any(rules.values()):
         return Baselines(), []
     resolved = config.resolved()
-    differences = {each.run: diff_config(resolved, each.config, ("tonight", "then")) for each in accepted}
+    differences = {run: diff_config(resolved, before, ("tonight", "then")) for run, before in accepted.items()}
     comparable = [run for run, difference in differences.items() if not difference.overall]
     latest: dict[MetricKey, Measured] = {}
     warnings = _warn_of_skipped(differences)
@@ -230,9 +230,9 @@ def _find_baselines(
     # Paired runs leave out the same groups of ids.
     id_column = resolved["corpus"].get("id")
     paired_with = [
-        each.run
-        for each in accepted
-        if each.config.get("corpus", {}).get("id") == id_column and each.config.get("gate", {}).get("paired", False)
+        run
+        for run, before in accepted.items()
+        if before.get("corpus", {}).get("id") == id_column and before.get("gate", {}).get("paired", False)
     ]
     paired, more_warnings = _pair(spark, measured.jackknife, latest, store, paired_with)
     return Baselines(latest, paired), [*warnings, *more_warnings]

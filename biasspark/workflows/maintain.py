@@ -14,7 +14,7 @@ from itertools import pairwise
 from pyspark.sql import SparkSession
 
 from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_date, parse_count
-from biasspark.config import Config, load_config
+from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe, job_session
 from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
@@ -205,34 +205,6 @@ JOB = "maintain"
 COLUMNS = ("run_date", "run_id", "table", "reason", "since")
 
 
-def maintain(
-    config: Config, run_date: date, keep_days: int | None, grace_hours: int | None, *, dry_run: bool = False
-) -> Outcome:
-    """Plan the maintenance, do it unless it is a dry run, and return the outcome.
-
-    Days and hours count back from the end of the run date. Their default is that of ``[maintenance]``.
-    """
-    progress, rules, store = Progress(), config.maintenance, open_store(config.output)
-    kept_days = rules.keep_days if keep_days is None else keep_days
-    policy = start_policy(run_date, kept_days, grace_hours or rules.grace_hours, datetime.now(UTC))
-    progress.stage("starting the engine")
-    with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
-        store.check(spark, TABLES.values())
-        progress.stage(f"looking at the tables in {store.root}")
-        plan = plan_maintenance(spark, store, policy, compact=rules.compact)
-        if dry_run:
-            return progress.end(_describe(plan, "planned"))
-        progress.stage(f"removing {format_count(len({removal.run_id for removal in plan.removals}), 'run')}")
-        remove_runs(spark, store, plan.removals)
-        progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
-        copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
-        if rules.compact:
-            optimize_tables(spark, store, policy)
-        warnings = [*_describe_lost(plan), *refresh_views(spark, store)]
-    done = _describe(plan, "done")
-    return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
-
-
 def _describe(plan: Plan, status: str) -> Outcome:
     """Return the outcome: removals by table and run, and warnings about lost tables."""
     rows = [{name: getattr(removal, name) for name in COLUMNS} for removal in plan.removals]
@@ -260,10 +232,28 @@ examples:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or do the maintenance."""
+    """Plan the maintenance, and do it unless it is a dry run."""
     config = load_config(arguments.config, arguments.overrides)
-    keep_days, grace_hours = arguments.keep_days, arguments.grace_hours
-    return maintain(config, arguments.run_date, keep_days, grace_hours, dry_run=arguments.dry_run)
+    progress, rules, store = Progress(), config.maintenance, open_store(config.output)
+    keep_days = rules.keep_days if arguments.keep_days is None else arguments.keep_days
+    grace_hours = arguments.grace_hours or rules.grace_hours
+    policy = start_policy(arguments.run_date, keep_days, grace_hours, datetime.now(UTC))
+    progress.stage("starting the engine")
+    with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
+        store.check(spark, TABLES.values())
+        progress.stage(f"looking at the tables in {store.root}")
+        plan = plan_maintenance(spark, store, policy, compact=rules.compact)
+        if arguments.dry_run:
+            return progress.end(_describe(plan, "planned"))
+        progress.stage(f"removing {format_count(len({removal.run_id for removal in plan.removals}), 'run')}")
+        remove_runs(spark, store, plan.removals)
+        progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
+        copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
+        if rules.compact:
+            optimize_tables(spark, store, policy)
+        warnings = [*_describe_lost(plan), *refresh_views(spark, store)]
+    done = _describe(plan, "done")
+    return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
 
 
 _RUN_DATE = "the date from whose end keep_days and grace_hours count back; runs of all dates may be removed"

@@ -6,13 +6,11 @@ import argparse
 import io
 from datetime import date
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out, write_stdout
-from biasspark.config import Config, load_config
+from biasspark.config import load_config
 from biasspark.errors import InputError
 from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
@@ -23,37 +21,6 @@ from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import Store, open_tables
 
 JOB = "side_by_side"
-
-
-class Rendering(NamedTuple):
-    """How the document is written: one of `FORMATS`, the decimals, and the file, None for stdout."""
-
-    text_format: str
-    digits: int
-    path: Path | None
-
-
-def print_side_by_side(config: Config, run_date: date, request: Request, rendering: Rendering) -> Outcome | str:
-    """Read a published run, format the models, and return the outcome.
-
-    If the document is for another program and goes to stdout, return only the document, and print no progress:
-    spark-submit adds stderr to stdout.
-    """
-    text_format, digits, path = rendering
-    is_document = text_format != "text" and path is None
-    progress = Progress(io.StringIO() if is_document else None)
-    with open_tables(JOB, config, progress) as (spark, store):
-        progress.stage(f"reading {config.corpus.name} of {run_date}")
-        compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
-    document = FORMATS[text_format](compared, digits)
-    if is_document:
-        return document
-    if path:
-        write_out(path, document)
-    summary = {"job": JOB, "run_id": compared.run.run_id, "run_date": run_date, "models": request.models}
-    n_rows = {part.name: len(part.rows) for part in compared.slices}
-    summary |= {"rows": sum(n_rows.values()), "slices": n_rows, "out": path}
-    return progress.end(Outcome(summary=summary, table="" if path else document.rstrip("\n")))
 
 
 def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, request: Request) -> SideBySide:
@@ -81,7 +48,11 @@ MAX_ROWS = 1000
 
 
 def main(arguments: argparse.Namespace) -> Outcome | int:
-    """Print or write the two models."""
+    """Print or write the two models.
+
+    If the document is for another program and goes to stdout, print only the document, without progress: spark-submit
+    adds stderr to stdout.
+    """
     request = Request(
         models=tuple(arguments.models),
         slices=tuple(arguments.slices),
@@ -90,13 +61,22 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
         min_rows=arguments.min_rows,
         limit=arguments.limit or (None if arguments.format == "csv" else MAX_ROWS),
     )
-    config = load_config(arguments.config, arguments.overrides)
-    rendering = Rendering(arguments.format, arguments.digits, arguments.out)
-    printed = print_side_by_side(config, arguments.run_date, request, rendering)
-    if isinstance(printed, Outcome):
-        return printed
-    write_stdout(printed)
-    return 0
+    config, run_date, path = load_config(arguments.config, arguments.overrides), arguments.run_date, arguments.out
+    is_document = arguments.format != "text" and path is None
+    progress = Progress(io.StringIO() if is_document else None)
+    with open_tables(JOB, config, progress) as (spark, store):
+        progress.stage(f"reading {config.corpus.name} of {run_date}")
+        compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
+    document = FORMATS[arguments.format](compared, arguments.digits)
+    if is_document:
+        write_stdout(document)
+        return 0
+    if path:
+        write_out(path, document)
+    summary = {"job": JOB, "run_id": compared.run.run_id, "run_date": run_date, "models": request.models}
+    n_rows = {part.name: len(part.rows) for part in compared.slices}
+    summary |= {"rows": sum(n_rows.values()), "slices": n_rows, "out": path}
+    return progress.end(Outcome(summary=summary, table="" if path else document.rstrip("\n")))
 
 
 _OUT = "write to this file, in UTF-8, instead of stdout, replacing it"

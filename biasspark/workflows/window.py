@@ -29,7 +29,7 @@ from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import JobCorpus, PublishedNight, list_configurations, list_nights
+from biasspark.tables.ledger import JobCorpus, LedgerRow, list_configurations, list_nights, to_run
 from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
@@ -155,7 +155,7 @@ class Window:
 
     first: date
     last: date
-    nights: tuple[PublishedNight, ...]
+    nights: tuple[LedgerRow, ...]
     headers: tuple[dict[str, SketchHeader], ...]
     blocks: DataFrame
     missing: dict[date, str]
@@ -163,7 +163,7 @@ class Window:
     @property
     def size_text(self) -> str:
         """The size of the window in words."""
-        n_rows = sum(night.n_rows for night in self.nights)
+        n_rows = sum(night["n_rows"] for night in self.nights)
         return f"{format_count(len(self.nights), 'night')} of {format_count(n_rows, 'row')}"
 
 
@@ -179,7 +179,7 @@ def find_window(
     first, last = days
     with describe(spark, "look up the nights"):
         published = list_nights(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
-        runs = [night.run for night in published.values()]
+        runs = list(map(to_run, published.values()))
         blocks = read_blocks(spark, store, runs)
         with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
             counts = {row["night"]: row["count"] for row in blocks.groupBy("night").count().collect()}
@@ -187,7 +187,7 @@ def find_window(
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     every = [first + timedelta(days=day) for day in range((last - first).days + 1)]
-    has_blocks = {day for day, night in published.items() if (night.run.table_rows or {}).get(SCORE_BLOCKS.name)}
+    has_blocks = {day for day, night in published.items() if (night["table_rows"] or {}).get(SCORE_BLOCKS.name)}
     missing = {
         day: "its files are gone" if day in has_blocks else "keeps no state" if day in published else "not published"
         for day in every
@@ -200,7 +200,7 @@ def find_window(
     nights = tuple(published[day] for day in states)
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
     if len(nights) < len(published):
-        blocks = read_blocks(spark, store, [night.run for night in nights])
+        blocks = read_blocks(spark, store, list(map(to_run, nights)))
     return Window(first, last, nights, headers, blocks, missing)
 
 
@@ -234,14 +234,14 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     progress, nights = context.progress, window.nights
     progress.stage(f"merging {window.size_text}")
     measurement = merge_nights(window, context.config)
-    reasons = dict.fromkeys(reason for night in nights for reason in night.rejects)
+    reasons = dict.fromkeys(reason for night in nights for reason in night["rejects"])
     counts = RowCounts(
-        n_rows=sum(night.n_rows for night in nights),
-        n_rejected=sum(night.n_rejected for night in nights),
-        rejects={reason: sum(night.rejects.get(reason, 0) for night in nights) for reason in reasons},
+        n_rows=sum(night["n_rows"] for night in nights),
+        n_rejected=sum(night["n_rejected"] for night in nights),
+        rejects={reason: sum(night["rejects"].get(reason, 0) for night in nights) for reason in reasons},
     )
     warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
-    context = replace(context, merged_run_ids=[night.run.run_id for night in nights])
+    context = replace(context, merged_run_ids=[night["run_id"] for night in nights])
     shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     outcome = context.publish(window_tables(measurement, window), counts, warnings, shown)
     days = {"from": window.first, "to": window.last, "nights": len(nights), "missing": list(window.missing)}
@@ -271,7 +271,7 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
         is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
         values[name] = order_values({v for header in of_any_model for v in header.values[name]}, name, is_numeric)
     return Survey(
-        n_rows=sum(night.n_rows for night in window.nights),
+        n_rows=sum(night["n_rows"] for night in window.nights),
         values=values,
         quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},

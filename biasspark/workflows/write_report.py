@@ -94,23 +94,6 @@ def report_folder(config: Config) -> str:
     )
 
 
-def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: int = MAX_NIGHTS) -> Outcome:
-    """Read a published run, write its documents, and return the outcome."""
-    progress = Progress()
-    with open_tables(JOB, config, progress) as (spark, store):
-        if paths.folder:
-            check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
-        progress.stage(f"reading {config.corpus.name} of {run_date}")
-        report = read_report_data(spark, store, run_date, config.corpus.name, n_nights)
-        progress.stage("drawing")
-        # Inside the session, which removes the zips of --py-files when it stops: drawing imports from them.
-        written = write_documents(spark, report, paths)
-    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
-    warnings = report.run["warnings"]
-    summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}
-    return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
-
-
 def read_report_data(
     spark: SparkSession, store: Store, run_date: date, corpus: str, n_nights: int = MAX_NIGHTS
 ) -> report_data.ReportData:
@@ -273,11 +256,22 @@ examples:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Write the documents that the flags ask for."""
-    config = load_config(arguments.config, arguments.overrides)
+    """Write the requested documents."""
+    config, run_date, progress = load_config(arguments.config, arguments.overrides), arguments.run_date, Progress()
     folder = report_folder(config) if arguments.publish else None
     paths = ReportPaths(page=arguments.out, model_card=arguments.model_card, folder=folder)
-    return write_report(config, arguments.run_date, paths, arguments.nights)
+    with open_tables(JOB, config, progress) as (spark, store):
+        if folder:
+            check_file_system(spark, ("report" if config.report.path else "output", "path"), folder)
+        progress.stage(f"reading {config.corpus.name} of {run_date}")
+        report = read_report_data(spark, store, run_date, config.corpus.name, arguments.nights)
+        progress.stage("drawing")
+        # Inside the session, which removes the zips of --py-files when it stops: drawing imports from them.
+        written = write_documents(spark, report, paths)
+    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
+    warnings = report.run["warnings"]
+    summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}
+    return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
 
 
 FLAGS = (

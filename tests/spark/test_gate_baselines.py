@@ -55,12 +55,12 @@ def ledger(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
 
 def test_the_accepted_runs_of_the_nights_before(spark: SparkSession, ledger: PathStore) -> None:
     def list_ids(day: int, most: int = 9) -> list[str]:
-        return [accepted.run.run_id for accepted in list_accepted(spark, ledger, run_of(day), most)]
+        return [run.run_id for run in list_accepted(spark, ledger, run_of(day), most)]
 
     # A night that is run again is compared with the nights before it.
     assert [list_ids(day) for day in (1, 2, 3, 4)] == [[], ["a"], ["a"], ["c", "a"]]
     assert list_ids(4, 1) == ["c"]
-    assert list_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) == []
+    assert list_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) == {}
 
     for _ in range(2):  # twice means what once does
         accept(spark, ledger, run_of(3, "d"), "checked", "Ada")
