@@ -21,32 +21,6 @@ from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
 
 
-def make_corpus(name: str, request: Request, path: str, max_files: int | None = None) -> Outcome:
-    """Generate a corpus, write it to a new path, and return the outcome.
-
-    Raises `ConfigError` before Spark starts if the request has faults, and later if the path exists.
-    """
-    check_request(request)
-    if max_files is not None and max_files < 1:
-        raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
-    progress = Progress()
-    progress.stage("starting the engine")
-    with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
-        progress.stage(f"{name}: {request.rows:,} rows into {path}")
-        corpus = generate(spark, request)
-        try:
-            with describe(spark, f"corpus into {path}"):
-                (corpus.coalesce(max_files) if max_files else corpus).write.mode("error").parquet(path)
-        except AnalysisException as error:
-            if not (has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error)):
-                raise
-            raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
-    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": request.seed, "path": path}))
-
-
-# ---- the command line
-
-
 class Kind(NamedTuple):
     """A kind of corpus: its help, its request for parsed flags, and its flags."""
 
@@ -141,9 +115,28 @@ def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Write the requested corpus."""
-    request = CORPORA[arguments.corpus].request(arguments)
-    return make_corpus(arguments.corpus, request, arguments.out, arguments.files)
+    """Generate the requested corpus, and write it to a new path.
+
+    Raises `ConfigError` before Spark starts if the request has faults, and later if the path exists.
+    """
+    name, path, max_files = arguments.corpus, arguments.out, arguments.files
+    request = CORPORA[name].request(arguments)
+    check_request(request)
+    if max_files is not None and max_files < 1:
+        raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
+    progress = Progress()
+    progress.stage("starting the engine")
+    with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
+        progress.stage(f"{name}: {request.rows:,} rows into {path}")
+        corpus = generate(spark, request)
+        try:
+            with describe(spark, f"corpus into {path}"):
+                (corpus.coalesce(max_files) if max_files else corpus).write.mode("error").parquet(path)
+        except AnalysisException as error:
+            if not (has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error)):
+                raise
+            raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
+    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": request.seed, "path": path}))
 
 
 COMMAND = Command(corpus_parser, main)

@@ -110,38 +110,6 @@ class TrainingData:
     warnings: tuple[str, ...]
 
 
-def run_experiment(config: Config, run_date: date, dry_run: bool) -> Outcome:
-    """Plan or run the experiment, publish the measured test set, and return the outcome."""
-    mitigation = require(config.mitigation, "mitigation", '[mitigation] pool = "harmless.parquet"')
-    progress = Progress()
-    if mitigation.train:
-        try:
-            import sklearn  # noqa: F401, PLC0415 - of an extra
-        except ModuleNotFoundError as error:
-            raise explain_missing(error) from None
-    with open_tables(JOB, config, progress) as (spark, store):
-        experiment = open_experiment(spark, config, mitigation, run_date)
-        store.check(spark, TABLES.values())
-        if dry_run:
-            summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
-            return Outcome(summary=summary, table=describe_experiment(config, mitigation))
-        run = new_run(run_date, config.corpus.name, measure.JOB)
-        with follow_tasks(spark, progress.advance), ExitStack() as stack:
-            folder = Folder(spark, f"{config.output.path}/{FOLDER}/{run.partition}")
-            data = stack.enter_context(prepare_training(folder, experiment, progress))
-            test_set = score_test_set(folder, experiment, data, progress)
-            measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
-            context = RunContext(spark, measured, store, run, progress)
-            night = measure.run_night(test_set, context, tables, data.warnings)
-            comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
-            compared = compare.run_night(test_set, comparing) if measured.compare else None
-            summaries, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
-            models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
-            if compared:
-                add_verdicts(models, read_rows(spark, store, MODEL_COMPARISONS, [comparing.run])[0])
-        return progress.time(judge(night, compared, models, terms))
-
-
 def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation, run_date: date) -> Experiment:
     """Read the given corpora and files. Lazy. Raises `InputError` if they do not fit the configuration."""
     none = Experiment(config, mitigation, None, None, {})
@@ -319,9 +287,36 @@ the lowest pinned AUC equality difference and the highest minimum of BPSN AUC.
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or run the experiment."""
-    config = load_config(arguments.config, arguments.overrides)
-    return run_experiment(config, arguments.run_date, arguments.dry_run)
+    """Plan or run the experiment, and publish the measured test set."""
+    config, run_date = load_config(arguments.config, arguments.overrides), arguments.run_date
+    mitigation = require(config.mitigation, "mitigation", '[mitigation] pool = "harmless.parquet"')
+    progress = Progress()
+    if mitigation.train:
+        try:
+            import sklearn  # noqa: F401, PLC0415 - of an extra
+        except ModuleNotFoundError as error:
+            raise explain_missing(error) from None
+    with open_tables(JOB, config, progress) as (spark, store):
+        experiment = open_experiment(spark, config, mitigation, run_date)
+        store.check(spark, TABLES.values())
+        if arguments.dry_run:
+            summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
+            return Outcome(summary=summary, table=describe_experiment(config, mitigation))
+        run = new_run(run_date, config.corpus.name, measure.JOB)
+        with follow_tasks(spark, progress.advance), ExitStack() as stack:
+            folder = Folder(spark, f"{config.output.path}/{FOLDER}/{run.partition}")
+            data = stack.enter_context(prepare_training(folder, experiment, progress))
+            test_set = score_test_set(folder, experiment, data, progress)
+            measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
+            context = RunContext(spark, measured, store, run, progress)
+            night = measure.run_night(test_set, context, tables, data.warnings)
+            comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
+            compared = compare.run_night(test_set, comparing) if measured.compare else None
+            summaries, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
+            models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
+            if compared:
+                add_verdicts(models, read_rows(spark, store, MODEL_COMPARISONS, [comparing.run])[0])
+        return progress.time(judge(night, compared, models, terms))
 
 
 FLAGS = (*on_date("the run date of the published test set"), DRY_RUN)
