@@ -96,7 +96,7 @@ def describe_absence(store: Store, table: Table, run: Run) -> str:
     if not run.wrote(table):
         return f"{table.name}: run {run.run_id} has none: its configuration does not ask for it."
     path = redact(store.location(table, run))
-    return f"{path}: its files are gone. The ledger has the run. Restore them, or measure the night again."
+    return f"{path}: its files are gone. The ledger has the run. Restore them, or measure that date again."
 
 
 Rows: TypeAlias = pa.Table | DataFrame

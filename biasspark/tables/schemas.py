@@ -589,7 +589,7 @@ SCORE_BLOCKS = _declare(f"""
 
 
 def _over_window(table: Table) -> Table:
-    comment = f"A window of nights, merged: {table.comment[0].lower()}{table.comment[1:]}"
+    comment = f"A window of runs, merged: {table.comment[0].lower()}{table.comment[1:]}"
     key, values = (WINDOW_START, *table.key), (N_NIGHTS, *table.values)
     return Table(f"window_{table.name}", "window_metrics", comment, key, values, table.unique, table.per_row)
 
@@ -973,7 +973,7 @@ LOSS_BY_SEGMENT = _declare(f"""
 TABLES = {
     table.name: table
     for table in (
-        *WINDOW_TABLES,  # those of a night that windows have, too
+        *WINDOW_TABLES,  # the tables of a run that windows also have
         TEMPLATE_SCORES,
         LABEL_BALANCE,
         TRAINING_BALANCE,

@@ -45,7 +45,7 @@ def storage_errors(path: str, act: str) -> Iterator[None]:
             raise InputError(f"{shown}: permission is denied. {fix}") from error
         failure = f"{shown}: could not be {act}, {describe_cause(error)}."
         if act == "read":
-            raise InputError(f"{failure} Restore it, or remove it and measure the night again.") from error
+            raise InputError(f"{failure} Restore it, or remove it and measure that date again.") from error
         raise BiasSparkError(f"{failure} Nothing was published. Fix the cause, then run again.") from error
 
 

@@ -109,7 +109,7 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
 
     notes = """
 -- Views of the tables in this folder for Spark, with the columns of biasspark.
--- They list the files as they are now. To see a later night, run this file again.
+-- They list the files as they are now. To see a later run, execute this file again.
 -- spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
 """
     return _assemble(notes, {table: files_view(table) for table in tables}, _SPARK_LATEST, _temporary_view)

@@ -119,7 +119,7 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
         for rule in gate.run_rules
         if (names := [name for name in rule.identities or () if name not in identities])
     }
-    with describe(context.spark, "judge the night"):
+    with describe(context.spark, "judge the run"):
         accepted = list_accepted(context.spark, context.store, context.run)
         baselines, warnings = _find_baselines(measured, context, accepted)
         warnings += [] if accepted else _warn_of_lost_ledger(context)
@@ -165,10 +165,8 @@ def _warn_of_lost_ledger(context: RunContext) -> list[str]:
     }
     if not dates or read_ledger(context.spark, context.store):
         return []
-    return [
-        f"gate: {context.store.root} has rows of {format_count(len(dates), 'earlier night')}, and bias_runs has none. "
-        "Is the ledger lost? No change is measured."
-    ]
+    what = f"{context.store.root} has rows of {format_count(len(dates), 'earlier run date')}, and bias_runs has none."
+    return [f"gate: {what} Is the ledger lost? No change is measured."]
 
 
 def _warn_of_vanished(
@@ -213,7 +211,7 @@ def _find_baselines(
     if not any(rules.values()):
         return Baselines(), []
     resolved = config.resolved()
-    differences = {run: diff_config(resolved, before, ("tonight", "then")) for run, before in accepted.items()}
+    differences = {run: diff_config(resolved, before, ("now", "then")) for run, before in accepted.items()}
     comparable = [run for run, difference in differences.items() if not difference.overall]
     latest: dict[MetricKey, Measured] = {}
     warnings = _warn_of_skipped(differences)
@@ -286,7 +284,5 @@ def _pair(
     warnings = [describe_absence(store, JACKKNIFE_STATISTICS, run) for run in missing]
     if unpaired := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
         whose = f"{unpaired[0]} and {len(unpaired) - 1} more" if len(unpaired) > 1 else unpaired[0]
-        warnings.append(
-            f"gate: paired, but the baseline {whose} did not keep tonight's ids: there variances are added."
-        )
+        warnings.append(f"gate: paired, but the baseline {whose} did not keep the same ids: there variances are added.")
     return pair_runs(jackknife, rows, latest), warnings

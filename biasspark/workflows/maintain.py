@@ -217,7 +217,7 @@ def _describe(plan: Plan, status: str) -> Outcome:
 
 def _describe_lost(plan: Plan) -> list[str]:
     return [
-        f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure the night again."
+        f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure that date again."
         for run_id, tables in sorted(plan.lost.items())
     ]
 

@@ -147,7 +147,7 @@ def _list_optional_metrics(config: Config) -> Iterator[str]:
     if config.templates:
         yield f"mean scores by {config.templates.column}"
     if config.state:
-        yield "sorted scores kept for windows of nights"
+        yield "sorted scores kept for windows of runs"
 
 
 # ---- the command line

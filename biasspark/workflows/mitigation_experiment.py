@@ -309,14 +309,14 @@ def main(arguments: argparse.Namespace) -> Outcome:
             test_set = score_test_set(folder, experiment, data, progress)
             measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
             context = RunContext(spark, measured, store, run, progress)
-            night = measure.run_night(test_set, context, tables, data.warnings)
+            measured_outcome = measure.run_night(test_set, context, tables, data.warnings)
             comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
             compared = compare.run_night(test_set, comparing) if measured.compare else None
             summaries, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
             models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
             if compared:
                 add_verdicts(models, read_rows(spark, store, MODEL_COMPARISONS, [comparing.run])[0])
-        return progress.time(judge(night, compared, models, terms))
+        return progress.time(judge(measured_outcome, compared, models, terms))
 
 
 FLAGS = (*on_date("the run date of the published test set"), DRY_RUN)

@@ -177,7 +177,7 @@ def find_window(
     configuration.
     """
     first, last = days
-    with describe(spark, "look up the nights"):
+    with describe(spark, "look up the runs"):
         published = list_nights(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
         runs = list(map(to_run, published.values()))
         blocks = read_blocks(spark, store, runs)
@@ -224,7 +224,7 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [cuts.scores for cuts in cutpoints.values()]
     parts = read_sketches(window.blocks, window.headers, encodings, encoding, boundaries)
     ranked = rank_ranges(parts, encoding, boundaries, edges)
-    with describe(window.blocks.sparkSession, "merge the nights"), translate_spark_errors("window"):
+    with describe(window.blocks.sparkSession, "merge the runs"), translate_spark_errors("window"):
         counts = collect_counts(ranked, encoding, edges)
     return Measurement(measures, encoding, survey, cutpoints, counts)
 

@@ -114,16 +114,16 @@ def read_report_data(
         ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
     else:
         runs = {job: row for job, row in runs.items() if job in _ALONE}
-    night, lost = _read_tables(spark, store, runs)
+    stored, lost = _read_tables(spark, store, runs)
     n_bins = int((report_data.read_config(main).get("histograms") or {}).get("bins", 0))
-    tables = report_data.filter_tables(night, n_bins)
-    alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
-    before = ledger if BIAS_METRICS.name in night else []
+    tables = report_data.filter_tables(stored, n_bins)
+    alerts = stored.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
+    before = ledger if BIAS_METRICS.name in stored else []
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())
     baseline = report_data.find_baseline(before, main, baseline_ids, has_gate=len(alerts) > 0)
     earlier = report_data.earlier_runs(before, main, n_nights)
     past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
-    with describe(spark, "report: earlier nights"):
+    with describe(spark, "report: earlier runs"):
         past_runs = [to_run(row) for row in past_rows.values()]
         (metrics, with_metrics), (summaries, with_summaries) = (
             read_rows(spark, store, table, past_runs) for table in (BIAS_METRICS, MODEL_SUMMARY)
@@ -135,7 +135,7 @@ def read_report_data(
         run_id: report_data.past_run(row, metrics, summaries, shown, run_id in lost_ids)
         for run_id, row in past_rows.items()
     }
-    measured = report_data.list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
+    measured = report_data.list_identities(stored[BIAS_METRICS.name]) if BIAS_METRICS.name in stored else set()
     if not measured:
         of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
         measured = {row["identity"] for row in (*of_labels, *of_skew)} - {OVERALL}
@@ -145,7 +145,7 @@ def read_report_data(
         run_date=run_date,
         run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_nights(lost_runs)]},
         tables=tables,
-        counts=report_data.count_rows(night),
+        counts=report_data.count_rows(stored),
         lost=lost,
         runs={job: row["run_id"] for job, row in runs.items()},
         configs={job: report_data.read_config(row) for job, row in runs.items()},
@@ -177,8 +177,8 @@ def _read_tables(
     }
     if needed := [fault for table, fault in faults.items() if table in _NEEDED]:
         raise InputError(*needed)
-    night = {table.name: rows for table, rows in read_tables.items() if rows is not None}
-    return night, {table.name: fault for table, fault in faults.items()}
+    stored = {table.name: rows for table, rows in read_tables.items() if rows is not None}
+    return stored, {table.name: fault for table, fault in faults.items()}
 
 
 def _warn_of_lost_nights(runs: Sequence[Run]) -> list[str]:
@@ -188,7 +188,7 @@ def _warn_of_lost_nights(runs: Sequence[Run]) -> list[str]:
     shown = [f"{run.run_id} of {run.run_date}" for run in sorted(runs, key=lambda run: run.run_date, reverse=True)]
     return [
         f"{BIAS_METRICS.name}, {MODEL_SUMMARY.name}: files of {format_count(len(shown), 'earlier run')} are gone: "
-        f"{list_first(shown, MOST_LISTED)}. Trends and changes lack them. Restore them, or measure these nights again."
+        f"{list_first(shown, MOST_LISTED)}. Trends and changes lack them. Restore them, or measure these dates again."
     ]
 
 
