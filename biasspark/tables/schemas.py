@@ -107,14 +107,20 @@ class Table:
         return pa.schema([(column.name, column.arrow_type) for column in self.columns])
 
 
+TABLES: dict[str, Table] = {}
+"""Every table by its name, in the order of their declarations."""
+
+
 def _declare(text: str) -> Table:
-    """Parse a table: a line ``TABLE name BY job``, the comment, the columns after KEY, and those after VALUES."""
+    """Declare a table: a line ``TABLE name BY job``, the comment, the columns after KEY, and those after VALUES."""
     head, key, values = re.split(r"^ *(?:KEY|VALUES)$", text, flags=re.MULTILINE)
     title, _, comment = head.strip().partition("\n")
     parts = re.fullmatch(r"TABLE (\w+) BY (.+?)( PER ROW)?( NOT UNIQUE)?", title)
     assert parts is not None  # as all declarations below
     name, job, per_row, repeats = parts.groups()
-    return Table(name, job, " ".join(comment.split()), columns(key), columns(values), not repeats, bool(per_row))
+    comment = " ".join(comment.split())
+    TABLES[name] = Table(name, job, comment, columns(key), columns(values), not repeats, bool(per_row))
+    return TABLES[name]
 
 
 MODEL, SLICE, IDENTITY, CROSSED = columns("""
@@ -588,15 +594,19 @@ SCORE_BLOCKS = _declare(f"""
 """)
 
 
-def _over_window(table: Table) -> Table:
-    comment = f"A window of runs, merged: {table.comment[0].lower()}{table.comment[1:]}"
-    key, values = (WINDOW_START, *table.key), (N_NIGHTS, *table.values)
-    return Table(f"window_{table.name}", "window_metrics", comment, key, values, table.unique, table.per_row)
-
-
 _OF_NIGHTS = (U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, PINNED_AUC, THRESHOLD_RATES, THRESHOLD_SUMMARY)
-WINDOW_TABLES = {table: _over_window(table) for table in (*_OF_NIGHTS, SCORE_HISTOGRAMS)}
+WINDOW_TABLES = {
+    table: Table(
+        f"window_{table.name}",
+        "window_metrics",
+        f"A window of runs, merged: {table.comment[0].lower()}{table.comment[1:]}",
+        (WINDOW_START, *table.key),
+        (N_NIGHTS, *table.values),
+    )
+    for table in (*_OF_NIGHTS, SCORE_HISTOGRAMS)
+}
 """The tables of windows, by the table of a single run."""
+TABLES |= {table.name: table for table in WINDOW_TABLES.values()}
 
 
 # ---- comparisons and the gate
@@ -968,35 +978,7 @@ LOSS_BY_SEGMENT = _declare(f"""
 """)
 
 
-# ---- all of them
-
-TABLES = {
-    table.name: table
-    for table in (
-        *WINDOW_TABLES,  # the tables of a run that windows also have
-        TEMPLATE_SCORES,
-        LABEL_BALANCE,
-        TRAINING_BALANCE,
-        BIAS_ALERTS,
-        JACKKNIFE_STATISTICS,
-        REJECTED_ROWS,
-        SCORE_BLOCKS,
-        *WINDOW_TABLES.values(),
-        PINNED_SKEW,
-        MODEL_COMPARISONS,
-        COMPARISON_ALERTS,
-        EXAMPLE_ATTRIBUTIONS,
-        ATTRIBUTION_CORRELATIONS,
-        ATTRIBUTION_SEGMENTS,
-        ATTRIBUTION_SLICES,
-        PAIR_SEGMENTS,
-        NAMED_PAIRS,
-        AUC_CROSSES,
-        LOSS_BY_SEGMENT,
-        BIAS_RUNS,
-    )
-}
-"""Every table by its name."""
+# ---- using tables
 
 
 def tables_of(job: str) -> tuple[Table, ...]:
