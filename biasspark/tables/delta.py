@@ -136,7 +136,7 @@ class DeltaLog:
             first, last = (action.get(f"{end}.{RUN_ID.name}") for end in ("min", "max"))
             if dates is not None and day not in dates:
                 continue
-            if run_ids is None or first is None or any(first <= run_id <= last for run_id in run_ids):
+            if run_ids is None or None in (first, last) or any(first <= run_id <= last for run_id in run_ids):
                 files.append((day, self.folder / action["path"]))
         return sorted(files)
 
