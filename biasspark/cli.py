@@ -320,8 +320,8 @@ def write_stdout(text: str) -> None:
 def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], width: int | None = None) -> str:
     """Format dicts as a table with these keys as columns. Missing keys are NULL.
 
-    Numbers are right-aligned, with four decimals, or like 3.1e-09 if these are all 0; p-values, in columns ``p_...``,
-    are never less than < 0.0001. NULL and NaN are ``-``. Control characters are escaped. Long text is cut; to fit into
+    Numbers are right-aligned, with four decimals, or like 3.1e-09 if these are all 0. Small p-values, in columns
+    ``p_...``, are < 0.0001. NULL and NaN are ``-``. Control characters are escaped. Long text is cut; to fit into
     `width`, the longest texts are cut, but no numbers.
     """
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
