@@ -51,7 +51,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class SparkFailure(Exception):
-    """Fails as PySpark's exceptions do: with a message that quotes data, and a condition that does not."""
+    """Like exceptions of PySpark: the message quotes data, the condition does not."""
 
     def __init__(self, condition: str | None, message: str = f"[CAST_INVALID_INPUT] The value '{CANARY}'") -> None:
         super().__init__(message)
@@ -62,14 +62,14 @@ class SparkFailure(Exception):
 
 
 class OldSparkFailure(Exception):
-    """Spark 3.5's name for the same."""
+    """The same, with the method name of Spark 3.5."""
 
     def getErrorClass(self) -> str:
         return "DIVIDE_BY_ZERO"
 
 
 class JavaFailure(Exception):
-    """A py4j error: the condition is Java's to say."""
+    """A py4j error, whose condition is in its Java exception."""
 
     def __init__(self) -> None:
         super().__init__(CANARY)
@@ -427,7 +427,7 @@ class TestProgress:
         )
 
     def test_a_long_stage_is_said_to_run_still(self) -> None:
-        """After 3 s, then whenever it has taken twice as long; the next stage starts anew."""
+        """After 3 s, then whenever its duration has doubled; reset at the next stage."""
         now, stream = [0.0], io.StringIO()
         progress = Progress(stream, lambda: now[0])
         for second in range(30):

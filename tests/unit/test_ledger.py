@@ -1,4 +1,4 @@
-"""What rows of the ledger say: which runs readers see, and which were accepted; no JVM."""
+"""Rows of the ledger: visible and accepted runs. No JVM is started."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def row(run_id: str, second: int, day: int = 0, **columns: Any) -> dict[str, Any
 
 
 class Ledger:
-    """A store of which only the ledger is read."""
+    """A store with a ledger only."""
 
     root = "warehouse"
 
@@ -117,7 +117,7 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_night_the
     assert [run.run_id for run in list_accepted(SPARK, store, a_run(), most=2)] == ["f", "d"]
     assert [*accepted.values()][-1] == {"x": 1}
     assert [run.wrote(U_STATISTICS) for run in accepted] == [True, True, True]
-    assert [run.wrote(THRESHOLD_RATES) for run in accepted] == [True, True, False]  # an older version wrote all
+    assert [run.wrote(THRESHOLD_RATES) for run in accepted] == [True, True, False]  # an older version wrote all tables
 
 
 def test_only_the_run_that_readers_see_is_accepted() -> None:

@@ -1,4 +1,4 @@
-"""What a job prints of its gate: sentences of what was decided, and numbers of what was not."""
+"""The printed result of a gate: sentences of decided checks, and counts of undecided ones."""
 
 from __future__ import annotations
 
