@@ -194,7 +194,6 @@ def _replace_hadoop_file(spark: SparkSession, folder: str, name: str, content: b
 
 
 def _rename(spark: SparkSession, files: Any, source: Any, target: Any) -> None:
-    """Rename a file, replacing any file of the new name."""
     context: Any = spark.sparkContext
     options = getattr(context._jvm, f"{_HADOOP}.Options$Rename")
     overwrite = context._gateway.new_array(options, 1)

@@ -90,7 +90,6 @@ def _read_pair(spot: Spot) -> Any:
 
 
 def _read_link(spot: Spot) -> Any:
-    """Read one link for all models, or a table of model = link."""
     link = kinds.choice(*LINKS)
     return (kinds.named("a model's name", link) if isinstance(spot.value, Mapping) else link).read(spot)
 

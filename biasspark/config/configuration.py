@@ -425,7 +425,6 @@ class Config(Measures, _Source):
             written["privacy"].complain(f"it is given together with {what}", fix)
 
     def _check_id(self, written: Spot) -> None:
-        """Report parts that need an id, if there is none."""
         if self.corpus.id or not written["corpus"].sound("id"):
             return
         reasons = {
@@ -439,7 +438,6 @@ class Config(Measures, _Source):
             corpus["id"].complain(f"missing. {reason}.", corpus.write(id="row_id"))
 
     def _check_paths(self, written: Spot) -> None:
-        """Report paths to which tables or reports cannot be written."""
         output, corpus = self.output.path, self.corpus.path
         rule, fix = unusable_path(output) if output else ("", "")
         if rule:
@@ -450,7 +448,6 @@ class Config(Measures, _Source):
                 written.report(Fault((part, "path"), path, rule, "Name a folder outside."))
 
     def _check_gate(self, gate: Gate, written: Spot) -> None:
-        """Report rules on names and thresholds that do not exist."""
         models, rules = tuple(self.models), written["gate"]["rule"]
         identities = self.identities if written.sound("identities") else None
         for index, rule in enumerate(gate.rule):
@@ -466,7 +463,6 @@ class Config(Measures, _Source):
                     of_rule["threshold"].refuse(known, fix)
 
     def _check_mitigation(self, mitigation: Mitigation, written: Spot) -> None:
-        """Report faults of the output, models and identities of an experiment."""
         if self.output.catalog and not self.output.path:
             rule = "The corpora are written into a folder, next to the tables."
             fix: Text = ("Write, for example, ", Setting(("output", "path"), "build/mitigation/warehouse"), ".")

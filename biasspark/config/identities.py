@@ -92,7 +92,6 @@ def _split_line(line: object) -> tuple[object, list[object]]:
 
 
 def _check_groups(groups: Iterable[Group]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of terms by name, and report their faults."""
     checked: dict[str, tuple[str, ...]] = {}
     for spot, name, terms in groups:
         for text in [name, *(term for term in terms if terms != [name])]:

@@ -30,7 +30,6 @@ def _read_terms(spot: Spot) -> Any:
 
 
 def _read_imbalanced(spot: Spot) -> Any:
-    """Read the shares of at least one term."""
     shares = kinds.named("an identity term", kinds.number(0, 1)).read(spot)
     if not shares and spot.sound():
         spot.complain("no term is named. At least one is required.")

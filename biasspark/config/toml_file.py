@@ -197,7 +197,6 @@ def repeated_key(text: str, message: str) -> str:
 
 
 def _has(document: Any, path: Sequence[str]) -> bool:
-    """Return whether a document has a key."""
     for part in path:
         document = document[-1] if isinstance(document, list) and document else document
         if not isinstance(document, dict) or part not in document:

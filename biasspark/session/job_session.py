@@ -255,7 +255,6 @@ def build_session(
 
 
 def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
-    """Start a Spark session with all settings."""
     builder = SparkSession.builder.appName(app_name)
     asked = {**settings, **({"spark.master": request.master} if request.master else {})}
     if request.remote:

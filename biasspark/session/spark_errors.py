@@ -256,7 +256,6 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
 
 
 def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
-    """Yield the file, column or part of an expression at fault."""
     for sentence, detail in _DETAILS.items():
         if match := re.search(sentence, text):
             yield detail.format(*match.groups())
@@ -287,7 +286,6 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
 
 
 def _columns_of_two_types(text: str) -> Iterator[str]:
-    """Yield the columns whose types in two schemas cannot be merged."""
     schemas = (body.replace(" NOT NULL", "") for body in re.findall(r'"STRUCT<(.*)>"', text)[:2])
     first, second = (dict(re.findall(r"(`[^`]*`|\w+): (.*?)(?=, (?:`[^`]*`|\w+): |$)", body)) for body in schemas)
     for name in first:

@@ -162,7 +162,6 @@ class DeltaLog:
             log.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
 
     def _open(self) -> Any:
-        """Return the table of the library, None if there is none."""
         library = import_module("deltalake")
         try:
             return library.DeltaTable(self.folder)

@@ -283,7 +283,6 @@ class PathStore(ParquetStore):
             ) from error
 
     def _examine(self, spark: SparkSession, table: Table) -> list[str]:
-        """Return the faults of the columns of a table."""
         folder = self._folder(table)
         with describe(spark, f"check the columns of {table.name}"), storage_errors(folder, "read"):
             dates = _list_dates(spark, folder) if sees_files(spark) else []
@@ -417,7 +416,6 @@ class CatalogStore(ParquetStore):
         refuse_embedded(spark, ("output", "catalog"), self.names[0])
 
     def _examine(self, spark: SparkSession, table: Table) -> list[str]:
-        """Return the faults of the format and the columns of a table."""
         name = self.name(table.name)
         with storage_errors(name, "read"):
             if (types := self.types(spark, table)) is None:
@@ -494,7 +492,6 @@ class CatalogStore(ParquetStore):
         return rows.select("*", *(F.lit(None).cast(field.dataType).alias(field.name) for field in new))
 
     def _refresh(self, spark: SparkSession, table: Table) -> None:
-        """Invalidate what the session has cached of the table."""
         spark.catalog.refreshTable(self.name(table.name))
 
     def _prepare(self, spark: SparkSession, table: Table) -> str:
@@ -512,7 +509,6 @@ class CatalogStore(ParquetStore):
         return self._describe(spark, table)["Location"]
 
     def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:
-        """Return the partitions of a table, each ``run_date=D/run_id=R``."""
         return {row["partition"] for row in spark.sql(f"SHOW PARTITIONS {self.name(table.name)}").collect()}
 
     def _create_schema(self, spark: SparkSession) -> None:
@@ -543,5 +539,4 @@ def _partition(run: Run) -> str:
 
 
 def _list_dates(spark: SparkSession, folder: str) -> list[str]:
-    """Return the names of the directories of run dates, in order."""
     return sorted(entry.name for entry in list_folder(spark, folder) if _DATE_FOLDER.fullmatch(entry.name))

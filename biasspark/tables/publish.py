@@ -155,7 +155,6 @@ def publish(
 
 
 def _check_columns(tables: Mapping[Table, Rows], run: Run) -> None:
-    """Raise `BiasSparkError` if a run has no tables, tables of another job, or other columns than declared."""
     faults = []
     foreign = sorted(table.name for table in tables if table not in tables_of(run.job))
     if foreign or not tables:
@@ -169,7 +168,6 @@ def _check_columns(tables: Mapping[Table, Rows], run: Run) -> None:
 
 
 def _add_run(table: Table, rows: Rows, run: Run) -> Rows:
-    """Add run_date, corpus and run_id. Sort small tables by their key."""
     run_columns = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
     if isinstance(rows, DataFrame):
         return rows.withColumns({name: F.lit(value) for name, value in run_columns.items()}).to(spark_schema(table))
@@ -184,7 +182,6 @@ def _sort(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _value_faults(table: Table, rows: pa.Table) -> list[str]:
-    """Return the faults of a small table: repeated keys, and NaN."""
     faults = []
     n_keys = Counter(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
     if table.unique and (n_repeated := sum(count > 1 for count in n_keys.values())):
@@ -220,7 +217,6 @@ def _in_order(table: Table, rows: DataFrame) -> DataFrame:
 
 
 def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[Table, pa.Table]) -> list[str]:
-    """Read small tables back, and return the faults of those that differ."""
     with_rows = [table for table, rows in tables.items() if len(rows)]
     stored = store.read_back(spark, with_rows, run)
     return [
@@ -232,7 +228,6 @@ def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[
 
 
 def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, written: _Fingerprint) -> list[str]:
-    """Read a large table back, and return its faults."""
     if not written.n_rows:
         return []
     doubles = quote_names(_doubles(table))

@@ -139,7 +139,6 @@ _WITHHELD = """
 
 
 def _interval(name: str, interval: str, rest: str) -> str:
-    """Declare the two ends of an interval."""
     return f"""
         {name}_low DOUBLE: Lower end of {interval}. {rest}
         {name}_high DOUBLE: Upper end of {interval}. {rest}
@@ -152,7 +151,6 @@ _LEVEL = "at the configured level, 0.95 unless given"
 
 
 def _describe_value(name: str) -> str:
-    """Declare how the interval of a value was made, and why there is no value."""
     return f"""
         {name}_method STRING: How the interval of {name} was made: logit_delong, the DeLong variance on the logit scale.
             newcombe, a score interval for small or separated cells. none, no interval can be given, as with one row in
@@ -190,7 +188,6 @@ _SUITE = {
 
 
 def _measure(name: str) -> str:
-    """Declare the five columns of a metric of the suite."""
     ends = "-0.5 to 0.5" if name in SUMMARIZED_GAPS else "0 to 1"
     return f"""
         {name} DOUBLE: {_SUITE[name]} NULL where a cell is empty.
@@ -257,7 +254,6 @@ _NO_VALUE = "NULL where no identity has a value."
 
 
 def _summarize_auc(name: str) -> str:
-    """Declare the aggregates over identities of one AUC of the suite."""
     return f"""
         {name}_min DOUBLE: The lowest {name} of an identity, the worst. 0 to 1. {_NO_VALUE}
         {name}_min_identity STRING: The identity with the lowest {name}, the first by name if several are equal.
@@ -269,7 +265,6 @@ def _summarize_auc(name: str) -> str:
 
 
 def _summarize_gap(name: str) -> str:
-    """Declare the aggregates over identities of one gap of the suite."""
     return f"""
         {name}_max_abs DOUBLE: The largest absolute {name} of an identity, the worst. 0 to 0.5. {_NO_VALUE}
         {name}_max_abs_identity STRING: The identity with the largest absolute {name}, the first by name if several are
@@ -348,7 +343,6 @@ _RATES = {
 
 
 def _rate(name: str) -> str:
-    """Declare a rate of an identity, of its background, and their difference with its interval."""
     what, over = _RATES[name]
     null = f"NULL where either side has no {over}."
     return f"""
@@ -360,7 +354,6 @@ def _rate(name: str) -> str:
 
 
 def _decisions(prefix: str, side: str) -> str:
-    """Declare the four counts of decisions on one side."""
     return f"""
         {prefix}n_true_positive BIGINT: Positives of the {side} that are decided positive, 0 or more.
         {prefix}n_false_positive BIGINT: Negatives of the {side} that are decided positive, 0 or more.
@@ -491,7 +484,6 @@ _KEPT = {
 
 
 def _auc_over_trials(name: str) -> str:
-    """Declare an AUC of the suite before rows are dropped, and over the trials."""
     return f"""
         {name} DOUBLE: {_KEPT[name]}. 0 to 1, 1 is best. NULL where a cell is empty.
         {name}_sampled_mean DOUBLE: Mean of {name} over the trials. 0 to 1. Close to {name}, since the class balance
@@ -896,7 +888,6 @@ PAIR_SEGMENTS = _declare(f"""
 
 
 def _auc_interval(side: str) -> str:
-    """Declare the interval and the variance of an AUC."""
     return f"""
         {_interval("auc", "the interval of auc at the configured level", "0 to 1. NULL where there is none.")}
         auc_variance DOUBLE: The DeLong variance of auc, 0 or more. NULL with fewer than two rows of {side}.
@@ -905,7 +896,6 @@ def _auc_interval(side: str) -> str:
 
 
 def _pairs_of_rows(of_all: str, side: str) -> str:
-    """Declare the counts and the AUC of some positives and some negatives."""
     return f"""
         n_pairs DECIMAL(38,0): n_positive x n_negative.
         ordered_doubled DECIMAL(38,0): Twice the correctly ordered pairs, plus ties. 0 to 2 n_pairs.{of_all}

@@ -152,7 +152,6 @@ def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
 
 
 def _assemble(notes: str, table_views: Mapping[Table, str], latest: str, create: Callable[[View], str]) -> str:
-    """Assemble a file: notes, views of tables, and views of their latest runs."""
     latest_views = _latest_views({table: table.name for table in table_views}, latest)
     return "\n\n".join((notes.strip(), *table_views.values(), *map(create, latest_views))) + "\n"
 
@@ -169,7 +168,6 @@ def _temporary_view(view: View) -> str:
 
 
 def _with_comments(declared: Sequence[Column]) -> str:
-    """Format the columns of a view with their comments, one per line."""
     return ",\n  ".join(f"{column.name} COMMENT {quote_string(column.comment)}" for column in declared)
 
 

@@ -55,7 +55,6 @@ def plan_attribution(config: Config) -> nightly.Plan:
 
 
 def _list_searches(asked: Attribution) -> Iterator[str]:
-    """Yield the searches in words."""
     if asked.tree:
         yield f"trees of {', '.join(asked.targets)}, depth {asked.tree.max_depth}"
     for new, old in asked.compare:

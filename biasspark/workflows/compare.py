@@ -210,7 +210,6 @@ class Comparison:
             return [pair for model in self.asked.models for pair in self._compare(model)]
 
     def _compare(self, model: str) -> list[ComparedPair]:
-        """Compare one model with the baseline."""
         models, survey, all_measures = (model, self.asked.baseline), self.surveyed.survey, self.surveyed.measures
         measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
         encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
@@ -233,7 +232,6 @@ class Comparison:
     def _leave_out(
         self, corpus: DataFrame, measures: Measures, encoding: Encoding, boundaries: list[Floats]
     ) -> dict[CellPair, PairedAucs]:
-        """Pair the AUCs of two models by the jackknife."""
         asked, groups = self.asked, self.asked.groups or GROUPS
         group = _group_rows(asked, self.surveyed.id_column, corpus.schema)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [group])
@@ -310,7 +308,6 @@ def compare(
 
 
 def _group_rows(asked: Compare, id_column: str | None, schema: StructType) -> Column:
-    """Return the jackknife group of a row."""
     return group_of(str(id_column), cluster_of(asked.cluster, schema), asked.groups or GROUPS).alias(GROUP)
 
 

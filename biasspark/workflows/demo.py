@@ -137,7 +137,6 @@ def _make(corpus: Path, rows: int, made_of: str) -> None:
 
 
 def _run(name: str, command: Command, flags: Sequence[str]) -> None:
-    """Print and run a command."""
     _say(name, flags)
     print_outcome(cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags))))
 

@@ -143,7 +143,6 @@ def optimize_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
 
 
 def _is_fragmented(spark: SparkSession, store: Store, run: Run, stored: StoredRuns) -> bool:
-    """Return whether a table of a run has more than twice as many files as it needs."""
     sizes = [
         store.file_sizes(spark, table, run)
         for table in tables_of(run.job)

@@ -132,7 +132,6 @@ def plan_night(config: Config) -> Plan:
 
 
 def _list_optional_metrics(config: Config) -> Iterator[str]:
-    """Yield the optional parts that are on."""
     if config.pinned_auc:
         trials = config.pinned_auc.trials
         yield "pinned AUC" + (f" with {format_count(trials, 'trial')}" if trials else "")

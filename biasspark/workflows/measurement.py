@@ -188,7 +188,6 @@ class Measurement:
         return list(zip(first, second, strict=True))
 
     def _profile(self, model: str, groups: Flags) -> data_quality.ScoreProfile:
-        """Return the profile of a model, given its groups in all rows."""
         statistics = self.statistics
         overall = groups & statistics.groups.is_overall
         overall_auc, best_auc = (

@@ -261,7 +261,6 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
-    """Return the survey of all runs together, from their headers."""
     by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
     of_any_model = next(iter(by_model.values()))
     extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}

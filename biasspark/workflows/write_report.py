@@ -182,7 +182,6 @@ def _read_tables(
 
 
 def _warn_of_lost_nights(runs: Sequence[Run]) -> list[str]:
-    """Return a warning if files of earlier published runs are missing."""
     if not runs:
         return []
     shown = [f"{run.run_id} of {run.run_date}" for run in sorted(runs, key=lambda run: run.run_date, reverse=True)]
