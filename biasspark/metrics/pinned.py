@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import isnan, nan, sqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from biasspark.config import PinnedSkew
 from biasspark.metrics.suite import SUITE
 from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
 from biasspark.ranking.counts import Counts
+from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW, Masked, to_table
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -129,14 +130,10 @@ def pinned_aucs(
 # Dropping rows of one cell changes no order of scores. So a trial ranks nothing anew: U over the rows that are kept is
 # a sum over their placements, and the pinned AUC is a weighted mean of four AUCs.
 
-Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
-"""The number of rows of the cell that each trial drops, and for each trial twice U between the rows of the cell that it
-keeps and the rows of the other label, in the subgroup and in the background."""
-
 
 def pinned_skew(
     statistics: UStatistics,
-    kept: Mapping[tuple[str, str], Kept],
+    kept: Mapping[tuple[str, str], KeptRows],
     skew: PinnedSkew,
     include_subgroup: bool = True,
     without: Counts | None = None,
@@ -216,7 +213,7 @@ def _project(
     return values | {name: float(terms[PINNED_TERMS.index(name)]) for name in SUMMARIZED_AUCS}
 
 
-def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup: bool) -> dict[str, float]:
+def _measure(sizes: Ints, aucs: Floats, cell: int, kept: KeptRows, include_subgroup: bool) -> dict[str, float]:
     """Return the AUCs of one (model, slice): over all rows, by the closed form, and over the trials."""
     (n_dropped, two_u), left = kept, sizes.copy()
     left[cell] -= n_dropped

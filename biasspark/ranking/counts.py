@@ -109,20 +109,9 @@ def make_counts(
 ) -> Counts:
     """Return COUNTS from the counts of an engine.
 
-    Raises `ConfigError` if the U statistics would not fit the driver.
-
-    Parameters
-    ----------
-    encoding : Encoding
-    row_counts : sequence of int
-        Counts of the whole corpus, in the order of `Encoding.count_keys`.
-    counted : mapping of (int, int, int) to RangeCounts
-        Counts over the whole score line, by the numbers of the model, the slice and the first identity of a chunk;
-        missing where there are no rows.
-    edges : sequence of float64 arrays
-        For each model, the edges at which rows were counted.
-    labels : int64 array, optional
-        See `Counts.labels`.
+    `row_counts` are in the order of `Encoding.count_keys`. `counted` has the counts over the whole score line by the
+    numbers of the model, the slice and the first identity of a chunk; none where there are no rows. `edges` are those
+    of each model at which rows were counted. Raises `ConfigError` if the U statistics would not fit the driver.
     """
     row_counts = np.asarray(row_counts, np.int64)
     numbers = np.asarray(encoding.list_identities(row_counts))
@@ -159,13 +148,9 @@ def make_counts(
 
 
 def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
-    """Raise `InputError` if a corpus has changed since it was ranked, judging by the cell sizes of some groups.
+    """Raise `InputError` if the sizes of the cells of chosen groups are not those that were ranked: the corpus changed.
 
-    Parameters
-    ----------
-    cells : int64 array
-        Like `Counts.cells`; the values of groups that are not chosen are ignored.
-    chosen : bool array, shape (groups,)
+    `cells` are like `Counts.cells`; the values of groups that are not chosen are ignored.
     """
     for group in np.flatnonzero(chosen & (cells != counts.cells).any(axis=0))[:1]:
         model, slice_name, identity, _ = (column[group] for column in counts.groups)

@@ -20,13 +20,8 @@ from biasspark.ranking.task_rows import TaskRows
 class DescribedRows(NamedTuple):
     """The attributes of a task's rows other than their scores.
 
-    Attributes
-    ----------
-    cell : uint32 array, shape (n,)
-    values : uint16 array, shape (columns, cells)
-        The cells: see `kernels.row_block`.
-    draws : int64 array, shape (n,) or (0,)
-        The hashes by which rows are sampled; empty if none are.
+    `cell` and `values` are the cells: see `kernels.row_block`. `draws` are the hashes by which rows are sampled, int64;
+    empty if none are.
     """
 
     cell: SmallInts

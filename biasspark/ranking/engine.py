@@ -2,8 +2,8 @@
 
     EXAMPLES --cut--> blocks --one shuffle--> RANKED, counts of ranges --small shuffle--> COUNTS
 
-RANKED and COUNTS do not grow with the corpus. The skeleton, and what a worker holds in memory, are in `range_job`; the
-placements in `kernels.placements`.
+RANKED and COUNTS do not grow with the corpus. The terms, the skeleton, and what a worker holds in memory are in
+`range_job`, the placements in `kernels.placements`.
 """
 
 from __future__ import annotations
@@ -43,22 +43,10 @@ def rank(
 ) -> Counts:
     """Rank every score of every model and slice, and return COUNTS.
 
-    Raises `InputError` if a range has too many rows of one label.
-
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its score ranges; no result depends on them.
-    edges : sequence of float64 arrays
-        For each model, ascending, the scores at which rows are counted; empty for no such counts.
-    engine : {"blocks", "windows"}
-        Sorted score blocks in numpy, or rank windows in pure Spark SQL for clusters without Python workers.
-
-    Notes
-    -----
-    Runs one Spark action with "blocks": one scan of the corpus and one shuffle.
+    `edges` are, for each model, the ascending scores at which rows are counted; empty for no such counts. `engine` is
+    "blocks", sorted score blocks in numpy, or "windows", rank windows in pure Spark SQL for clusters without Python
+    workers. Raises `InputError` if a range has too many rows of one label. Runs one Spark action with "blocks": one
+    scan of the corpus and one shuffle.
     """
     if engine == "windows":
         return window_engine.count_windows(examples, encoding, boundaries, edges)

@@ -23,10 +23,7 @@ from biasspark.ranking.task_rows import Key
 def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str, ...]]) -> Search[list[dict[str, Any]]]:
     """Count the correctly ordered pairs of every two groups, for every model, slice and grouping.
 
-    Parameters
-    ----------
-    groupings : mapping of str to tuple of str
-        By grouping, the names of its groups by number. Groupings are in the order of the cells' group columns.
+    `groupings` has, by grouping, the names of its groups by number, in the order of the cells' group columns.
 
     Returns
     -------

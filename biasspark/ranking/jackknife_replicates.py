@@ -34,19 +34,8 @@ def count_replicates(
 ) -> pa.Table:
     """Return U of every model on the rows that it scores, and U without each group of rows.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it, and INT ``jackknife_group``, below `n_groups`.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its score ranges; no result depends on them.
-    identities : sequence of int
-        Numbers in the encoding, ascending; 0 is ``(overall)``.
-
-    Returns
-    -------
-    pyarrow.Table
-        The table ``jackknife_statistics``, without the run's columns.
+    The examples have an INT column ``jackknife_group``, below `n_groups`. `identities` are numbers in the encoding,
+    ascending; 0 is ``(overall)``. The result is the table ``jackknife_statistics``, without the run's columns.
 
     Notes
     -----

@@ -20,7 +20,7 @@ import pyspark.sql.functions as F
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Flags, Floats, Ints
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.features import Feature
@@ -28,7 +28,7 @@ from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
 from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import (
     Baseline,
     CellColumns,
@@ -38,7 +38,6 @@ from biasspark.ranking.kernels.row_block import (
     join_cells,
     keep_cells,
 )
-from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.range_job import (
     Combine,
     CountsRow,
@@ -68,14 +67,9 @@ Result = TypeVar("Result")
 class Query(NamedTuple):
     """A computation over all blocks.
 
-    Attributes
-    ----------
-    measure : callable
-        Maps the numbers of a model and a range, and its block, to (slice, chunk, bytes), or, without `combine`, to
-        (slice, chunk, list of int64 arrays).
-    combine : callable, optional
-        Maps a (model, slice, chunk) and the bytes of its ranges, by ascending score, to bytes for the whole score line.
-        Without it, arrays are added up.
+    `measure` maps the numbers of a model and a range, and its block, to (slice, chunk, bytes). `combine` maps a (model,
+    slice, chunk) and the bytes of its ranges, by ascending score, to bytes for the whole score line. Without it,
+    `measure` gives lists of int64 arrays in place of bytes, and these are added up.
     """
 
     measure: Callable[[int, int, Any], Iterable[tuple[int, int, Any]]]
@@ -104,7 +98,6 @@ class _Rows(NamedTuple):
         return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])
 
     def encode(self) -> bytes:
-        """Return the rows as bytes."""
         return pack([self.scores, self.cell, self.values, self.draws, *self.further])
 
 
@@ -112,16 +105,8 @@ class _Rows(NamedTuple):
 class RowRanking:
     """How rows are ranked.
 
-    Attributes
-    ----------
-    encoding : Encoding
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its ranges; no result depends on them.
-    description : RowDescription
-    comparisons : sequence of (int, int)
-        The numbers of a model and its baseline. The k-th has the number ``len(models) + k``, like a further model.
-    keeps_blocks : bool
-        Whether anything is asked of blocks once they are made.
+    `comparisons` are the numbers of a model and its baseline; the k-th has the number ``len(models) + k``, like a
+    further model. `keeps_blocks` says whether anything is asked of blocks once they are made.
     """
 
     encoding: Encoding
@@ -138,14 +123,9 @@ class RowRanking:
     def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
         """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
 
-        Lazy: one scan and one shuffle, of 12 bytes per score, 16 for each row and comparison, and the cells.
-
-        Parameters
-        ----------
-        examples : DataFrame
-            EXAMPLES, and the columns from which rows are described.
-        queries : sequence of Query
-            Run on the blocks of single models while these are made: see `read_answers`.
+        The examples have the columns from which rows are described. The queries are run on the blocks of single models
+        while these are made: see `read_answers`. Lazy: one scan and one shuffle, of 12 bytes per score, 16 for each row
+        and comparison, and the cells.
         """
 
         def rows(batches: Batches) -> Iterator[CountsRow]:
@@ -172,9 +152,8 @@ class RowRanking:
         def rows(batches: Batches) -> Iterator[CountsRow]:
             for key, parts in read_ranges(batches):
                 if Kind.ROWS in parts:
-                    block, further = self._place(parts)
-                    scores, placements = further
-                    yield *key, BLOCK, replace(block, baseline=Baseline(scores, placements)).encode()
+                    block, baseline = self._place(parts)
+                    yield *key, BLOCK, replace(block, baseline=Baseline(*baseline)).encode()
 
         number = F.lit(BLOCK - 1) - F.col("chunk")
         kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
@@ -201,16 +180,13 @@ class RowRanking:
         """Cut rows into ranges, and count the rows of each label and slice in every range."""
         for score_range, indices in split_by_range(rows.scores, edges):
             yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
-        sets = (np.flatnonzero(inside[rows.cell]) for inside in self._reference_sets(rows.values))
-        counts = count_by_range(sets, np.searchsorted(edges, rows.scores, "right"), len(edges) + 1)
+        cells = Cells(self.columns, rows.values)
+        slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
+        sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
+        ranges = np.searchsorted(edges, rows.scores, "right")
+        counts = count_by_range((np.flatnonzero(of_set[rows.cell]) for of_set in sets), ranges, len(edges) + 1)
         for score_range, data in enumerate(RankOffsets.encode(counts)):
             yield Part(number, 0, score_range, Kind.OFFSETS, data)
-
-    def _reference_sets(self, values: SmallInts) -> Iterator[Flags]:
-        """Yield the cells of the negatives of each slice, then those of the positives."""
-        cells = Cells(self.columns, values)
-        for label in (False, True):
-            yield from ((cells.label == label) & cells.in_slice(number) for number in range(len(self.encoding.slices)))
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
         """Return the block of a range, and the other arrays of its rows, in the same order."""
@@ -243,18 +219,10 @@ class RowRanking:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks, and the columns of their cells.
+    """Blocks, the columns of their cells, and the features whose bins are in the cells.
 
-    Attributes
-    ----------
-    frame : DataFrame
-    columns : CellColumns
-    features : sequence of Feature
-        The features whose bins are in the cells.
-    n_rows : int
-        At least the rows of any model: fixes the units of sums.
-    decode : callable
-        Maps the bytes of a block to the object that queries measure.
+    `n_rows` is at least the rows of any model: it fixes the units of sums. `decode` maps the bytes of a block to the
+    object that queries measure.
     """
 
     frame: DataFrame

@@ -21,8 +21,7 @@ from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SCORE, 
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import corpus_changed
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
-from biasspark.ranking.kernels.row_placements import place_rows
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
 from biasspark.ranking.row_blocks import refuse_large_range
 from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows
@@ -35,22 +34,12 @@ _CODE = "code"
 def rank_rows(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], labels: Ints, payload: Sequence[str] = ()
 ) -> DataFrame:
-    """Return the placement of every row that counts, for every model and slice.
+    """Return the placement of every row that counts, for every model and slice, with the columns `payload`.
 
     A positive is correctly ordered with the negatives whose score is below its own, a negative with the positives whose
-    score is above; a tie counts half. Raises `InputError` when it is computed, if a range has more rows than a worker
-    holds, or the corpus has other rows than were counted.
-
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it, and the columns `payload`.
-    boundaries : sequence of float64 arrays
-        For each model, where its score ranges meet; no result depends on them.
-    labels : int64 array, shape (2, models, slices)
-        The negatives and the positives of each slice.
-    payload : sequence of str
-        Columns to carry along with each row.
+    score is above; a tie counts half. `labels`, shape (2, models, slices), are the negatives and the positives of each
+    slice. Raises `InputError` when it is computed, if a range has more rows than a worker holds, or the corpus has
+    other rows than were counted.
 
     Returns
     -------
@@ -69,7 +58,9 @@ def rank_rows(
     def place(batches: Batches) -> Iterator[pa.RecordBatch]:
         for (model, slice_number, _), parts in read_ranges(batches):
             if Kind.ROWS in parts:
-                _check_totals(RankOffsets.add_up(parts[Kind.OFFSETS]).total, labels[:, model, slice_number])
+                totals = RankOffsets.add_up(parts[Kind.OFFSETS]).total
+                if (totals != labels[:, model, slice_number]).any():
+                    raise corpus_changed("it has other rows than when they were counted")
             first = 2 * (model * len(encoding.slices) + slice_number)
             for batch in place_range(parts):
                 code = pa.array(first + batch.column(LABEL).to_numpy(zero_copy_only=False).astype(np.int32))
@@ -108,8 +99,8 @@ def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[
         for score_range, data in enumerate(RankOffsets.encode(counts)):
             yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
         order = np.argsort(ranges.astype(np.uint16), kind="stable")  # radix sort
-        taken = _columns_of(table.take(pa.array(chosen[order])))
-        cut = pa.table({SCORE: scores[order], LABEL: positive[order], **taken})
+        taken = table.take(pa.array(chosen[order]))
+        cut = pa.table({SCORE: scores[order], LABEL: positive[order], **_columns_of(taken)})
         ends = np.cumsum(counts.sum(axis=1))
         for score_range, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
             of_range = cut.slice(start, end - start)
@@ -129,11 +120,6 @@ def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
     columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE), ORDERED_DOUBLED: pa.array(placed)}
     columns |= _columns_of(table.drop_columns([SCORE, LABEL]))
     yield from pa.table(columns).to_batches(_ROWS_A_BATCH)
-
-
-def _check_totals(read: Ints, counted: Ints) -> None:
-    if (read != counted).any():
-        raise corpus_changed("it has other rows than when they were counted")
 
 
 def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:

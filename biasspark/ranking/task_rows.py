@@ -176,17 +176,7 @@ def identity_keys(rows: TaskRows, sets: ReferenceSets | None = None) -> list[Key
 def sort_rows(
     rows: TaskRows, keyed: Sequence[Keys], boundaries: Sequence[Floats], chosen: Flags | None = None
 ) -> Iterator[Part]:
-    """Sort the scores of every model and slice into blocks, cut at the boundaries.
-
-    Parameters
-    ----------
-    keyed : sequence of Keys
-        The keys of each kind of block.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its ranges.
-    chosen : bool array, optional
-        The rows to sort; by default all.
-    """
+    """Sort the scores of every model and slice into blocks, cut at the boundaries: all rows, or the chosen ones."""
     for model, slice_number, usable in rows.groups():
         scores, inside = rows.scores[model], usable if chosen is None else usable & chosen
         for kind, keys, of_rows in keyed:
@@ -221,11 +211,6 @@ def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
 def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets) -> Iterator[Part]:
     """Sort the scores into blocks, with the memberships of some identities, and count the offsets of each range."""
     yield from sort_rows(rows, identity_keys(rows, sets), boundaries)
-    yield from count_offsets(rows, sets, boundaries)
-
-
-def count_offsets(rows: TaskRows, sets: ReferenceSets, boundaries: Sequence[Floats]) -> Iterator[Part]:
-    """Count the rows of every reference set in every range: see `RankOffsets`."""
     members = sets.members(rows.known, rows.label, *rows.entries_of(sets))
     for model, slice_number, usable in rows.groups():
         ranges = np.searchsorted(boundaries[model], rows.scores[model], "right")

@@ -1,9 +1,9 @@
 """The windows engine: exact ranks in pure Spark SQL, one window per cell over the whole score line.
 
-It is the definition of the ranks in SQL, and it serves clusters that allow no Python workers. Every row is repeated for
-every identity whose known population it is in, so the cost is rows times identities; that of sorted blocks is
-memberships. The sorted blocks are tested against this engine. A window runs within (model, slice, identity, score
-range), and lower ranges add an offset, so no window ever holds a whole corpus.
+It defines the ranks in SQL, it serves clusters that allow no Python workers, and the sorted blocks are tested against
+it. Every row is repeated for every identity whose known population it is in, so the cost is rows times identities; that
+of sorted blocks is memberships. A window runs within (model, slice, identity, score range), and lower ranges add an
+offset, so no window ever holds a whole corpus.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ def count_windows(
 ) -> Counts:
     """Rank by windows, and return the same COUNTS as sorted blocks: see `engine.rank`.
 
-    Notes
-    -----
     Runs up to three Spark actions, each with a scan. One counts rows and one counts labels. One ranks every row,
     repeated for each identity whose known population it is in, with three shuffles and a sort of one row per identity
     and distinct score.
@@ -106,8 +104,7 @@ def _range_counts(rows: Mapping[int, Mapping[str, Any]], n_identities: int, n_ed
         sums[:, :, number] = [[int(row[_sum_column(pair, name)]) for pair in CELL_PAIRS] for name in _SUMS]
         for bin_, *sizes in row["bins"]:
             bins[:, number, bin_] = sizes
-    overall = rows[0]
-    profile = Profile(int(n_rows[:, 0].sum()), *(overall[name] for name in Profile._fields[1:]))
+    profile = Profile(int(n_rows[:, 0].sum()), *(rows[0][name] for name in Profile._fields[1:]))
     return RangeCounts(PairSums.of_cells(n_rows, sums), 0, bins, profile, 0)
 
 

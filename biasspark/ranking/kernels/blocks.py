@@ -90,21 +90,9 @@ class Block:
 def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
     """Sort rows by key and score and cut them at the boundaries.
 
-    Range r holds the scores from ``boundaries[r - 1]`` (with it) to ``boundaries[r]`` (without it).
-
-    Parameters
-    ----------
-    keys : int64 array, shape (n,)
-        Not negative, with few distinct values: each is sorted by itself, since vectorized sorting is fastest.
-    scores : float64 array, shape (n,)
-        Finite, no -0.0.
-    boundaries : float64 array, shape (ranges - 1,)
-        Ascending. They only balance the work; no result depends on them.
-
-    Yields
-    ------
-    (int, Block)
-        The non-empty ranges, ascending.
+    Range r holds the scores from ``boundaries[r - 1]`` (with it) to ``boundaries[r]`` (without it). Scores are finite,
+    and there is no -0.0. Keys are not negative and have few distinct values: each is sorted by itself, since vectorized
+    sorting is fastest. Yield the non-empty ranges, ascending.
     """
     distinct = find_distinct(keys)
     if len(distinct) > MANY_KEYS:

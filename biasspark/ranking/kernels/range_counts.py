@@ -20,17 +20,9 @@ from biasspark.ranking.kernels.placements import Profile, measure_range
 class RangeCounts(NamedTuple):
     """All counts of some identities over a stretch of the score line: one range, or the whole line.
 
-    Attributes
-    ----------
-    pairs : PairSums, shape (6, identities)
-    first_bin : int
-        The first bin that overlaps the stretch.
-    bins : int64 array, shape (4, identities, bins)
-        Rows of each cell by bin, from `first_bin` on.
-    profile : Profile
-        The profile of all rows.
-    max_range_rows : int
-        Rows of the largest range.
+    `pairs` has the shape (6, identities). `bins`, shape (4, identities, bins), are the rows of each cell by bin, from
+    `first_bin` on, the first that overlaps the stretch. `profile` is that of all rows, and `max_range_rows` the rows of
+    the largest range.
     """
 
     pairs: PairSums
@@ -70,14 +62,9 @@ def count_range(
 
 
 def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
-    """Combine the counts of ranges to those of the whole score line.
+    """Combine the counts of ranges, at least one, by ascending score; ranges without any row may be missing.
 
-    Parameters
-    ----------
-    ranges : iterable of RangeCounts
-        At least one, by ascending score; ranges without any row may be missing.
-    n_edges : int
-        Number of edges that cut the score line into bins.
+    `n_edges` is the number of edges that cut the score line into bins.
     """
     pairs, profile, max_range_rows, bins = None, None, 0, np.empty(0, np.int64)
     for counts in ranges:
@@ -107,23 +94,11 @@ def merge_profiles(profile: Profile, other: Profile) -> Profile:
 def count_bins(
     cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats
 ) -> tuple[int, Ints]:
-    """Count the rows of a range by bin, of every cell of every identity.
+    """Return the first bin that a range overlaps, and the rows of every cell of every identity by bin from there on.
 
     Bin k holds the scores in [edge k - 1, edge k), bin 0 those below all edges. A range overlaps few bins, and blocks
-    are sorted, so the cost is a search for each edge and a step for each membership.
-
-    Parameters
-    ----------
-    cells, memberships, base_masks
-        As for `measure_range`, with at least one row.
-    edges : float64 array
-        Ascending, unique.
-
-    Returns
-    -------
-    first : int
-        The first bin that overlaps the range.
-    bins : int64 array, shape (4, identities, bins)
+    are sorted, so the cost is a search for each edge and a step for each membership. `edges` ascend, and the range has
+    at least one row; else as for `measure_range`. The bins have the shape (4, identities, bins).
     """
     runs = [run for block in cells for run in block.cells()]
     ends = [min(scores[0] for _, scores, _ in runs), max(scores[-1] for _, scores, _ in runs)]

@@ -57,13 +57,7 @@ class CellColumns:
 
 
 class Cells(NamedTuple):
-    """Distinct combinations of row attributes.
-
-    Attributes
-    ----------
-    columns : CellColumns
-    values : uint16 array, shape (columns, cells)
-    """
+    """Distinct combinations of row attributes: `values` is a uint16 array, shape (columns, cells)."""
 
     columns: CellColumns
     values: SmallInts
@@ -195,15 +189,9 @@ class RowBlock:
 def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
     """Return the cell of each row, and the cells: uint32, shape (n,), and uint16, shape (columns, cells).
 
-    Parameters
-    ----------
-    columns : sequence of integer arrays, shape (n,)
-        The attributes that make up a cell, each from 0 to 65,535.
-
-    Notes
-    -----
-    A combination is a number whose digits are the columns. If it would exceed 62 bits, the numbers so far are replaced
-    by their ranks, which are at most as many as the rows.
+    `columns` are the attributes that make up a cell, each from 0 to 65,535. A combination is a number whose digits are
+    the columns. If it would exceed 62 bits, the numbers so far are replaced by their ranks, which are at most as many
+    as the rows.
     """
     codes, n_codes = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
