@@ -67,23 +67,12 @@ class Interval(NamedTuple):
 
 
 def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: Ints | Floats, level: float) -> Interval:
-    """Return the equal-tailed intervals of AUCs and the method that gave each.
+    """Return the equal-tailed intervals of AUCs and the method that gave each, for a nominal coverage in (0, 1).
 
-    Parameters
-    ----------
-    auc, variance : float64 arrays, one shape
-        U/(m·n) and DeLong's variance, NaN where a cell has fewer than two rows. For a gap pass the AUC, gap + 1/2, and
-        shift the interval back by 1/2.
-    n_low, n_high : int64 or float64 arrays of the same shape
-        The sizes m, n of the two cells.
-    level : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    Interval
-        0 <= low <= auc <= high <= 1, NaN where the method is ``none``. Computed with only +, -, ·, / and sqrt, which
-        IEEE 754 rounds identically everywhere, and the standard library's exp.
+    `auc` is U/(m·n), `variance` DeLong's, NaN where a cell has fewer than two rows, `n_low` and `n_high` are m and n.
+    For a gap pass the AUC, gap + 1/2, and shift the interval back by 1/2. 0 <= low <= auc <= high <= 1, NaN where the
+    method is ``none``. Computed with only +, -, ·, / and sqrt, which IEEE 754 rounds identically everywhere, and the
+    standard library's exp.
     """
     z = normal_quantile(level)
     m, n = n_low.astype(np.float64), n_high.astype(np.float64)

@@ -19,20 +19,9 @@ def label_balance(
 ) -> pa.Table:
     """Return the table ``label_balance``: one row for each (identity, length bin), with the mitigation plan.
 
-    Parameters
-    ----------
-    labels : int64 array, shape (identities, length bins + 1, 2)
-        Negatives and positives by length bin: see `biasspark.ranking.counts.Counts`. The first identity is
-        ``(overall)``, which counts every row.
-    length_bins : sequence of (int, int)
-        The minimum and maximum length of every bin.
-    privacy : Privacy, optional
-        Suppresses the numbers of small groups.
-
-    Notes
-    -----
-    The bin ``(all)`` holds every labelled row of any length. Its plan (`negatives_to_add`) is the sum over the bins;
-    without bins, the plan of all rows.
+    `labels` are negatives and positives by length bin, as in `ranking.counts.Counts`; `length_bins` the minimum and
+    maximum length of every bin. The bin ``(all)`` holds every labelled row of any length. Its plan (`negatives_to_add`)
+    is the sum over the bins; without bins, the plan of all rows.
     """
     counted = np.concatenate([labels[:, 1:], labels.sum(axis=1, keepdims=True)], axis=1)  # the bins, then (all)
     n_rows, n_positive = counted.sum(axis=2), counted[:, :, 1]

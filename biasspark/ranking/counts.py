@@ -24,14 +24,9 @@ MOST_STATISTICS = 20_000_000
 
 
 class Groups(NamedTuple):
-    """The (model, slice, identity) groups that are measured, one entry each, ordered by model, slice and identity.
+    """The names of the (model, slice, identity) groups that are measured, ordered by model, slice and identity.
 
-    Attributes
-    ----------
-    model, slice, identity : arrays of str, shape (groups,)
-        Names. ``(overall)`` stands for the whole slice.
-    crossed : bool array, shape (groups,)
-        True for the pairs of two identities.
+    ``(overall)`` stands for the whole slice. `crossed` is True for the pairs of two identities.
     """
 
     model: Strings

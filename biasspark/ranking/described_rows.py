@@ -33,21 +33,10 @@ class DescribedRows(NamedTuple):
 class RowDescription:
     """How rows are described: from EXAMPLES, and from additional columns named as in `biasspark.features`.
 
-    Attributes
-    ----------
-    features : sequence of Feature
-        DOUBLE if numeric, else STRING.
-    groupings : sequence of sequence of str
-        The groups of each grouping: see `corpus.feature_columns.Grouping`. STRING.
-    segments : sequence of str
-        Names of segments. BOOLEAN, never NULL.
-    n_slices : int
-    is_split : bool
-        Whether a BOOLEAN column marks the rows of the estimation sample.
-    is_drawn : bool
-        Whether a BIGINT column holds the hashes by which rows are sampled.
-    n_pairs : int
-        Number of named pairs, each with a BOOLEAN for negatives and one for positives, never NULL.
+    These are, in order: features, DOUBLE if numeric, else STRING; the groups of each grouping (see
+    `corpus.feature_columns.Grouping`), STRING; segments; and for each named pair its negatives and its positives.
+    Segments and pairs are BOOLEAN, never NULL. If rows are split, a BOOLEAN column marks those of the estimation
+    sample; if they are drawn, a BIGINT column holds the hashes by which they are sampled.
     """
 
     features: Sequence[Feature]

@@ -19,9 +19,8 @@ from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking import window_engine
 from biasspark.ranking.counts import Counts, make_counts
-from biasspark.ranking.kernels.blocks import membership_key
+from biasspark.ranking.kernels.blocks import membership_key, merge_blocks, write_pieces
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
-from biasspark.ranking.kernels.sketch_pieces import merge_blocks, write_pieces
 from biasspark.ranking.memberships import find_unseen
 from biasspark.ranking.range_job import RangeJob, cut_examples
 from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows

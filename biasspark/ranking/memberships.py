@@ -18,12 +18,8 @@ from biasspark.errors import corpus_changed
 class Memberships(NamedTuple):
     """Entries of the rows that are in an identity, or may be, within the known population of its source.
 
-    Attributes
-    ----------
-    row, identity : int64 arrays, shape (e,)
-        Ascending by (row, identity), each pair once; crossed pairs come after all other identities.
-    unknown : int64 array, shape (e,)
-        1 where it is unknown whether the row is in the identity, 0 where it is in.
+    They ascend by (row, identity), each pair once; crossed pairs come after all other identities. `unknown` is 1 where
+    it is unknown whether the row is in the identity, 0 where it is in.
     """
 
     row: Ints
@@ -32,14 +28,10 @@ class Memberships(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """One identity's annotations, from a column of numbers: int64 arrays of rows, ascending.
+    """One identity's annotations, from a column of numbers: rows, ascending.
 
-    Attributes
-    ----------
-    members, off_scale
-        Rows in the identity, and rows with a number outside of 0 to 1.
-    unknown
-        Rows on which this column is unknown, but another column of its source is known.
+    `off_scale` are rows with a number outside of 0 to 1, `unknown` those on which this column is unknown, but another
+    column of its source is known.
     """
 
     members: Ints
@@ -48,14 +40,9 @@ class Annotation(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """The annotations from all columns of numbers.
+    """The annotations from all columns of numbers, by number of the identity.
 
-    Attributes
-    ----------
-    unknown : bool array, shape (rows,)
-        True for rows on which all columns of the source are unknown.
-    of_identity : mapping of int to Annotation
-        By number of the identity.
+    `unknown` is True for rows on which all columns of the source are unknown.
     """
 
     unknown: Flags

@@ -44,7 +44,6 @@ _TRIALS_A_CHUNK = 1 << 13
 _MOST_TRIALS = 1 << 23
 """More trials, over all identities, would take 200 MB of counts for a single range."""
 
-
 _Draw: TypeAlias = Callable[[str, str, RangeScores, Ints, Ints], Iterable[tuple[int, bytes]]]
 """Maps the names of model and slice, the rows of the identities at every score of a range, and the sizes of their four
 cells in lower ranges and in all, shape (4, identities), to the counts of the trials by chunk."""
@@ -53,30 +52,23 @@ cells in lower ranges and in all, shape (4, identities), to the counts of the tr
 def sample_pinned_aucs(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], counts: Counts, pinned: PinnedAuc
 ) -> Floats:
-    """Return the mean and standard deviation of the pinned AUC over trials (Mitigating; Pinned).
+    """Return mean and standard deviation of the pinned AUC over trials, shape (2, groups) (Mitigating; Pinned).
 
     A trial pools two sets of k rows, drawn without replacement, and takes the AUC of the pool, ties half: k rows of the
     subgroup Dg, and k rows of D, all rows of the slice on which membership is known, Dg included; or, depending on
-    `pinned`, k rows of the background B outside Dg. k is the size of the smaller set, which is taken whole.
+    `pinned`, k rows of the background B outside Dg. k is the size of the smaller set, which is taken whole. Trials
+    without both labels are left out; without any the mean is NaN, with one the deviation (n - 1) is.
 
-    Returns
-    -------
-    float64 array, shape (2, groups)
-        Over the trials that have both labels, by n - 1. NaN if there are none; the deviation is NaN if there is one.
-
-    Raises
-    ------
-    InputError
-        If the trials of all identities would not fit a worker, or the corpus has changed since it was ranked: `counts`
-        are its COUNTS.
-
-    Notes
-    -----
-    Runs one Spark action. The draws of an identity depend only on the seed and on the names of model, slice and
-    identity. Cost: one more scan and shuffle of the corpus, then a lookup for each drawn row: trials times the rows of
-    all subgroups.
+    `counts` are the COUNTS of the corpus. Raises `InputError` if it has changed since it was ranked, or if the trials
+    of all identities would not fit a worker. Runs one Spark action. The draws of an identity depend only on the seed
+    and on the names of model, slice and identity. Cost: one more scan and shuffle of the corpus, then a lookup for each
+    drawn row: trials times the rows of all subgroups.
     """
-    _refuse_too_many(encoding, pinned)
+    n_identities = len(encoding.names) - 1
+    if n_identities * pinned.trials > _MOST_TRIALS:
+        pairs, fix = (", crossed pairs among them", ", or leave out crossed pairs") if encoding.pairs else ("", "")
+        rule = f"At most {_MOST_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
+        raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
     numbers = counts.numbers[counts.numbers > 0].tolist()  # (overall) has no subgroup
     names = tuple(encoding.names[number] for number in numbers)
     n_together = max(_TRIALS_A_CHUNK // pinned.trials, 1)
@@ -111,7 +103,7 @@ def sum_kept_rows(
     Returns the rows that each (model, slice) with rows keeps. Raises `InputError` if the corpus has changed since it
     was ranked.
 
-    Notes ----- Runs one Spark action. Each set of that size is equally likely. The draws depend only on the seed and on
+    Runs one Spark action. Each set of that size is equally likely. The draws depend only on the seed and on
     the names of model, slice, identity and cell. Cost: one more scan and shuffle of the corpus, and a lookup for each
     row kept, over all trials.
     """
@@ -167,11 +159,3 @@ def _measure_trials(
         return draw(encoding.models[key[0]], encoding.slices[key[1]], scores, below, total)
 
     return cut, measure
-
-
-def _refuse_too_many(encoding: Encoding, pinned: PinnedAuc) -> None:
-    n_identities = len(encoding.names) - 1
-    if n_identities * pinned.trials > _MOST_TRIALS:
-        pairs, fix = (", crossed pairs among them", ", or leave out crossed pairs") if encoding.pairs else ("", "")
-        rule = f"At most {_MOST_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
-        raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))

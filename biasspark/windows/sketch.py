@@ -1,6 +1,6 @@
 """The sketch of a run: a mergeable summary of the scores of one model. No Spark.
 
-Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.sketch_pieces`. Its *header* has the rules it
+Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.blocks`. Its *header* has the rules it
 was made by, the values that occur in the run, and the boundaries of its scores, so a window is planned from headers
 alone.
 """

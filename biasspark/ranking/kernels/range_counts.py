@@ -66,29 +66,23 @@ def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
 
     `n_edges` is the number of edges that cut the score line into bins.
     """
-    pairs, profile, max_range_rows, bins = None, None, 0, np.empty(0, np.int64)
-    for counts in ranges:
-        if pairs is None or profile is None:
-            pairs, profile = counts.pairs, counts.profile
-            bins = np.zeros((*counts.bins.shape[:2], n_edges + 1), np.int64)
-        else:
-            pairs, profile = pairs.merge(counts.pairs), merge_profiles(profile, counts.profile)
+    remaining = iter(ranges)
+    first = next(remaining)
+    pairs, profile, max_range_rows = first.pairs, first.profile, first.max_range_rows
+    bins = np.zeros((*first.bins.shape[:2], n_edges + 1), np.int64)
+    bins[:, :, first.first_bin : first.first_bin + first.bins.shape[2]] = first.bins
+    for counts in remaining:
+        pairs, lower, higher = pairs.merge(counts.pairs), profile, counts.profile
+        profile = Profile(  # of two stretches of the score line that share no score
+            lower.n_rows + higher.n_rows,
+            lower.n_distinct + higher.n_distinct,
+            max(lower.largest_tie, higher.largest_tie),
+            min(lower.lowest, higher.lowest),
+            max(lower.highest, higher.highest),
+        )
         bins[:, :, counts.first_bin : counts.first_bin + counts.bins.shape[2]] += counts.bins
         max_range_rows = max(max_range_rows, counts.max_range_rows)
-    assert pairs is not None
-    assert profile is not None
     return RangeCounts(pairs, 0, bins, profile, max_range_rows)
-
-
-def merge_profiles(profile: Profile, other: Profile) -> Profile:
-    """Return the profile of two stretches of the score line that share no score."""
-    return Profile(
-        profile.n_rows + other.n_rows,
-        profile.n_distinct + other.n_distinct,
-        max(profile.largest_tie, other.largest_tie),
-        min(profile.lowest, other.lowest),
-        max(profile.highest, other.highest),
-    )
 
 
 def count_bins(

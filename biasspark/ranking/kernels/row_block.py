@@ -113,31 +113,20 @@ class Baseline(NamedTuple):
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The rows of one score range of a model, ascending by score.
-
-    Attributes
-    ----------
-    scores : float64 array, shape (n,)
-    cell : uint32 array, shape (n,)
-    cells : Cells
-    placements : array of unsigned integers, shape (slices, n)
-        Twice the rows of the other label in the slice with which a row is correctly ordered, plus ties; also for rows
-        outside the slice.
-    totals : int64 array, shape (2, slices)
-        Negatives and positives of each slice, in all ranges.
-    draws : int64 array, shape (n,) or (0,)
-        A hash of the row, by which it is sampled. Empty if nothing is sampled, and in blocks that were encoded.
-    baseline : Baseline, optional
-        The model whose attributions are subtracted, if there is one.
-    """
+    """The rows of one score range of a model, ascending by score."""
 
     scores: Floats
     cell: SmallInts
     cells: Cells
     placements: SmallInts
+    """Twice the rows of the other label in the slice with which a row is correctly ordered, plus ties, shape (slices,
+    n); also for rows outside the slice."""
     totals: Ints
+    """Negatives and positives of each slice, in all ranges, shape (2, slices)."""
     draws: Ints
+    """A hash of each row, by which it is sampled. Empty if nothing is sampled, and in blocks that were encoded."""
     baseline: Baseline | None = None
+    """The model whose attributions are subtracted, if there is one."""
 
     @cached_property
     def label(self) -> Flags:
