@@ -43,12 +43,9 @@ def has_lambda(text: str) -> bool:
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
 
-    Raises `AnalysisException` if the engine has no plan for the expression, such as for text used as a boolean.
-
-    Notes
-    -----
     Random functions, windows and generators are found by name. Aggregates are found by evaluating the expression on two
-    rows of NULLs, for which they return one row; the corpus is not read.
+    rows of NULLs, for which they return one row; the corpus is not read. Raises `AnalysisException` if the engine has
+    no plan for the expression, such as for text used as a boolean.
     """
     bare = _QUOTED.sub(" ", text)
     if _LEFT_TO_CHANCE.search(bare):
@@ -118,14 +115,8 @@ def list_columns(measures: Measures, id_column: str | None) -> Iterator[Configur
 class ColumnNames:
     """The columns of a corpus in messages: the first message that names them lists all.
 
-    Parameters
-    ----------
-    names
-        The columns.
-    are_certain
-        Whether these are certainly names. If not, only their number is shown, and only a name that differs in case is
-        suggested: for a CSV file without a header line, Spark takes the first row as names, and no message may show a
-        row.
+    If the names are not certainly names, only their number is shown, and only a name that differs in case is suggested:
+    for a CSV file without a header line, Spark takes the first row as names, and no message may show a row.
     """
 
     def __init__(self, names: Sequence[str], are_certain: bool = True) -> None:
@@ -170,18 +161,8 @@ def check_schema(
 ) -> None:
     """Check that a corpus has every column that a configuration names, of a type that fits, and fits its SQL.
 
-    Raises `InputError` with every fault.
-
-    Parameters
-    ----------
-    columns
-        The columns in messages.
-    fix
-        How to fix a missing column if no column has a similar name.
-
-    Notes
-    -----
-    Looks at the schema only: no row is read, no job is run.
+    Raises `InputError` with every fault. `columns` are those in messages; `fix` says how to fix a missing column if no
+    column has a similar name. Looks at the schema only: no row is read, no job is run.
     """
     is_untyped = MALFORMED in corpus.columns  # a CSV holds numbers as text
     corpus = corpus.drop(MALFORMED)
@@ -189,7 +170,15 @@ def check_schema(
     faults = list(_column_faults(corpus.schema, measures, id_column, columns, fix))
     if is_embedded(corpus.sparkSession):
         faults += _floats_as_names(corpus.schema, measures, id_column)
-    faults += [] if is_untyped else _length_faults(corpus.schema, measures.label_balance)
+    length = measures.label_balance.length if measures.label_balance else None
+    if not is_untyped and length in corpus.columns and isinstance(corpus.schema[str(length)].dataType, T.StringType):
+        rule = "It is of type string. A length is a number."
+        hint = (
+            "If its length is meant, name it as ",
+            Key(("label_balance", "text")),
+            ". If it holds numbers, cast it.",
+        )
+        faults.append(Fault(("label_balance", "length"), length, rule, hint))
     for path, text in measures.expressions.items():
         if path[0] != "corpus" and (fault := expression_fault(corpus, path, text, columns)):
             faults.append(fault)
@@ -202,11 +191,11 @@ def _column_faults(
 ) -> Iterator[Fault]:
     for path, name, use in list_columns(measures, id_column):
         types, rule = _RULES[use]
-        case_insensitive_duplicates = [column for column in schema.names if column.lower() == name.lower()]
-        if name not in case_insensitive_duplicates:
+        like_named = [column for column in schema.names if column.lower() == name.lower()]
+        if name not in like_named:
             yield columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name, fix)
-        elif len(case_insensitive_duplicates) > 1:
-            shown = ", ".join(map(repr, case_insensitive_duplicates))
+        elif len(like_named) > 1:
+            shown = ", ".join(map(repr, like_named))
             problem = f"the corpus has the columns {shown}, which Spark cannot tell apart."
             yield Fault(path, ABSENT, problem, "Rename one of them.")
         elif not _fits(schema[name].dataType, types):
@@ -231,15 +220,6 @@ def _floats_as_names(schema: T.StructType, measures: Measures, id_column: str | 
         if is_name and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
             rule = "The embedded engine writes floating-point numbers as text in another way than Spark."
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
-
-
-def _length_faults(schema: T.StructType, balance: LabelBalance | None) -> Iterator[Fault]:
-    """Yield the fault of a length column that holds text."""
-    length = balance.length if balance else None
-    if length in schema.names and isinstance(schema[str(length)].dataType, T.StringType):
-        rule = "It is of type string. A length is a number."
-        fix = ("If its length is meant, name it as ", Key(("label_balance", "text")), ". If it holds numbers, cast it.")
-        yield Fault(("label_balance", "length"), length, rule, fix)
 
 
 def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:

@@ -36,16 +36,10 @@ _HASHES = 1 << 30
 class SurveyedValues(NamedTuple):
     """The surveyed values of features and groupings.
 
-    Attributes
-    ----------
-    features, groups
-        The features that are split on, and the groups of every grouping.
-    tree_features
-        The features as trees see them: values of fewer than ``tree.min_leaf`` rows are rare.
-    unreadable
-        By numeric feature of type text, the number of rows whose text is not a number, if any.
-    reserved
-        By grouping and reserved name (the NULL group or the group of all others), the rows with this text, if any.
+    `features` are those that are split on, and `tree_features` the same as trees see them: values of fewer than
+    ``tree.min_leaf`` rows are rare. `unreadable` has, by numeric feature of type text, the rows whose text is not a
+    number, if any; `reserved`, by grouping and reserved name (the NULL group or the group of all others), the rows with
+    this text, if any.
     """
 
     features: tuple[Feature, ...]
@@ -67,8 +61,6 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     Raises `InputError` if a categorical feature or a grouping has more than 1,000 values, or a numeric feature is text
     without a number.
 
-    Notes
-    -----
     Runs one Spark job, a narrow scan; a second for features with more than a million distinct numbers. No result
     depends on partitions.
     """
@@ -148,9 +140,8 @@ def _list_faults(
     for name, values in zip(attribution.categorical, categories, strict=False):
         if len(values) > MOST_CATEGORIES:
             rule = f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. So many segments tell nothing."
-            yield Fault(
-                ("attribution", "categorical"), ABSENT, rule, "Name another column, or cut it into groups by a view."
-            )
+            by_view = "Name another column, or cut it into groups by a view."
+            yield Fault(("attribution", "categorical"), ABSENT, rule, by_view)
 
 
 def _list_group_faults(attribution: Attribution, groups: Sequence[Mapping[str, int]]) -> Iterator[Fault]:

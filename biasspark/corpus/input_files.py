@@ -133,16 +133,10 @@ def refuse_skipped(skipped: Sequence[str], path: str) -> None:
 
 
 def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Collection[str]) -> list[str]:
-    """Return the files that Spark skips.
+    """Return the files that Spark skips, out of those below the path, given those that it reports to read.
 
-    Parameters
-    ----------
-    names
-        The URIs of all files below the path, escaped.
-    read
-        URIs of the files that Spark reports to read.
-    columns
-        Columns of the corpus. If folders ``column=value`` give one of them, Spark reads only files in such folders.
+    All are URIs, escaped. If folders ``column=value`` give one of the `columns`, Spark reads only files in such
+    folders.
     """
     depths = {name: _count_partitions(name, columns) for name in names}
     deepest = max(depths.values(), default=0)
