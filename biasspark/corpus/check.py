@@ -1,7 +1,7 @@
 """Check that the corpus has what the configuration names: all faults at once, before any row is read.
 
-Spark refuses expressions that look at other rows, or are left to chance, when it analyzes them. The embedded engine
-does not, and would measure something else: here they are refused for it.
+Spark refuses expressions that read other rows or are random when it analyzes them. The embedded engine does not, and
+would measure something else, so they are refused here.
 """
 
 from __future__ import annotations
@@ -214,11 +214,11 @@ def _column_faults(
 
 
 def _floats_as_names(schema: T.StructType, measures: Measures, id_column: str | None) -> Iterator[Fault]:
-    """Yield a fault for each floating-point column to be written as text; the survey checks those of identities."""
+    """Yield a fault for each floating-point column to be written as text; the survey checks columns of identities."""
     for path, name, use in list_columns(measures, id_column):
         is_name = use == "category" and path != ("identities", "categorical") and name in schema.names
         if is_name and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
-            rule = "The embedded engine writes floating-point numbers as text in another way than Spark."
+            rule = "The embedded engine writes floating-point numbers as text differently from Spark."
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
 
 

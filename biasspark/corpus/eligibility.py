@@ -1,4 +1,4 @@
-"""Which rows count, and why the others are rejected."""
+"""Which rows count, and why other rows are rejected."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _smallest(rows: DataFrame, most: int, *group: str) -> DataFrame:
 
 
 def _rejects(measures: Measures, schema: StructType, id_column: str | None) -> Column:
-    """Return the rejects of a row: one of the whole row, or those of each model and of its annotations."""
+    """Return the rejects of a row: one for the whole row, or one for each model and one for its annotations."""
 
     def reject(model: str | None, reason: Column) -> Column:
         return F.struct(F.lit(model).cast("string").alias(MODEL), reason.alias(REASON))

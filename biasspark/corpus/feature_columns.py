@@ -139,7 +139,9 @@ def _list_faults(
             yield Fault(("attribution", "numeric"), ABSENT, rule, fix)
     for name, values in zip(attribution.categorical, categories, strict=False):
         if len(values) > MOST_CATEGORIES:
-            rule = f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. So many segments tell nothing."
+            rule = (
+                f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. Segments by so many values say nothing."
+            )
             by_view = "Name another column, or cut it into groups by a view."
             yield Fault(("attribution", "categorical"), ABSENT, rule, by_view)
 

@@ -48,7 +48,7 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
 
 
 def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], where: str) -> None:
-    """Stop at a file whose columns differ from those of the first, in name or order."""
+    """Stop at a file whose columns differ from the first file's, in name or order."""
     first = [name.lower() for name in headers[0]]
     for file, names in zip(files, headers, strict=True):
         if [name.lower() for name in names] != first:
@@ -89,7 +89,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
             marks = pa.array([False] * batch.num_rows)
             yield pa.RecordBatch.from_arrays([*batch.columns, marks], schema=schema)
     except pa.ArrowInvalid as error:
-        rule = "it is no UTF-8" if "UTF" in str(error) else "a quoted text has no end, or a line is too long"
+        rule = "it is not UTF-8" if "UTF" in str(error) else "a quoted text has no end, or a line is too long"
         raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None
     if malformed:
         rows = [_row_of_malformed(text, corpus, names) for text in malformed]
@@ -116,6 +116,6 @@ def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
     is_loose = re.search(rb'(?<![\n%b])"(?![\n%b]|\Z)' % (edge, edge), content.replace(b'""', b"")[1:])
     if is_loose or b"\r" in b"".join(content.split(b'"')[::2]):
         what = "a quote within a text, which is not doubled," if is_loose else "lines that end in several ways"
-        rule = f"The embedded engine reads {what} in another way than Spark: {file}."
+        rule = f"The embedded engine reads {what} differently from Spark: {file}."
         raise InputError(Fault(("corpus", "path"), ABSENT, rule, _ON_SPARK))
     return content

@@ -18,7 +18,7 @@ from biasspark.session.spark_errors import condition_fault
 VERSION = ("versionasof",)
 """The option that asks for an earlier version of the table."""
 _READ = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Table features that do not change how rows are read; deletion vectors only if there are none."""
+"""Table features that do not change how rows are read; tables that have deletion vectors are refused."""
 
 
 class DeltaCorpus(NamedTuple):
@@ -73,4 +73,4 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
 
 def _fault(corpus: Corpus, problem: str) -> Fault:
     rule = f"The table {problem}, which the embedded engine does not read."
-    return Fault(("corpus", "path"), redact(str(corpus.path)), rule, "Run it on Spark, or write the table anew.")
+    return Fault(("corpus", "path"), redact(str(corpus.path)), rule, "Run it on Spark, or rewrite the table.")

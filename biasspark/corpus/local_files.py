@@ -1,9 +1,9 @@
-"""A corpus of files on the embedded engine, which silently reads some files in another way than Spark.
+"""A corpus of files on the embedded engine, which silently reads some files differently from Spark.
 
 For a missing path or no files it returns no rows, a corrupt file fails without its name, columns come from all files
-where Spark takes those of the first, and unknown options are ignored. So all files are inspected first: what would be
-read differently is refused, and the rest is read with an explicit schema. Files that the engine cannot read are
-rewritten as Parquet for the life of the process.
+where Spark takes the columns of the first, and unknown options are ignored. So all files are inspected first: what
+would be read differently is refused, and the rest is read with an explicit schema. Files that the engine cannot read
+are rewritten as Parquet for the life of the process.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> Da
 
 
 def _unsupported(corpus: Corpus) -> Iterator[Fault]:
-    """Yield a fault for everything that the embedded engine would read in another way than Spark."""
+    """Yield a fault for everything that the embedded engine would read differently from Spark."""
 
     def fault(key: str, value: str, rule: str, fix: str) -> Fault:
         return Fault(("corpus", key), value, f"The embedded engine {rule}.", f"{fix}, or run it on Spark.")
@@ -183,7 +183,7 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if is_csv and corpus.schema is not None:
         yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
     if is_csv and len(separator_of(corpus)) != 1:
-        yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Write the file anew")
+        yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Rewrite the file")
     if set(str(corpus.path)) & set(OF_PATTERNS):
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
     known = SEPARATORS if is_csv else VERSION if is_delta else _OPTIONS
@@ -310,7 +310,7 @@ def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema], where: str, merg
 
 
 def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> StructType:
-    """Return columns as Spark reads them: those of the files, then those of partitions, which are text."""
+    """Return the columns of the files as Spark reads them, then the partition columns, which are text."""
     fields = []
     by_name: dict[str, str] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):

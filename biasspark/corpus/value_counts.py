@@ -46,7 +46,7 @@ class NumberCounts(NamedTuple):
         return NumberCounts(distinct, totals, is_exact)
 
     def add(self, other: NumberCounts) -> NumberCounts:
-        """Return the combined counts of both, or those of a sample if there are too many values."""
+        """Return the combined counts of both, or of a sample if there are too many values."""
         values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
         return NumberCounts.of(values, counts, self.is_exact and other.is_exact)._thin()
 

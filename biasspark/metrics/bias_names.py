@@ -55,7 +55,7 @@ from biasspark.arrays import Flags, Floats, Strings, apply
 from biasspark.columns import LARGE, NO_BIAS, POORLY_SEPARATED, SMALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WIDE
 
 MARGIN = 0.05
-"""A smaller difference has no name, even if significant: 5 pairs in 100 more, or fewer, than without bias.
+"""A smaller difference, of fewer than 5 pairs in 100, gets no name even if it is significant.
 
 It is close to the 0.06 below which Vargha and Delaney 2000 call P(X > Y) + P(X = Y)/2 - 1/2 negligible.
 """

@@ -47,7 +47,7 @@ def label_balance(
 
 
 def negatives_to_add(n_rows: int, n_positive: int, n_all: int, n_all_positive: int) -> int | None:
-    """Return how many negatives bring the share of positives of an identity down to that of all rows.
+    """Return how many more negatives bring the share of positives of an identity down to the share in all rows.
 
     The smallest a >= 0 with P/(n + a) <= P*/n*: max(0, ceil(P·n* / P*) - n), in integers, with n and P of the identity,
     n* and P* of all rows. None if P* is 0: no number of negatives is enough.

@@ -77,7 +77,7 @@ def summarize_suite(values: dict[str, Floats], names: Strings) -> dict[str, Any]
 
 
 def _greatest(values: Floats, names: Strings) -> tuple[float, str | None]:
-    """Return the greatest value and the first name that has it, without NaN; NaN and None if there is none."""
+    """Return the greatest value that is not NaN, and the first name with it; NaN and None without values."""
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):
         return float("nan"), None

@@ -107,7 +107,7 @@ def u_statistics(counts: Counts) -> UStatistics:
 
 
 def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
-    """Yield the group of each (model, slice), and those of its identities by name, crossed pairs left out.
+    """Yield the group of each (model, slice), and the groups of its identities by name, without crossed pairs.
 
     Sums and extremes over identities follow the order of names, so they do not depend on the order in a configuration.
     """

@@ -42,44 +42,32 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """Everything that a ranking counts in a corpus.
-
-    Attributes
-    ----------
-    groups : Groups
-        The groups along the last axis of the arrays.
-    numbers : int64 array
-        The numbers of the identities of each (model, slice).
-    cells : int64 array, shape (4, groups)
-        Rows of each cell, in the order of `columns.FOUR_CELLS`. For ``(overall)``, all rows are in the background.
-    sums : array of Python integers, shape (6, 3, groups)
-        For each pair of cells, in the order of `columns.CELL_PAIRS`: 2U, and the sums of the squared doubled placements
-        of the low cell's rows and of the high cell's. ``(overall)`` has only the pair of background cells.
-    at_or_above : mapping of str to int64 array, shape (4, groups of the model, edges + 1)
-        By model, the rows of each cell: all rows, then those with a score at or above each edge. Empty without edges.
-    labels : int64 array, shape (identities, length bins + 1, 2), or None
-        Labelled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin;
-        bin 0 is for lengths outside all bins. ``(overall)``, the first, counts every row. None if labels are not
-        counted.
-    row_counts : RowCounts
-    profiles : mapping of str to Profile
-        The score profile of each model that has scores.
-    max_range_rows : mapping of str to int
-        By model, the rows of its largest score range.
-    pair_rows : int64 array
-        Rows of every crossed pair of identities, listed or not.
-    """
+    """Everything that a ranking counts in a corpus. The groups are along the last axis of the arrays."""
 
     groups: Groups
     numbers: Ints
+    """The numbers of the identities of each (model, slice)."""
     cells: Ints
+    """Rows of each cell, in the order of `columns.FOUR_CELLS`, shape (4, groups). For ``(overall)``, all rows are in
+    the background."""
     sums: BigInts
+    """For each pair of cells, in the order of `columns.CELL_PAIRS`: 2U, and the sums of the squared doubled placements
+    of the low cell's rows and of the high cell's, as Python integers, shape (6, 3, groups). ``(overall)`` has only the
+    pair of background cells."""
     row_counts: RowCounts
     profiles: Mapping[str, Profile]
+    """The score profile of each model that has scores."""
     at_or_above: Mapping[str, Ints] = field(default_factory=dict)
+    """By model, the rows of each cell: all rows, then those with a score at or above each edge, shape (4, groups of the
+    model, edges + 1). Empty without edges."""
     labels: Ints | None = None
+    """Labelled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin,
+    shape (identities, length bins + 1, 2); bin 0 is for lengths outside all bins. ``(overall)``, the first, counts
+    every row. None if labels are not counted."""
     max_range_rows: Mapping[str, int] = field(default_factory=dict)
+    """By model, the rows of its largest score range."""
     pair_rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows of every crossed pair of identities, listed or not."""
 
 
 def list_groups(encoding: Encoding, numbers: Sequence[int] | Ints) -> Groups:

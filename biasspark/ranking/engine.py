@@ -1,4 +1,4 @@
-"""EXAMPLES -> COUNTS: sorted score blocks in numpy, or rank windows in SQL, in the same integers.
+"""EXAMPLES -> COUNTS: by sorted score blocks in numpy or by rank windows in SQL, with the same integers.
 
     EXAMPLES --cut--> blocks --one shuffle--> RANKED, counts of ranges --small shuffle--> COUNTS
 

@@ -46,7 +46,12 @@ def count_replicates(
     chunks = [range(len(identities))[start : start + _CHUNK] for start in range(0, len(identities), _CHUNK)]
 
     def cut(rows: TaskRows) -> Iterator[Part]:
-        return cut_by_group(rows, boundaries, sets, n_groups)
+        groups = rows.column(GROUP).to_numpy().astype(np.int64)
+        keyed = [
+            keys._replace(keys=keys.keys * n_groups + (groups if keys.rows is None else groups[keys.rows]))
+            for keys in identity_keys(rows, sets)
+        ]
+        return sort_rows(rows, keyed, boundaries, sets.covers(rows.known))
 
     def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
         cells, memberships = (read_blocks(parts, kind, n_groups) for kind in (Kind.CELLS, Kind.MEMBERSHIPS))
@@ -72,20 +77,10 @@ def count_replicates(
     return to_table(JACKKNIFE_STATISTICS, **dict(columns))
 
 
-def cut_by_group(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets, n_groups: int) -> Iterator[Part]:
-    """Sort the rows of any known population into blocks, by key and group."""
-    groups = rows.column(GROUP).to_numpy().astype(np.int64)
-    keyed = [
-        keys._replace(keys=keys.keys * n_groups + (groups if keys.rows is None else groups[keys.rows]))
-        for keys in identity_keys(rows, sets)
-    ]
-    return sort_rows(rows, keyed, boundaries, sets.covers(rows.known))
-
-
 def _list_pairs(sums: GroupSums, index: int, *, overall: bool) -> Iterator[tuple[tuple[str, str], tuple[Any, ...]]]:
     """Yield every pair of cells of an identity, and its sums with all groups and without each.
 
-    ``(overall)`` has one pair, that of its background.
+    ``(overall)`` has only the pair of background cells.
     """
     for pair in [BACKGROUND_PAIR] if overall else range(len(CELL_PAIRS)):
         low, high = (sums.n_rows[index, cell] for cell in CELLS_OF_PAIRS[pair])

@@ -79,7 +79,7 @@ def find_memberships(
 
 
 def find_unseen(members: Memberships, known: Ints, encoding: Encoding) -> Memberships:
-    """Return the rows on which pairs with a value that this run lacks would be unknown; another run may have the value.
+    """Return the rows on which a pair would be unknown whose value this run lacks, but another run may have.
 
     Such a pair is out where the source of the value is known, and unknown where that source is unknown and the other
     side is not out. For these rows, `identity` is the number of the other side times the number of sources, plus the

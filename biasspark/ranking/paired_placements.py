@@ -75,7 +75,7 @@ def sum_paired_placements(
         for index, cell, among in np.argwhere(sums[..., 0]).tolist():
             is_overall = identities[index] == 0
             if is_overall and min(cell, among) < 2:
-                continue  # it has only its background cells, those of the whole slice
+                continue  # it has only background cells, which are those of the whole slice
             of_cell, of_among = (FOUR_CELLS[n].removeprefix("background_" * is_overall) for n in (cell, among))
             group = encoding.slices[slice_number], encoding.names[identities[index]]
             named[group, of_cell, of_among] = Products(*sums[index, cell, among])

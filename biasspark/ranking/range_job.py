@@ -185,7 +185,7 @@ def _to_batches(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.Rec
 
 
 def _forget_zip_files() -> None:
-    """Spare the next task of this worker from rereading the directories of the zip files that modules come from.
+    """Keep the next task of this worker from rereading the directories of the zip files that modules come from.
 
     A task begins with ``importlib.invalidate_caches()``, which makes Python 3.11 reread the directory of every zip file
     once for each package imported from it. For Spark's own ``pyspark.zip`` alone that takes 0.1 s, most of the time of

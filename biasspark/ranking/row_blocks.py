@@ -28,7 +28,7 @@ from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
 from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
+from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.kernels.row_block import (
     Baseline,
     CellColumns,
@@ -47,7 +47,7 @@ from biasspark.ranking.range_job import (
     map_to_counts,
     read_ranges,
 )
-from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, count_offsets
 
 MOST_ROWS_A_WORKER = 1 << 26
 """The most rows of one range."""
@@ -106,7 +106,7 @@ class RowRanking:
     """How rows are ranked.
 
     `comparisons` are the numbers of a model and its baseline; the k-th has the number ``len(models) + k``, like a
-    further model. `keeps_blocks` says whether anything is asked of blocks once they are made.
+    further model. `keeps_blocks` says whether queries are run on the blocks after they are made.
     """
 
     encoding: Encoding
@@ -114,11 +114,6 @@ class RowRanking:
     description: RowDescription
     comparisons: Sequence[tuple[int, int]] = ()
     keeps_blocks: bool = True
-
-    @property
-    def columns(self) -> CellColumns:
-        """The columns of the cells."""
-        return self.description.columns
 
     def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
         """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
@@ -180,13 +175,10 @@ class RowRanking:
         """Cut rows into ranges, and count the rows of each label and slice in every range."""
         for score_range, indices in split_by_range(rows.scores, edges):
             yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
-        cells = Cells(self.columns, rows.values)
+        cells = Cells(self.description.columns, rows.values)
         slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
         sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
-        ranges = np.searchsorted(edges, rows.scores, "right")
-        counts = count_by_range((np.flatnonzero(of_set[rows.cell]) for of_set in sets), ranges, len(edges) + 1)
-        for score_range, data in enumerate(RankOffsets.encode(counts)):
-            yield Part(number, 0, score_range, Kind.OFFSETS, data)
+        yield from count_offsets(number, 0, (np.flatnonzero(of_set[rows.cell]) for of_set in sets), rows.scores, edges)
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
         """Return the block of a range, and the other arrays of its rows, in the same order."""
@@ -198,7 +190,7 @@ class RowRanking:
             for arrays in zip(*((scores, *rest) for scores, _, _, *rest in pieces), strict=True)
         )
         order = np.argsort(scores)
-        scores, cell, cells = scores[order], cell[order], Cells(self.columns, values)
+        scores, cell, cells = scores[order], cell[order], Cells(self.description.columns, values)
         offsets = RankOffsets.add_up(parts[Kind.OFFSETS])
         slices = [cells.in_slice(number)[cell] for number in range(len(self.encoding.slices))]
         placements = narrow(place_rows(scores, cells.label[cell], slices, offsets))
@@ -323,8 +315,8 @@ def refuse_large_range(n_rows: int) -> None:
     """Raise `InputError` if a range has more rows than a worker holds."""
     if n_rows > MOST_ROWS_A_WORKER:
         raise InputError(
-            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. So many do not "
-            "fit a worker. Is that score a default for what was not scored? Filter it."
+            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. A worker cannot "
+            "hold them. Is that score a default for rows that were not scored? Filter them."
         )
 
 

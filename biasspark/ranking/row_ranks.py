@@ -8,27 +8,28 @@ Memory of a worker: the rows of its task's ranges, with their payload columns (s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SCORE, SLICE
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import corpus_changed
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
+from biasspark.ranking.kernels.blocks import split_by_range
+from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
 from biasspark.ranking.row_blocks import refuse_large_range
-from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows
+from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows, count_offsets
 
 _ROWS_A_BATCH = 1 << 17
 _CODE = "code"
-"""Of the model, the slice and the label of a row: 2·(model·slices + slice) + label."""
+"""The model, the slice and the label of a row as one number: 2·(model·slices + slice) + label."""
 
 
 def rank_rows(
@@ -36,8 +37,8 @@ def rank_rows(
 ) -> DataFrame:
     """Return the placement of every row that counts, for every model and slice, with the columns `payload`.
 
-    A positive is correctly ordered with the negatives whose score is below its own, a negative with the positives whose
-    score is above; a tie counts half. `labels`, shape (2, models, slices), are the negatives and the positives of each
+    A positive is correctly ordered with the negatives that score below it, a negative with the positives that
+    score above it; a tie counts half. `labels`, shape (2, models, slices), are the negatives and the positives of each
     slice. Raises `InputError` when it is computed, if a range has more rows than a worker holds, or the corpus has
     other rows than were counted.
 
@@ -67,11 +68,7 @@ def rank_rows(
                 yield pa.RecordBatch.from_arrays([code, *batch.columns[1:]], names=[_CODE, *batch.schema.names[1:]])
 
     parts = cut_examples(examples, encoding, lambda rows: cut_payload(rows, boundaries, payload), *payload)
-    fields = [
-        StructField(_CODE, IntegerType()),
-        StructField(SCORE, DoubleType()),
-        StructField(ORDERED_DOUBLED, LongType()),
-    ]
+    fields = StructType().add(_CODE, "int").add(SCORE, "double").add(ORDERED_DOUBLED, "bigint")
     schema = StructType([*fields, *(examples.schema[name] for name in payload)])
     placed = gather_ranges(parts, boundaries, len(encoding.slices)).mapInArrow(place, schema)
     groups = list(product(encoding.models, encoding.slices))
@@ -89,27 +86,21 @@ def rank_rows(
 
 
 def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[str]) -> Iterator[Part]:
-    """Cut some rows of one task at the boundaries, and count those of either label for every range."""
+    """Cut some rows of one task at the boundaries, and count the rows of each label in every range."""
     table = rows.table.select(list(payload)).combine_chunks()
     for model, slice_number, usable in rows.groups():
-        chosen, n_ranges = np.flatnonzero(usable), len(boundaries[model]) + 1
+        chosen = np.flatnonzero(usable)
         scores, positive = rows.scores[model][chosen], rows.label[chosen] == 1
-        ranges = np.searchsorted(boundaries[model], scores, "right")
-        counts = count_by_range((np.flatnonzero(positive == label) for label in (False, True)), ranges, n_ranges)
-        for score_range, data in enumerate(RankOffsets.encode(counts)):
-            yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
-        order = np.argsort(ranges.astype(np.uint16), kind="stable")  # radix sort
-        taken = table.take(pa.array(chosen[order]))
-        cut = pa.table({SCORE: scores[order], LABEL: positive[order], **_columns_of(taken)})
-        ends = np.cumsum(counts.sum(axis=1))
-        for score_range, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
-            of_range = cut.slice(start, end - start)
-            if len(of_range):
-                yield Part(model, slice_number, score_range, Kind.ROWS, _encode_table(of_range))
+        labels = (np.flatnonzero(positive == label) for label in (False, True))
+        yield from count_offsets(model, slice_number, labels, scores, boundaries[model])
+        for score_range, inside in split_by_range(scores, boundaries[model]):
+            taken = _columns_of(table.take(pa.array(chosen[inside])))
+            of_range = pa.table({SCORE: scores[inside], LABEL: positive[inside], **taken})
+            yield Part(model, slice_number, score_range, Kind.ROWS, _encode_table(of_range))
 
 
 def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a range with their placements, ascending by score: label, score, placement and payload."""
+    """Yield label, score, placement and payload of the rows of a range, ascending by score."""
     if not parts.get(Kind.ROWS):
         return
     table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in parts[Kind.ROWS]).combine_chunks()

@@ -117,7 +117,7 @@ def test_rows_are_ranked_into_blocks(
     blocks, chunks = {}, {}
     for row in measured.collect():
         if row["chunk"] == BLOCK:
-            block = RowBlock.decode(row["data"], ranking.columns)
+            block = RowBlock.decode(row["data"], ranking.description.columns)
             blocks[row["model"], row["score_range"]] = list_rows(block)
         elif row["chunk"] == 3:
             chunks[row["model"], row["score_range"]] = row["data"]

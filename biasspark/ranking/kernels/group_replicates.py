@@ -1,7 +1,7 @@
-"""U statistics without one group of rows after another: the replicates of the delete-a-group jackknife. numpy only.
+"""U statistics with each group of rows left out in turn: the replicates of the delete-a-group jackknife. numpy only.
 
 A group g *touches* the pairs of two cells with a row of g on either side. With d the doubled placement of a row among
-the opposite cell, and d_g that among the rows of the opposite cell in its own group,
+the opposite cell, and d_g its placement among the rows of the opposite cell in the same group,
 
     2U touched by g = Σ_{high rows in g} d + Σ_{low rows in g} d - Σ_{high rows in g} d_g,
 

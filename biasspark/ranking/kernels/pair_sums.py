@@ -1,4 +1,4 @@
-"""The three sums of two cells from which their AUC and its variance follow, and how sums of score ranges add up.
+"""The three sums of two cells that give their AUC and its variance, and how to combine the sums of score ranges.
 
 Let a low and a high cell have n and m rows. A low row is correctly ordered with the high rows above it, a high row with
 the low rows below it. With d the doubled placement of a row (`sorted_runs.doubled_placement`), the sums are

@@ -20,7 +20,7 @@ from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, N_CELLS, N_PAIR
 from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, merge_runs, order_entries
 
 NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
-"""With at most so many rows in a range, no sum exceeds 63 bits: the largest, a cross term, is at most 8 n³."""
+"""With at most this many rows in a range, no sum exceeds 63 bits: the largest, a cross term, is at most 8 n³."""
 
 MOST_ROWS_OF_A_LABEL = 2**30 - 1
 """The most in one range: the square of a doubled placement among more rows would exceed 62 bits."""
@@ -133,7 +133,7 @@ def known_cells(runs: Mapping[int, tuple[Floats, Ints]], mask: int) -> tuple[Cel
 
 
 def merge_entries(memberships: Sequence[Block]) -> Entries:
-    """Sort the entries of all blocks, and add up those of the same identity and score."""
+    """Sort the entries of all blocks, and add up the counts of equal (identity, score)."""
     keys, scores, counts = list_entries(memberships)
     order = order_entries(keys >> 2, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]

@@ -1,6 +1,6 @@
 """Reference sets, among which rows are placed, and the rank offsets of a score range in them. numpy only.
 
-The sets are the negatives and positives of every known population, and those of every identity's members and unknown
+The sets are the negatives and positives among every known population, and among every identity's members and unknown
 rows. Everything else follows by subtraction: the background of an identity is its known population less its members and
 unknowns, and the same holds for row counts, placements and sums.
 """
