@@ -35,11 +35,6 @@ _WINDOW_OR_GENERATOR = re.compile(
 _N_ROWS = 2
 
 
-def has_lambda(text: str) -> bool:
-    """Return whether an expression applies a function to the elements of an array, as in ``exists(a, v -> v = 1)``."""
-    return "->" in _QUOTED.sub(" ", text)
-
-
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
 
@@ -128,7 +123,15 @@ class ColumnNames:
         if self._is_described:
             return ""
         self._is_described = True
-        return f"It has: {', '.join(self.names)}." if self.are_certain else _count_columns(self.names)
+        if self.are_certain:
+            return f"It has: {', '.join(self.names)}."
+        shown = "not named here since names may be data. A CSV without a header line needs"
+        shown += " `options = { header = false }` and a `schema`."
+        if len(self.names) != 1:
+            return f"It has {len(self.names)} columns, {shown}"
+        if separator := next((written for text, written in _SEPARATORS.items() if text in self.names[0]), ""):
+            return f'It has 1 column, with "{separator}" in its header line. {_OTHER_SEPARATOR.format(separator)}'
+        return f"It has 1 column, {shown} {_OTHER_SEPARATOR.format(';')}"
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str = NAME_ANOTHER) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
@@ -141,15 +144,6 @@ class ColumnNames:
         by_lower = {column.lower(): column for column in self.names}
         close = closest_match(name.lower(), tuple(by_lower) if self.are_certain else ())
         return by_lower.get(close or name.lower())
-
-
-def _count_columns(names: Sequence[str]) -> str:
-    shown = "not named here since names may be data. A CSV without a header line needs `options = { header = false }`"
-    if len(names) != 1:
-        return f"It has {len(names)} columns, {shown} and a `schema`."
-    if separator := next((written for text, written in _SEPARATORS.items() if text in names[0]), ""):
-        return f'It has 1 column, with "{separator}" in its header line. {_OTHER_SEPARATOR.format(separator)}'
-    return f"It has 1 column, {shown} and a `schema`. {_OTHER_SEPARATOR.format(';')}"
 
 
 def check_schema(
@@ -202,13 +196,11 @@ def _column_faults(
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
     if len(measures.identities.categorical) > MOST_CATEGORICAL:
-        yield Fault(
-            ("identities", "categorical"),
-            ABSENT,
-            f"{len(measures.identities.categorical)} columns. {MOST_CATEGORICAL} are the most, since what is known on "
-            "a row travels as the bits of one word.",
-            "Measure them in several runs.",
+        rule = (
+            f"{len(measures.identities.categorical)} columns. {MOST_CATEGORICAL} are the most, since one word has a bit"
         )
+        rule += " for each that says whether it is known on a row."
+        yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
 
@@ -233,30 +225,19 @@ def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
 def _label_faults(label: Label, kind: T.DataType) -> Iterator[Fault]:
     is_fraction = isinstance(kind, T.NumericType) and not isinstance(kind, T.IntegralType)
     if label.positive is None and label.threshold is None and is_fraction:
-        yield Fault(
-            ("label", "column"),
-            label.column,
-            f"It is of type {kind.simpleString()}, and there is no threshold. A number is a label only with one.",
-            ("Set ", Setting(("label", "threshold"), 0.5), ", or name values in ", Key(("label", "positive")), "."),
-        )
+        rule = f"It is of type {kind.simpleString()}, and there is no threshold. A number is a label only with one."
+        fix = ("Set ", Setting(("label", "threshold"), 0.5), ", or name values in ", Key(("label", "positive")), ".")
+        yield Fault(("label", "column"), label.column, rule, fix)
     if label.threshold is not None and isinstance(kind, T.BooleanType):
-        yield Fault(
-            ("label", "threshold"),
-            label.threshold,
-            f"Column '{label.column}' is boolean. A boolean needs no threshold.",
-            Words("Remove the line.", "Leave it out."),
-        )
+        rule = f"Column '{label.column}' is boolean. A boolean needs no threshold."
+        yield Fault(("label", "threshold"), label.threshold, rule, Words("Remove the line.", "Leave it out."))
     if label.positive is not None and not isinstance(kind, T.StringType):
         wants_bool = isinstance(kind, T.BooleanType)
         wrong = [value for value in label.positive if isinstance(value, str) or isinstance(value, bool) != wants_bool]
         if wrong:
-            yield Fault(
-                ("label", "positive"),
-                label.positive,
-                f"Column '{label.column}' is of type {kind.simpleString()}. {show_value(wrong[0])} is never one of its "
-                "values.",
-                "Give values of that type.",
-            )
+            never = f"{show_value(wrong[0])} is never one of its values."
+            rule = f"Column '{label.column}' is of type {kind.simpleString()}. {never}"
+            yield Fault(("label", "positive"), label.positive, rule, "Give values of that type.")
 
 
 def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: ColumnNames) -> Fault | None:
@@ -266,7 +247,7 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
     alone, and be deterministic.
     """
     is_predicate = path[:2] != ("attribution", "groupings")
-    if path == FILTER and is_embedded(corpus.sparkSession) and has_lambda(text):
+    if path == FILTER and is_embedded(corpus.sparkSession) and "->" in _QUOTED.sub(" ", text):
         rule = "The embedded engine filters by no function of an array's elements (->)."
         return Fault(path, text, rule, "Use array_contains or arrays_overlap, or run it on Spark.")
     try:

@@ -92,16 +92,11 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         rule = "it is not UTF-8" if "UTF" in str(error) else "a quoted text has no end, or a line is too long"
         raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None
     if malformed:
-        rows = [_row_of_malformed(text, corpus, names) for text in malformed]
+        kept = [name for name in names if name in (corpus.id, corpus.run_date_column)]
+        fields = [next(csv.reader([text], delimiter=separator), []) for text in malformed]
+        known = [dict(zip(names, of_line, strict=False)) for of_line in fields]
+        rows = [{MALFORMED: True, **{name: of_line.get(name) or None for name in kept}} for of_line in known]
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
-
-
-def _row_of_malformed(text: str, corpus: Corpus, names: Sequence[str]) -> dict[str, object]:
-    """Return the id and the day of a line that has too many or too few fields."""
-    fields = next(csv.reader([text], delimiter=separator_of(corpus)), [])
-    known = dict(zip(names, fields, strict=False))
-    kept = {name: known.get(name) or None for name in names if name in (corpus.id, corpus.run_date_column)}
-    return {MALFORMED: True, **kept}
 
 
 def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:

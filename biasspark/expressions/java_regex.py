@@ -65,7 +65,7 @@ class _Pattern:
             if not self.only_matches:
                 raise ValueError("matches $ elsewhere than Java")
             return rf"(?:\r\n|[{_ENDS}])?\z"
-        return self._letter(char)
+        return f"[{char.lower()}{char.upper()}]" if self._has_two_cases(char) else char
 
     def _group(self, rest: str) -> str:
         if not rest.startswith("(?"):
@@ -76,11 +76,8 @@ class _Pattern:
             return "(?:"
         raise ValueError("has no regular expressions with look-around, named groups or flags within them")
 
-    def _letter(self, char: str) -> str:
-        """Translate a character; to both cases if Java ignores only the case of ASCII letters."""
-        return f"[{char.lower()}{char.upper()}]" if self._has_two_cases(char) else char
-
     def _has_two_cases(self, char: str) -> bool:
+        """Return whether a letter matches in both cases: without (?u), Java ignores only the case of ASCII letters."""
         return self.ignores_case and not self.is_unicode and char.isascii() and char.isalpha()
 
     def _escape(self) -> str:

@@ -92,7 +92,7 @@ def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: In
 def logit_delong(auc: Floats, variance: Floats, z: float) -> tuple[Floats, Floats]:
     """Return the ends on the logit scale; expit(logit(A) + h) = A / (A + (1 - A)·exp(-h)) needs no logarithm."""
     step = divide(z * np.sqrt(variance), auc * (1 - auc))
-    factor = apply(_exp, step)
+    factor = apply(lambda value: inf if value > 709 else exp(value), step)  # exp would overflow
     return auc / (auc + (1 - auc) * factor), auc / (auc + (1 - auc) / factor)
 
 
@@ -117,7 +117,3 @@ def newcombe(auc: Floats, m: Floats, n: Floats, z: float) -> tuple[Floats, Float
 
     with np.errstate(invalid="ignore"):
         return lower_root(auc), 1 - lower_root(1 - auc)
-
-
-def _exp(value: float) -> float:
-    return inf if value > 709 else exp(value)  # exp would overflow

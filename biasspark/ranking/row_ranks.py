@@ -68,7 +68,7 @@ def rank_rows(
                 yield pa.RecordBatch.from_arrays([code, *batch.columns[1:]], names=[_CODE, *batch.schema.names[1:]])
 
     parts = cut_examples(examples, encoding, lambda rows: cut_payload(rows, boundaries, payload), *payload)
-    fields = StructType().add(_CODE, "int").add(SCORE, "double").add(ORDERED_DOUBLED, "bigint")
+    fields = StructType().add(_CODE, "integer").add(SCORE, "double").add(ORDERED_DOUBLED, "long")
     schema = StructType([*fields, *(examples.schema[name] for name in payload)])
     placed = gather_ranges(parts, boundaries, len(encoding.slices)).mapInArrow(place, schema)
     groups = list(product(encoding.models, encoding.slices))
