@@ -104,12 +104,12 @@ def refuse_unnamed(reader: DataFrameReader, rows: DataFrame, path: str) -> None:
 
 
 def refuse_made_up_names(header: Sequence[str]) -> None:
-    """Stop at names of a header line, in lower case, of which one is empty or repeated."""
+    """Stop at a header line with an empty or repeated name; its names are given in lower case."""
     for number, written in enumerate(header):
         if not written:
             raise InputError(
                 f"corpus: the header line of a CSV file has no name for column {number + 1}. Each column has one. "
-                "Write the file anew (pandas: index=False), or set `options = { enforceSchema = true }`, and the "
+                "Rewrite the file (pandas: index=False), or set `options = { enforceSchema = true }`, and the "
                 f"column is _c{number}."
             )
         if written in header[:number]:

@@ -275,10 +275,10 @@ class Encoding:
 class RowCounts:
     """Rows read and rejected. Reasons that never apply are left out.
 
-    `n_rejected` rows count for no model, `n_eligible` do, by model. `rejects` are summed over models, `rejected_scores`
-    are by model. On the rows that are not rejected for all models are counted, by column: `unreadable` annotations,
-    neither numbers nor booleans, and values of fractions that are `off_scale`, outside of 0 to 1; `n_positive` rows,
-    and by model the `eligible_positives` that count.
+    `n_rejected` rows count for no model, and `n_eligible` count, by model. `rejects` are summed over models,
+    `rejected_scores` are by model. On the rows that are not rejected for all models, `unreadable` has the annotations
+    that are neither numbers nor booleans, and `off_scale` the values of fractions outside of 0 to 1, by column;
+    `n_positive` of these rows are positive, and `eligible_positives` count as well, by model.
     """
 
     n_rows: int

@@ -42,14 +42,9 @@ _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 class Files(NamedTuple):
-    """The files of a corpus.
+    """The files of a corpus: one row per file, of any format; none for a format with a log of its files.
 
-    Attributes
-    ----------
-    rows
-        One row per file, of any format; None for a format with a log of its files.
-    path
-        The path of the corpus, or a pattern of the folders of a run date.
+    `path` is the path of the corpus, or a pattern of the folders of a run date.
     """
 
     rows: DataFrame | None

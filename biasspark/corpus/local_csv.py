@@ -22,7 +22,7 @@ from biasspark.session.spark_errors import condition_fault
 
 SEPARATORS = ("sep", "delimiter")
 _BLOCK = 1 << 26
-_ON_SPARK = "Write the file anew, or run it on Spark."
+_ON_SPARK = "Rewrite the file, or run it on Spark."
 
 
 def separator_of(corpus: Corpus) -> str:
@@ -56,7 +56,7 @@ def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], wh
 
 
 def csv_schema(names: Sequence[str]) -> pa.Schema:
-    """Return the schema as which a CSV is read."""
+    """Return the schema of the rows of a CSV."""
     return pa.schema([*((name, pa.string()) for name in names), (MALFORMED, pa.bool_())])
 
 

@@ -58,7 +58,12 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
         raise InputError(_fault(corpus, "has rows that are deleted by deletion vectors"))
     schema, names = pa.schema(log.schema().to_arrow()), log.metadata().partition_columns
     kinds = {name: schema.field(name).type for name in names}
-    plain = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)  # to Python as to Spark
+    plain = (
+        pa.types.is_string,
+        pa.types.is_integer,
+        pa.types.is_date,
+        pa.types.is_boolean,
+    )  # Python and Spark write these alike
     if unknown := [f"{name} {kind}" for name, kind in kinds.items() if not any(is_of(kind) for is_of in plain)]:
         raise InputError(_fault(corpus, f"has partitions of {', '.join(unknown)}"))
     files = []

@@ -54,7 +54,7 @@ _OPTIONS = ("mergeschema",)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OLD_TIMES = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-"""Arrow types, and the types as which Spark reads them."""
+"""The types that Spark reads for unsigned Arrow types."""
 
 _ROWS = 1 << 17
 _CONVERTING = Lock()
@@ -267,7 +267,7 @@ def _read_schema(file: Path) -> pa.Schema | None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type as which Spark reads a type, without details that only Arrow has."""
+    """Return the type that Spark reads for a type, without details that only Arrow has."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

@@ -95,9 +95,9 @@ def count_values(
 ) -> tuple[list[Numbers], list[dict[str, int]], list[bool]]:
     """Count the values of DOUBLE and of STRING columns.
 
-    Numbers have a bin for each value, or `most_bins` at quantiles. Texts are given with their rows. If a column has
-    more than `most_texts` texts, so are the keys, and the counts are incomplete. The last list says whether any row is
-    NULL, for each of the numbers, then for each of the texts.
+    Numbers have a bin for each value, or `most_bins` at quantiles. Texts are given with their rows. A column with more
+    than `most_texts` texts gets more keys than that, and incomplete counts. The last list says whether any row is NULL,
+    for each of the numbers, then for each of the texts.
 
     Runs one Spark job, a narrow scan; a second for numbers with more than a million distinct values. A task holds a
     million numbers of each column.

@@ -379,7 +379,7 @@ class _Expression:
             raise NotOnTheEmbeddedEngine("takes no negative lengths")
         if name == "isnan":
             return f"coalesce(isnan({texts[0]}), false)"
-        if name == "array_contains" and len(texts) == 2:  # NULL for NULL, and if the value is missing but an element is
+        if name == "array_contains" and len(texts) == 2:  # NULL if the value is, or is missing and an element is
             array, value = texts
             return (
                 f"CASE WHEN ({value}) IS NULL THEN NULL WHEN array_contains({array}, {value}) THEN true WHEN "

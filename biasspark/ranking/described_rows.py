@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +14,6 @@ from biasspark.columns import HONEST
 from biasspark.features import DRAW, NULL_BIN, Feature, feature_name, group_name, pair_name, segment_name
 from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_cells
 from biasspark.ranking.task_rows import TaskRows
-
-
-class DescribedRows(NamedTuple):
-    """The attributes of a task's rows other than their scores.
-
-    `cell` and `values` are the cells: see `kernels.row_block`. `draws` are the hashes by which rows are sampled, int64;
-    empty if none are.
-    """
-
-    cell: SmallInts
-    values: SmallInts
-    draws: Ints
 
 
 @dataclass(frozen=True)
@@ -60,11 +47,11 @@ class RowDescription:
         names += [pair_name(number, label) for number in range(self.n_pairs) for label in (False, True)]
         return names + [HONEST] * self.is_split + [DRAW] * self.is_drawn
 
-    def describe(self, rows: TaskRows) -> DescribedRows:
-        """Return the cells of some rows, and the hashes by which they are sampled."""
+    def describe(self, rows: TaskRows) -> tuple[SmallInts, SmallInts, Ints]:
+        """Return the cell of each row, the cells (`number_cells`), and the hashes by which rows are sampled, if any."""
         cell, values = number_cells(list(self._list_columns(rows)))
         draws = rows.column(DRAW).to_numpy() if self.is_drawn else np.zeros(0, np.int64)
-        return DescribedRows(cell, values, draws)
+        return cell, values, draws
 
     def _list_columns(self, rows: TaskRows) -> Iterator[Ints]:
         """Yield the columns of the cells in order."""
@@ -100,10 +87,8 @@ def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:
 def _find(values: pa.Array, known: Sequence[object]) -> Ints:
     """Return the index of each text in the list of known ones, -1 if it is not there."""
     indices = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
-    filled: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return filled
+    return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _flags(values: pa.Array) -> Ints:
-    flags: Ints = values.to_numpy(zero_copy_only=False).astype(np.int64)
-    return flags
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.int64)

@@ -160,14 +160,13 @@ class RowRanking:
 
     def _cut(self, rows: TaskRows) -> Iterator[Part]:
         yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
-        described = self.description.describe(rows)
+        cell, values, draws = self.description.describe(rows)
         usable = [rows.usable(model) for model in range(len(self.encoding.models))]
         for model, scores in enumerate(rows.scores):
-            of_model = _Rows(scores, *described).take(np.flatnonzero(usable[model]))
+            of_model = _Rows(scores, cell, values, draws).take(np.flatnonzero(usable[model]))
             yield from self._cut_rows(model, of_model, self.boundaries[model])
         for number, (model, baseline) in enumerate(self.comparisons, len(self.encoding.models)):
-            undrawn = described._replace(draws=described.draws[:0])
-            both = _Rows(rows.scores[baseline], *undrawn, [rows.scores[model]])
+            both = _Rows(rows.scores[baseline], cell, values, draws[:0], [rows.scores[model]])
             chosen = np.flatnonzero(usable[model] & usable[baseline])
             yield from self._cut_rows(number, both.take(chosen), self.boundaries[baseline])
 

@@ -100,8 +100,7 @@ class Cells(NamedTuple):
 
     def groups(self, number: int) -> Ints:
         """Return the group of a grouping that each cell is in."""
-        groups: Ints = self.values[self.columns.first_group + number].astype(np.int64)
-        return groups
+        return np.asarray(self.values[self.columns.first_group + number], np.int64)
 
 
 class Baseline(NamedTuple):
@@ -141,15 +140,13 @@ class RowBlock:
 
     def placed(self, slice_number: int, rows: Ints) -> Ints:
         """Return the doubled placements of some rows in a slice."""
-        placements: Ints = self.placements[slice_number, rows].astype(np.int64)
-        return placements
+        return np.asarray(self.placements[slice_number, rows], np.int64)
 
     def difference(self, slice_number: int, rows: Ints) -> Ints:
         """Return the doubled placements of some rows in a slice, less those by the baseline if there is one."""
         if self.baseline is None:
             return self.placed(slice_number, rows)
-        baseline: Ints = self.baseline.placements[slice_number, rows].astype(np.int64)
-        return self.placed(slice_number, rows) - baseline
+        return self.placed(slice_number, rows) - np.asarray(self.baseline.placements[slice_number, rows], np.int64)
 
     @cached_property
     def score_starts(self) -> Ints:
