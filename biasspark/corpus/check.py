@@ -34,6 +34,21 @@ _WINDOW_OR_GENERATOR = re.compile(
 )
 _N_ROWS = 2
 
+MOST_CATEGORICAL = 58
+NAME_ANOTHER = "Name one that it has."
+
+Use = Literal["category", "number", "fraction", "text", "array"]
+_RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
+    "category": ((), "a single value"),
+    "number": ((T.NumericType, T.StringType), "a number, or a text that holds one"),
+    "fraction": ((T.BooleanType, T.NumericType, T.StringType), "a boolean, a number, or a text that holds either"),
+    "text": ((T.StringType,), "a text"),
+    "array": ((T.ArrayType,), "an array of strings"),
+}
+_UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
+_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # other than commas, and how TOML writes them
+_OTHER_SEPARATOR = 'A CSV with another separator than commas needs `options = {{ sep = "{}" }}`.'
+
 
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
@@ -59,22 +74,6 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     except PySparkException:
         return None  # an expression that fails on a row is named when the corpus is read
     return None if len(rows) == _N_ROWS else "INVALID_WHERE_CONDITION"
-
-
-MOST_CATEGORICAL = 58
-NAME_ANOTHER = "Name one that it has."
-
-Use = Literal["category", "number", "fraction", "text", "array"]
-_RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
-    "category": ((), "a single value"),
-    "number": ((T.NumericType, T.StringType), "a number, or a text that holds one"),
-    "fraction": ((T.BooleanType, T.NumericType, T.StringType), "a boolean, a number, or a text that holds either"),
-    "text": ((T.StringType,), "a text"),
-    "array": ((T.ArrayType,), "an array of strings"),
-}
-_UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
-_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # other than commas, and how TOML writes them
-_OTHER_SEPARATOR = 'A CSV with another separator than commas needs `options = {{ sep = "{}" }}`.'
 
 
 class ConfiguredColumn(NamedTuple):
@@ -196,10 +195,10 @@ def _column_faults(
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
     if len(measures.identities.categorical) > MOST_CATEGORICAL:
+        n_columns = len(measures.identities.categorical)
         rule = (
-            f"{len(measures.identities.categorical)} columns. {MOST_CATEGORICAL} are the most, since one word has a bit"
+            f"{n_columns} columns. At most {MOST_CATEGORICAL} fit, as one word has a bit for each, whether it is known."
         )
-        rule += " for each that says whether it is known on a row."
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)

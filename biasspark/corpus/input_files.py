@@ -159,12 +159,6 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
         )
 
 
-def file_of_error(error: Exception, names: Sequence[str]) -> str:
-    """Return the first file, by its URI, that an error names; the first of all if it names none."""
-    text = str(error)
-    return next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
-
-
 def is_no_header(name: str) -> bool:
     """Return whether the first name of a header line cannot be a name, as in a file of another format."""
     return name.startswith((*_MAGIC, *_COMPRESSED, '{"', '[{"', "{'"))

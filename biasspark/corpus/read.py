@@ -18,7 +18,6 @@ from biasspark.corpus.csv_rows import mark_malformed, refuse_unnamed, refuse_utf
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.input_files import (
     CORRUPT,
-    file_of_error,
     is_no_header,
     open_files,
     refuse_empty_files,
@@ -145,7 +144,10 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         raise InputError(Fault(("corpus", "options"), ABSENT, problem, "Correct it.")) from None
     except Exception as error:
         if names and is_other_format(error):
-            refuse_other_format(spark, corpus, file_of_error(error, names))
+            text = str(error)  # it may name the file
+            refuse_other_format(
+                spark, corpus, next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
+            )
         raise
     if names is not None:
         refuse_skipped_files(rows, names, corpus)

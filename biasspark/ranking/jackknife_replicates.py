@@ -32,15 +32,12 @@ _CHUNK = 32
 def count_replicates(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], identities: Sequence[int], n_groups: int
 ) -> pa.Table:
-    """Return U of every model on the rows that it scores, and U without each group of rows.
+    """Return the table ``jackknife_statistics``, less the run's columns: U of every model, and U without each group.
 
     The examples have an INT column ``jackknife_group``, below `n_groups`. `identities` are numbers in the encoding,
-    ascending; 0 is ``(overall)``. The result is the table ``jackknife_statistics``, without the run's columns.
-
-    Notes
-    -----
-    Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24 per membership; then arithmetic
-    on each distinct (score, group) for every identity, and a shuffle of 250 bytes for each range, identity and group.
+    ascending; 0 is ``(overall)``. Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24
+    per membership; then arithmetic on each distinct (score, group) for every identity, and a shuffle of 250 bytes for
+    each range, identity and group.
     """
     sets = ReferenceSets.of(encoding.base_masks, identities)
     chunks = [range(len(identities))[start : start + _CHUNK] for start in range(0, len(identities), _CHUNK)]

@@ -30,16 +30,10 @@ def sum_paired_placements(
 ) -> dict[tuple[tuple[str, str], str, str], Products]:
     """Add up the products of both models' placements of every row, for two models that both score every row.
 
-    `identities` are numbers in the encoding, ascending; 0 is ``(overall)``.
+    `identities` are numbers in the encoding, ascending; 0 is ``(overall)``. Return by (slice, identity), cell and
+    another cell the sums, over the rows of the first, of both models' doubled placements (twice the rows below, plus
+    ties) among the other. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
 
-    Returns
-    -------
-    dict of ((slice, identity), cell, among) to Products
-        Sums over the rows of a cell of both models' doubled placements (twice the rows below, plus ties) among another
-        cell. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
-
-    Notes
-    -----
     Runs one Spark action. Cost: one scan and two shuffles of rows, the second of 4 bytes per row and reference set;
     arithmetic on every row and identity; one shuffle of the sums of every range.
     """

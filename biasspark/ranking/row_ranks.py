@@ -37,20 +37,13 @@ def rank_rows(
 ) -> DataFrame:
     """Return the placement of every row that counts, for every model and slice, with the columns `payload`.
 
-    A positive is correctly ordered with the negatives that score below it, a negative with the positives that
-    score above it; a tie counts half. `labels`, shape (2, models, slices), are the negatives and the positives of each
-    slice. Raises `InputError` when it is computed, if a range has more rows than a worker holds, or the corpus has
-    other rows than were counted.
+    A positive is correctly ordered with the negatives that score below it, a negative with the positives that score
+    above it; a tie counts half. ``n_opposite`` is the number of rows of the slice with the other label;
+    ``ordered_doubled`` is twice the number of them with which the row is correctly ordered, plus ties, 0 to 2
+    n_opposite. `labels`, shape (2, models, slices), are the negatives and the positives of each slice. Raises
+    `InputError` when it is computed, if a range has more rows than a worker holds, or the corpus has other rows than
+    were counted.
 
-    Returns
-    -------
-    DataFrame
-        ``model, slice, label, score, n_opposite, ordered_doubled`` and `payload`. ``n_opposite`` is the number of rows
-        of the slice with the other label; ``ordered_doubled`` is twice the number of them with which the row is
-        correctly ordered, plus ties, 0 to 2 n_opposite.
-
-    Notes
-    -----
     Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the payload; each range is sorted once. A row
     leaves Python with one number in place of model, slice, label and opposite rows: more columns take as long as the
     ranking.

@@ -94,23 +94,12 @@ class Entries(NamedTuple):
 def measure_range(
     cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int]
 ) -> tuple[Ints, PairSums, Profile]:
-    """Place every row of a range among every cell.
+    """Place every row of a range among every cell: return the rows of each cell, the sums of pairs, and the profile.
 
-    Parameters
-    ----------
-    cells, memberships : sequences of Block
-        The range's part of the corpus, by `cell_key` and `membership_key`, in any order and cut in any way; at most
-        `MOST_ROWS_OF_A_LABEL` rows of either label.
-    base_masks : sequence of int
-        For every identity, the bits of the sources of which one must be known; 0 for all rows.
-
-    Returns
-    -------
-    int64 array, shape (4, identities)
-        Rows of each cell, in the order of `columns.FOUR_CELLS`.
-    PairSums, shape (6, identities)
-        For the rows of this range alone: `PairSums.merge` adds the rows below and above.
-    Profile
+    Blocks are keyed by `cell_key` and `membership_key`, in any order and cut in any way, and have at most
+    `MOST_ROWS_OF_A_LABEL` rows of either label. `base_masks` has for every identity the bits of the sources of which
+    one must be known; 0 for all rows. Rows are int64, shape (4, identities), in the order of `columns.FOUR_CELLS`. Sums
+    have the shape (6, identities), for the rows of this range alone: `PairSums.merge` adds the rows below and above.
     """
     runs = merge_cells(cells)
     populations = {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
