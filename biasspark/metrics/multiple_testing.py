@@ -8,7 +8,7 @@ from math import sqrt
 from biasspark.distributions import normal_quantile
 
 SIGNIFICANT = 0.05
-"""The significance level; the gate has its own."""
+"""The significance level, except in the gate, where it is configured."""
 
 
 def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:

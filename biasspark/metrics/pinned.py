@@ -33,9 +33,10 @@ PINNED_PAIRS = [metric.pair for name in PINNED_TERMS for metric in SUITE if metr
 def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
     """Return the weight of each of the four AUCs (`PINNED_TERMS`) in the pinned AUC, not yet divided by their sum.
 
-    `cells` are the sizes of the four cells, in the order of `columns.FOUR_CELLS`, shape (4, ...), as of the result. The
-    background is drawn from all rows, as in the papers, or from those outside the subgroup, as in the authors'
-    published code. A term with an empty cell weighs 0; all four do if a class is missing or there is nothing to draw.
+    `cells` are the sizes of the four cells, in the order of `columns.FOUR_CELLS`; they and the result have the shape
+    (4, ...). The background is drawn from all rows, as in the papers, or from those outside the subgroup, as in the
+    authors' published code. A term with an empty cell weighs 0; all four do if a class is missing or there is nothing
+    to draw.
 
     The pinned set takes equally many rows from the subgroup Dg and from all rows D whose membership is known, Dg
     included. Let s = |Dg| and N = |D|. In expectation a subgroup row is then in it 1 + s/N times (once for itself, s/N

@@ -92,7 +92,7 @@ class _Rows(NamedTuple):
     further: Sequence[NDArray[Any]] = ()
 
     def take(self, indices: Ints) -> _Rows:
-        """Return some rows with only their cells."""
+        """Return some rows, without the cells that none of them is in."""
         cell, values = keep_cells(self.cell[indices], self.values)
         draws = self.draws[indices] if len(self.draws) else self.draws
         return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])

@@ -100,7 +100,7 @@ def sum_kept_rows(
 ) -> dict[tuple[str, str], KeptRows]:
     """Drop rows of one cell of an identity at random, and place the remaining ones, in every trial.
 
-    Returns the rows that each (model, slice) with rows keeps. Raises `InputError` if the corpus has changed since it
+    Return the kept rows of each (model, slice) that has rows. Raises `InputError` if the corpus has changed since it
     was ranked.
 
     Runs one Spark action. Each set of that size is equally likely. The draws depend only on the seed and on

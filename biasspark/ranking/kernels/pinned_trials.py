@@ -118,7 +118,7 @@ class Trials:
 def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials) -> Iterator[Ints]:
     """Draw the part of every trial that lies in a range, and count it.
 
-    Yields for every identity the negatives and the positives of each pool in this range, and twice U among them: int64
+    Yield for every identity the negatives and the positives of each pool in this range, and twice U among them: int64
     array, shape (3, trials), 0 if there is nothing to draw. `below` and `total`, shape (4, identities), are the rows of
     the four cells in lower ranges and in all. A pool has at most twice the rows of a range, which has fewer than 2^30
     rows of one label (`placements.MOST_ROWS_OF_A_LABEL`), so twice U stays below 2^63.
@@ -196,7 +196,7 @@ def sum_kept(
 ) -> BigInts:
     """Draw the rows of the cell `dropped` that every trial keeps in a range, and place them among the other label.
 
-    Returns twice U with the rows of the other label in the subgroup and in the background, as Python integers, shape
+    Return twice U with the rows of the other label in the subgroup and in the background, as Python integers, shape
     (trials, 2). `rows` are those of the identity in this range, `below` and `total` the sizes of its four cells in
     lower ranges and in all. Within a range, of fewer than 2^30 rows of one label, twice U stays below 2^61.
     """
