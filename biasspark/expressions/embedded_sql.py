@@ -137,7 +137,7 @@ class _Expression:
 
     def __init__(self, tokens: list[_Token], kinds: Mapping[str, Kind]) -> None:
         self.tokens, self.kinds = tokens, kinds
-        self.closing = _match_parentheses(tokens)
+        self.closing = _match_pairs(tokens)
         named = [n for n, token in enumerate(tokens) if self._is_column(n)]
         self.named = {kinds[tokens[n].value] for n in named}
         self.fractions = {"double", "float"} & self.named
@@ -239,18 +239,17 @@ class _Expression:
         value = self.tokens[n].value
         if value in _CHOICES and self._is_call(n):
             return self._arguments(n, self.closing[n + 1])[_CHOICES[value] :]
-        if value != "case" or self._is_call(n):
+        if value != "case" or n not in self.closing:
             return []
-        spans, start, m, end = [], 0, n + 1, self._end_of_case(n)
-        while m <= end:
+        spans, start, m = [], 0, n + 1
+        while m <= self.closing[n]:
             value = self.tokens[m].value
             if start and value in ("when", "else", "end"):
                 spans.append((start, m))
                 start = 0
             if value in ("then", "else"):
                 start = m + 1
-            is_case = value == "case" and not self._is_call(m)
-            m = 1 + (self._end_of_case(m) if is_case else self.closing[m] if self.tokens[m].text in "([" else m)
+            m = 1 + self.closing.get(m, m)
         return spans
 
     def _casts(self) -> Iterator[tuple[int, _Token]]:
@@ -299,12 +298,10 @@ class _Expression:
         if self._is_function(n) or (token.value == "try_cast" and self._is_call(n)):
             end = self.closing[n + 1]
             return self._call(n, end), end + 1
-        if token.text in ("(", "["):
+        if n in self.closing:
             end = self.closing[n]
-            return f"{token.text}{self.translate(n + 1, end)}{self.tokens[end].text}", end + 1
-        if token.value == "case" and not self._is_call(n):
-            end = self._end_of_case(n)
-            return f"{token.text} {self.translate(n + 1, end)} {self.tokens[end].text}", end + 1
+            gap = " " * (token.value == "case")
+            return f"{token.text}{gap}{self.translate(n + 1, end)}{gap}{self.tokens[end].text}", end + 1
         if token.kind == "number":
             return self._number(n), n + 1
         if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
@@ -318,14 +315,6 @@ class _Expression:
         if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
-
-    def _end_of_case(self, n: int) -> int:
-        depth = 0
-        for m in range(n, len(self.tokens)):
-            depth += {"case": 1, "end": -1}.get(self.tokens[m].value, 0) if self.tokens[m].kind == "name" else 0
-            if not depth:
-                return m
-        raise NotOnTheEmbeddedEngine("takes no CASE without END")
 
     @property
     def _is_arithmetic(self) -> bool:
@@ -349,12 +338,10 @@ class _Expression:
         """Return the spans of the arguments of a call."""
         spans, start, m = [], n + 2, n + 2
         while m < end:
-            if self.tokens[m].text in "([":
-                m = self.closing[m]
-            elif self.tokens[m].text == ",":
+            if self.tokens[m].text == ",":
                 spans.append((start, m))
                 start = m + 1
-            m += 1
+            m = 1 + self.closing.get(m, m)
         return [*spans, (start, end)] if end > n + 2 else []
 
     def _call(self, n: int, end: int) -> str:
@@ -438,16 +425,25 @@ def _pattern(pattern: str, only_matches: bool = True) -> str:
         raise NotOnTheEmbeddedEngine(str(error)) from None
 
 
-def _match_parentheses(tokens: Sequence[_Token]) -> dict[int, int]:
-    """Return the index of the closing parenthesis or bracket for each opening one."""
-    closing, opened = {}, []
+def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:
+    """Return the index of the closing token for each parenthesis, bracket and CASE."""
+    closing: dict[int, int] = {}
+    opened: list[int] = []
     for n, token in enumerate(tokens):
-        if token.text in ("(", "["):
+        is_call = n + 1 < len(tokens) and tokens[n + 1].text == "("
+        in_case = bool(opened) and tokens[opened[-1]].value == "case"
+        if token.text in ("(", "[") or (token.kind == "name" and token.value == "case" and not is_call):
             opened.append(n)
+        elif in_case and token.kind == "name" and token.value == "end":
+            closing[opened.pop()] = n
         elif token.text in (")", "]"):
             if not opened:
                 raise NotOnTheEmbeddedEngine("finds a closing parenthesis without an opening one")
+            if in_case:
+                raise NotOnTheEmbeddedEngine("takes no CASE without END")
             closing[opened.pop()] = n
     if opened:
-        raise NotOnTheEmbeddedEngine("finds an opening parenthesis without a closing one")
+        is_case = tokens[opened[-1]].value == "case"
+        missing = "takes no CASE without END" if is_case else "finds an opening parenthesis without a closing one"
+        raise NotOnTheEmbeddedEngine(missing)
     return closing
