@@ -141,7 +141,7 @@ def pair_number(low: Ints, high: Ints, n_singles: int) -> Ints:
 
 def _entries(row: Ints | Sequence[int], identity: Ints | Sequence[int] | int, unknown: int = 0) -> Memberships:
     rows = np.asarray(row, np.int64)
-    return Memberships(rows, np.full(len(rows), identity, np.int64), np.full(len(rows), unknown))
+    return Memberships(rows, np.broadcast_to(np.asarray(identity, np.int64), rows.shape), np.full(len(rows), unknown))
 
 
 def _join(parts: Sequence[Memberships]) -> Memberships:

@@ -177,7 +177,9 @@ class RowRanking:
         cells = Cells(self.description.columns, rows.values)
         slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
         sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
-        yield from count_offsets(number, 0, (np.flatnonzero(of_set[rows.cell]) for of_set in sets), rows.scores, edges)
+        members = (np.flatnonzero(of_set[rows.cell]) for of_set in sets)
+        ranges = np.searchsorted(edges, rows.scores, "right")
+        yield from count_offsets(number, 0, members, ranges, len(edges) + 1)
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
         """Return the block of a range, and the other arrays of its rows, in the same order."""

@@ -8,7 +8,7 @@ Memory of a worker: the rows of its task's ranges, with their payload columns (s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SCORE, 
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import corpus_changed
-from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
 from biasspark.ranking.row_blocks import refuse_large_range
@@ -85,11 +84,16 @@ def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[
         chosen = np.flatnonzero(usable)
         scores, positive = rows.scores[model][chosen], rows.label[chosen] == 1
         labels = (np.flatnonzero(positive == label) for label in (False, True))
-        yield from count_offsets(model, slice_number, labels, scores, boundaries[model])
-        for score_range, inside in split_by_range(scores, boundaries[model]):
-            taken = _columns_of(table.take(pa.array(chosen[inside])))
-            of_range = pa.table({SCORE: scores[inside], LABEL: positive[inside], **taken})
-            yield Part(model, slice_number, score_range, Kind.ROWS, _encode_table(of_range))
+        ranges, n_ranges = np.searchsorted(boundaries[model], scores, "right"), len(boundaries[model]) + 1
+        yield from count_offsets(model, slice_number, labels, ranges, n_ranges)
+        order = np.argsort(ranges.astype(np.uint16), kind="stable")  # radix sort
+        taken = _columns_of(table.take(pa.array(chosen[order])))
+        cut = pa.table({SCORE: scores[order], LABEL: positive[order], **taken})
+        ends = np.cumsum(np.bincount(ranges, minlength=n_ranges)).tolist()
+        for score_range, (start, end) in enumerate(pairwise([0, *ends])):
+            if end > start:
+                data = _encode_table(cut.slice(start, end - start))
+                yield Part(model, slice_number, score_range, Kind.ROWS, data)
 
 
 def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:

@@ -214,11 +214,12 @@ def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: Refere
     members = sets.members(rows.known, rows.label, *rows.entries_of(sets))
     for model, slice_number, usable in rows.groups():
         of_sets = (of_set[usable[of_set]] for of_set in members)
-        yield from count_offsets(model, slice_number, of_sets, rows.scores[model], boundaries[model])
+        ranges = np.searchsorted(boundaries[model], rows.scores[model], "right")
+        yield from count_offsets(model, slice_number, of_sets, ranges, len(boundaries[model]) + 1)
 
 
-def count_offsets(model: int, slice_number: int, sets: Iterable[Ints], scores: Floats, edges: Floats) -> Iterator[Part]:
-    """Count the rows of every reference set in every range, from the rows of the sets: see `RankOffsets`."""
-    counts = count_by_range(sets, np.searchsorted(edges, scores, "right"), len(edges) + 1)
+def count_offsets(model: int, slice_number: int, sets: Iterable[Ints], ranges: Ints, n_ranges: int) -> Iterator[Part]:
+    """Count the rows of every set in every range, given the range of each row: see `RankOffsets`."""
+    counts = count_by_range(sets, ranges, n_ranges)
     for score_range, data in enumerate(RankOffsets.encode(counts)):
         yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
