@@ -17,39 +17,31 @@ FEW_ROWS = 30
 """Scores get no warnings with fewer rows in all, or of a label: what looks peculiar there may be chance."""
 _NO_ROW = "{have} no usable row: {names}. Is a predicate misspelled?"
 _OF_NAMES = {
-    "unknown": ("identity", "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?"),
-    "no subgroup": (
-        "identity",
-        "{have} no usable row: {names}. Is a name, a term or a predicate misspelled, or the threshold too high?",
+    "identity unknown": "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
+    "identity without subgroup": (
+        "{have} no usable row: {names}. Is a name, a term or a predicate misspelled, or the threshold too high?"
     ),
-    "no background": (
-        "identity",
-        "{have} no background, since every usable row is inside: {names}. Only Subgroup AUC has a value.",
+    "identity without background": (
+        "{have} no background, since every usable row is inside: {names}. Only Subgroup AUC has a value."
     ),
-    "no background but NULL": (
-        "identity",
+    "identity without background but NULL": (
         "{have} no background, since no usable row is outside: {names}. Only Subgroup AUC has a value. Where NULL "
-        'means outside, set `unannotated = "background"`.',
+        'means outside, set `unannotated = "background"`.'
     ),
-    "empty slice": ("slice", _NO_ROW),
-    "one label": (
-        "slice",
-        "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?",
+    "slice empty": _NO_ROW,
+    "slice of one label": "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?",
+    "slice of all rows": "{have} every usable row, like `all`: {names}. Is that meant?",
+    "segment empty": _NO_ROW,
+    "pair empty": "{have} no usable row of one label or of either: {names}. Is a predicate misspelled?",
+    "feature constant": (
+        "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
     ),
-    "whole slice": ("slice", "{have} every usable row, like `all`: {names}. Is that meant?"),
-    "empty segment": ("segment", _NO_ROW),
-    "empty pair": ("pair", "{have} no usable row of one label or of either: {names}. Is a predicate misspelled?"),
-    "constant": (
-        "feature",
-        "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?",
+    "feature rare": (
+        "{have} no value with `min_leaf` rows, so trees do not split on it: {names}. Lower it, or group the values."
     ),
-    "rare": (
-        "feature",
-        "{have} no value with `min_leaf` rows, so trees do not split on it: {names}. Lower it, or group the values.",
-    ),
-    "single group": ("grouping", "{have} a single group: {names}. Is it the right column?"),
+    "grouping single": "{have} a single group: {names}. Is it the right column?",
 }
-"""The sentence on some identities, slices, segments, pairs, features or groupings, by what is wrong with them."""
+"""The sentence on some of all identities, slices, and so on, by what they are and what is wrong with them."""
 
 _OF_COUNTS = {
     "off scale": (
@@ -140,7 +132,7 @@ def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int
 
 def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -> tuple[str, ...]:
     """Return a sentence of `_OF_NAMES` on the chosen ones of all names, in order; none if no name is chosen."""
-    what, text = _OF_NAMES[problem]
+    what, text = problem.split(maxsplit=1)[0], _OF_NAMES[problem]
     listed = [show_value(name) for name in names if name in chosen]
     if not listed:
         return ()
@@ -182,15 +174,13 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
 
     `sides` are the usable rows in each identity and outside of it; the rest of `n_usable` are NULL.
     """
-    lacking: dict[str, list[str]] = {
-        what: [] for what in ("unknown", "no subgroup", "no background", "no background but NULL")
-    }
+    lacking: dict[str, list[str]] = {problem: [] for problem in _OF_NAMES if problem.startswith("identity")}
     for name, (n_inside, n_outside) in zip(identities, sides, strict=True):
         if not n_outside:
-            is_null = "no background but NULL" if n_inside < n_usable else "no background"
-            lacking[is_null if n_inside else "unknown"].append(name)
+            no_background = "identity without background" + " but NULL" * (n_inside < n_usable)
+            lacking[no_background if n_inside else "identity unknown"].append(name)
         elif not n_inside:
-            lacking["no subgroup"].append(name)
+            lacking["identity without subgroup"].append(name)
     return tuple(text for problem, names in lacking.items() for text in name_warnings(problem, identities, names))
 
 
@@ -206,9 +196,9 @@ def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> 
         [name for name, counts in by_slice.items() if sum(map(bool, counts)) == n_labels] for n_labels in (0, 1)
     )
     return (
-        *name_warnings("empty slice", [*by_slice], empty),
-        *name_warnings("one label", [*by_slice], one_label),
-        *name_warnings("whole slice", [*by_slice], whole),
+        *name_warnings("slice empty", [*by_slice], empty),
+        *name_warnings("slice of one label", [*by_slice], one_label),
+        *name_warnings("slice of all rows", [*by_slice], whole),
     )
 
 

@@ -201,8 +201,8 @@ def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCoun
     names = [feature.name for feature in surveyed.features]
     warnings = (
         *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
-        *name_warnings("constant", names, constant),
-        *name_warnings("rare", names, [name for name in rare if name not in constant]),
+        *name_warnings("feature constant", names, constant),
+        *name_warnings("feature rare", names, [name for name in rare if name not in constant]),
         *count_warnings("unreadable feature", surveyed.values.unreadable),
         *group_name_warnings(surveyed.values.reserved),
     )

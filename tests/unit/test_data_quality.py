@@ -127,10 +127,10 @@ def test_values_that_are_no_fractions() -> None:
 
 
 def test_features_and_groupings_of_one_value() -> None:
-    assert name_warnings("constant", ["a"], []) == name_warnings("single group", ["a"], []) == ()
-    assert_says(name_warnings("constant", ["a", "b"], ["b"]), ["1 of 2 features has", '"b"'])
+    assert name_warnings("feature constant", ["a"], []) == name_warnings("grouping single", ["a"], []) == ()
+    assert_says(name_warnings("feature constant", ["a", "b"], ["b"]), ["1 of 2 features has", '"b"'])
     assert_says(count_warnings("unreadable feature", {"a": 1200}), ["1,200 of 'a'"])
-    assert_says(name_warnings("single group", ["a"], ["a"]), ["the only grouping has", '"a"'])
+    assert_says(name_warnings("grouping single", ["a"], ["a"]), ["the only grouping has", '"a"'])
 
 
 def test_columns_that_are_used_twice() -> None:
@@ -147,7 +147,7 @@ def test_slices_without_a_row_or_with_one_label_or_with_all_rows() -> None:
     texts = slice_warnings(["all", "short", "toxic", "clean"], [(9, 9), (0, 0), (0, 9), (9, 0)])
     assert_says(texts, ["1 of 3", '"short"'], ["2 of 3", "one label", '"toxic", "clean"'])
     assert_says(slice_warnings(["all", "any", "long"], [(9, 9), (9, 9), (9, 8)]), ["1 of 2", "every usable", '"any"'])
-    assert_says(name_warnings("empty segment", ["a", "b"], ["b", "a"]), ["all 2 segments have", '"a", "b"'])
+    assert_says(name_warnings("segment empty", ["a", "b"], ["b", "a"]), ["all 2 segments have", '"a", "b"'])
 
 
 @pytest.mark.parametrize(
