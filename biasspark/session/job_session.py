@@ -182,7 +182,7 @@ def find_runtime_fault(jars: str, version: str) -> str | None:
                 return (
                     f"{where}: {jar[1]} is for Spark {wanted}, and Spark {version} runs. Each version of Spark needs "
                     f"its own runtime. Run Spark {wanted} (pip install 'pyspark=={wanted}.*'), or name the runtime for "
-                    "this version, if there is one: docs/nights.md lists them. Without Delta and Iceberg, leave the "
+                    "this version, if there is one: docs/runs.md lists them. Without Delta and Iceberg, leave the "
                     "package and its settings out, and write Parquet."
                 )
     return None
