@@ -16,7 +16,7 @@ from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
 from biasspark.tables import schemas
 from biasspark.workflows.measurement import balance_labels, measure, survey_for_ranking
-from biasspark.workflows.pinned_skew import skew_alone, skew_classes
+from biasspark.workflows.pinned_skew import skew_classes, skew_only
 
 Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", "background_positive"]
 
@@ -314,7 +314,7 @@ def pinned_skew(
     keywords = Keywords(locals(), "pinned_skew")
     with keywords.name_faults():
         measures = keywords.measures()
-        with spark_rows(df) as corpus, survey_for_ranking(corpus, skew_alone(measures)) as surveyed:
+        with spark_rows(df) as corpus, survey_for_ranking(corpus, skew_only(measures)) as surveyed:
             check_identity(surveyed.survey, measures.identities, identity)
             measurement = measure(surveyed)
             skewed = skew_classes(surveyed, measurement)

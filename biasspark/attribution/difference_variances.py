@@ -26,9 +26,8 @@ from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.exact import join_wide, signed_dot, split_wide
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
-from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.range_job import (
     CountsRow,
     combine_counts,

@@ -310,7 +310,7 @@ def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
     table = pq.read_table(odd / "a.parquet").drop_columns(["moment"]).append_column("odd", kind)
     pq.write_table(table, tmp_path / "a.parquet", version="2.6")
     fault = fault_of(spark, tmp_path).replace("MICROS,true", "MICROS,false")  # an older pyarrow takes them for UTC
-    assert holds(fault, f"corpus: path {tmp_path}: a column is of a type that Spark cannot read.", f"Type: {words}.")
+    assert holds(fault, f"corpus: path {tmp_path}: a column has a type that Spark cannot read.", f"Type: {words}.")
     schema = "y BOOLEAN, u FLOAT, `wide decimal` DECIMAL(38,10)"
     counts = read_and_rank(spark, tmp_path, of_model("wide decimal"), schema=schema)
     assert counts.n_eligible == {"wide decimal": N_ODD}

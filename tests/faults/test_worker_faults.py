@@ -106,11 +106,8 @@ def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place
     assert code == 1, printed
     assert "Traceback" not in printed
     assert CANARY not in printed
-    assert (
-        "error: corpus: a Python worker has run out of memory, or was killed. Give workers more "
-        "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set `[ranking] "
-        "ranges` higher, so that a task holds less." in printed
-    )
+    assert "error: corpus: a Python worker has run out of memory, or was killed." in printed
+    assert "spark.executor.memoryOverhead" in printed
     assert not (place.folder / "no_memory").exists()
 
 
