@@ -200,7 +200,7 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
     kind = "Parquet" if is_parquet(path) else "CSV with a header line and as many fields in each record"
     if Path(path, "_delta_log").exists():
         rule = "It is a Delta table, whose log lists the files that count."
-        fix = f"Give the Arrow table deltalake.DeltaTable({path!r}).to_pyarrow_table()."
+        fix = f"Pass the Arrow table deltalake.DeltaTable({path!r}).to_pyarrow_table()."
         raise InputError(Fault((name,), path, rule, fix))
     try:
         if is_parquet(path):
@@ -215,12 +215,12 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
         rule = f"It is not {kind}.{f' Line {row[1]} has more, or fewer.' if row else ''}"
         raise InputError(Fault((name,), path, rule, "Correct the file.")) from None
     except FileNotFoundError:
-        fix = "Read it with pandas and give the frame." if "://" in path else "Check the path."
-        raise InputError(Fault((name,), path, "There is nothing at this path on this machine.", fix)) from None
+        fix = "Read it with pandas and pass the frame." if "://" in path else "Check the path."
+        raise InputError(Fault((name,), path, "There is nothing at this path.", fix)) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         rule = "It is a folder." if Path(path).is_dir() else f"It cannot be read: {reason}."
-        fix = "Name a file that can be read, or read it with pandas and give the frame."
+        fix = "Name a file that can be read, or read it with pandas and pass the frame."
         raise InputError(Fault((name,), path, rule, fix)) from None
     if any(map(pa.types.is_binary, rows.schema.types)):
         raise InputError(Fault((name,), path, "It is not UTF-8.", "Convert it."))

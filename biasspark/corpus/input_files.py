@@ -40,9 +40,9 @@ _COMPRESSED = {  # the first characters of a file, read as UTF-8; how it is comp
 }
 _SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}  # and how TOML writes them
 _PANDAS_READERS = {
-    "csv": " by pandas.read_csv(path{})",
-    "json": " by pandas.read_json(path, lines=True)",
-    "orc": " by pandas.read_orc(path)",
+    "csv": " with pandas.read_csv(path{})",
+    "json": " with pandas.read_json(path, lines=True)",
+    "orc": " with pandas.read_orc(path)",
 }
 _LONGEST_NAME, _LONGEST_LINE = 64, 10_000
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
@@ -131,8 +131,8 @@ def refuse_files_of_tables(spark: SparkSession, names: Iterable[str], path: str)
                 f"corpus: path {redact(path)}: {redact(table)} is {article} {kind} table, whose log lists the files "
                 "that count. Read without it, deleted and replaced rows would be counted as well."
             )
-            by_what = f", as by {read}," if kind == "Delta" else f" by a library of {kind},"
-            fix = Words(f'Set `[corpus] format = "{kind.lower()}"`.', f"Read it to Arrow{by_what} and give that table.")
+            by_what = f", as with {read}," if kind == "Delta" else f" with a library for {kind},"
+            fix = Words(f'Set `[corpus] format = "{kind.lower()}"`.', f"Read it to Arrow{by_what} and pass that table.")
             raise InputError(Fault((), ABSENT, rule, fix))
 
 
@@ -162,7 +162,7 @@ def refuse_skipped(skipped: Sequence[str], path: str) -> None:
         )
         fix = Words(
             "Move them, or on Spark set `options = { recursiveFileLookup = true }` to read all",
-            "Move them, or read all with pandas and give one frame",
+            "Move them, or read all with pandas and pass one frame",
         )
         raise InputError(Fault((), ABSENT, (rule, fix, f": {_list_files(skipped)}.")))
 
@@ -229,7 +229,7 @@ def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
     reader = _PANDAS_READERS.get(kind, "").format(f', sep="{separator}"' if separator else "")
     fix = Words(
         f'Set `[corpus] format = "{kind}"`{options} if all files are {actual}; otherwise remove the file.',
-        f"Read such files{reader} and give one frame, or remove those that are not part of the data.",
+        f"Read such files{reader} and pass one frame, or remove those that are not part of the data.",
     )
     raise InputError(Fault((), ABSENT, rule, fix))
 

@@ -27,7 +27,7 @@ _OTHER_TYPE = errors.Words(
     "a column has another type in one file than in others. Rewrite the files of the wrong type, or let Spark 4 read "
     "numbers as the wider type with a `schema`",
     "a column has another type in one file than in others. Rewrite the files of the wrong type, or read the files with "
-    "pandas and give one frame",
+    "pandas and pass one frame",
 )
 _NO_CATALOG = (
     "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "

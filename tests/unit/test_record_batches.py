@@ -224,7 +224,7 @@ def test_files_that_cannot_be_read_are_named(name: str, content: bytes | None, t
     assert isinstance(fault, Fault)
     assert fault.value == str(path)
     assert NAME_OF_A_PERSON not in str(caught.value)
-    assert (content is None) == str(fault).endswith("There is nothing at this path on this machine. Check the path.")
+    assert (content is None) == str(fault).endswith("There is nothing at this path. Check the path.")
 
 
 def test_a_file_gives_the_types_of_its_frame(tmp_path: Path) -> None:
