@@ -281,9 +281,11 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
     """
     schema, identities = corpus.schema, measures.identities
     scores = {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
-    # A struct of aliases would lose their names next to a generator of rows.
-    in_one = F.named_struct(*(part for name, score in scores.items() for part in (F.lit(name), score)))
-    columns = {"sampled": F.when(F.rand(_SEED) < _SHARE, in_one), **(scores if measures.histograms else {}), **further}
+    columns = {**(scores if measures.histograms else {}), **further}
+    if scores:
+        # A struct of aliases would lose their names next to a generator of rows.
+        in_one = F.named_struct(*(part for name, score in scores.items() for part in (F.lit(name), score)))
+        columns["sampled"] = F.when(F.rand(_SEED) < _SHARE, in_one)
     columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:
         columns["id"] = column(id_column)
@@ -303,8 +305,9 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
         return corpus.select(*narrow, F.lit(True).alias("first"))
     values = F.posexplode_outer(F.array_distinct(column(identities.array)))
     exploded = corpus.select(*narrow, values.alias("position", f"value_{len(identities.categorical)}"))
+    first = {"first": F.lit(True)} | ({"sampled": F.col("sampled")} if scores else {})
     is_first = F.coalesce(F.col("position"), F.lit(0)) == 0
-    return exploded.withColumns({"first": F.when(is_first, True), "sampled": F.when(is_first, F.col("sampled"))})
+    return exploded.withColumns({name: F.when(is_first, value) for name, value in first.items()})
 
 
 def _aggregates(
