@@ -96,7 +96,9 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
         for first in range(0, len(starts), _SCORES_AT_ONCE):
             begins, end = starts[first : first + _SCORES_AT_ONCE], starts[first + _SCORES_AT_ONCE :][:1]
             distinct, cell = rows[begins], block.cell[rows[begins[0] : end[0] if len(end) else None]]
-            counts = np.add.reduceat(members[:, :, cell], begins - begins[0], axis=2, dtype=np.int64)
+            counts = members[:, :, cell]
+            if len(cell) > len(begins):  # otherwise each row has its own score
+                counts = np.add.reduceat(counts, begins - begins[0], axis=2, dtype=np.int64)
             of_losses = losses(block.scores[distinct], label, link) if with_losses else ()
             limbs = [cut_moments(loss) for loss in of_losses]
             for number, of_sets in enumerate(counts):

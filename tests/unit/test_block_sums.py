@@ -20,10 +20,11 @@ from biasspark.attribution.block_sums import (
     read_histograms,
     sum_by_cell,
 )
+from biasspark.attribution.difference_variances import multiply_rows
 from biasspark.attribution.moments import cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
-from biasspark.ranking.kernels.exact import dot, join_wide, signed_dot, split_wide
+from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
 from biasspark.ranking.kernels.row_block import RowBlock
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
 from tests.oracle import attribution as oracle
@@ -65,15 +66,24 @@ def test_limbs_add_up(values: list[int]) -> None:
 
 @pytest.mark.parametrize("bits", [8, 61])
 @given(data=st.data())
-def test_signed_products_are_exact(bits: int, data: st.DataObject) -> None:
+def test_products_are_exact(bits: int, data: st.DataObject) -> None:
     """Those that fit 63 bits, and those that do not."""
-    factors = st.integers(-(2**bits) + 1, 2**bits - 1)
+    factors = st.integers(0, 2**bits - 1)
     pairs = data.draw(st.lists(st.tuples(factors, factors), max_size=30))
     first, second = (np.array([pair[n] for pair in pairs], np.int64) for n in (0, 1))
     expected = sum(a * b for a, b in pairs)
-    assert signed_dot(first, second) == expected
-    assert dot(abs(first), abs(second)) == sum(abs(a * b) for a, b in pairs)
-    assert join_wide(split_wide(np.array([expected], object))).tolist() == [expected]
+    assert dot(first, second) == expected
+    assert join_wide(split_wide(np.array([-expected], object))).tolist() == [-expected]
+
+
+@given(rows=st.lists(st.lists(st.integers(-(2**36), 2**36 - 1), min_size=3, max_size=3), max_size=30))
+def test_products_of_placements_are_exact(rows: list[list[int]]) -> None:
+    """For more rows than are multiplied at a time."""
+    n_times = (1 << 16) // 8
+    of_all, *inside = np.array(rows, np.int64).reshape(-1, 3).T
+    products = multiply_rows(np.repeat(of_all, n_times), np.repeat(inside, n_times, axis=1))
+    factors = np.array([[1, *row] for row in rows], object).reshape(-1, 4)
+    assert products.tolist() == (n_times * factors.T @ factors).tolist()
 
 
 # ---- by cell, by bin, by node
