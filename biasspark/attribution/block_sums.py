@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.evidence import LossSums, NodeSums
+from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.growth import Histogram, Node
-from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.moments import N_LIMBS, cut_moments, read_moments
 from biasspark.attribution.row_values import Target, opposite_rows, rows_with_opposite, target_values
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.codec import pack, unpack
@@ -28,8 +28,8 @@ from biasspark.ranking.range_job import CountsRow, map_to_counts
 from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches
 
-N_SUMS = 1 + N_LIMBS + 3
-"""Of some rows: their number, the limbs of the moments of a value, and of their AUC losses and its squares."""
+N_SUMS = 1 + N_LIMBS + 1
+"""Of some rows: their number, the limbs of the moments of a value, and their AUC loss."""
 
 N_COUNTS = 5
 """Of a slice: see `slice_kernel.Counts`."""
@@ -53,10 +53,9 @@ def add_by_code(codes: SmallInts, columns: Sequence[Ints] | Ints, n_codes: int) 
 
 
 def sum_values(block: RowBlock, slice_number: int, rows: Ints, values: Floats) -> Ints:
-    """Return what `NodeSums` is read from, by cell: int64, shape (`N_SUMS`, cells)."""
+    """Return the sums that `NodeSums` are read from, by cell: int64, shape (`N_SUMS`, cells)."""
     losses = 2 * opposite_rows(block, slice_number, rows) - block.placed(slice_number, rows)
-    columns = [np.ones(len(rows), np.int64), *cut_moments(values), losses, *cut_limbs(losses * losses)]
-    return sum_by_cell(block, rows, columns)
+    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), *cut_moments(values), losses])
 
 
 def meet(condition: Condition, bins: SmallInts) -> Flags:
@@ -70,31 +69,21 @@ def meet(condition: Condition, bins: SmallInts) -> Flags:
 
 
 def sum_sets(cells: Cells, sums: Ints, sets: Sequence[Flags]) -> Ints:
-    """Return the sums of several sets of cells, those of train and honest rows and of either label apart.
+    """Return the sums of several sets of cells, those of train and of honest rows, shape (sets, 2, `N_SUMS`).
 
     Parameters
     ----------
     sums : int64 array, shape (`N_SUMS`, cells)
     sets : sequence of bool arrays, shape (cells,)
-
-    Returns
-    -------
-    int64 array, shape (sets, 2, 2, `N_SUMS`)
-        By set, whether rows are honest, and label.
     """
-    kinds = [(cells.honest == honest) & (cells.label == label) for honest in (False, True) for label in (False, True)]
-    by_kind = [[sums[:, inside & kind].sum(axis=1) for kind in kinds] for inside in sets]
-    return np.array(by_kind, np.int64).reshape(len(sets), 2, 2, N_SUMS)
+    by_sample = [[sums[:, inside & part].sum(axis=1) for part in (~cells.honest, cells.honest)] for inside in sets]
+    return np.array(by_sample, np.int64).reshape(len(sets), 2, N_SUMS)
 
 
 def read_node_sums(sums: Ints) -> NodeSums:
-    """Return the sums of one set, given those of each kind, shape (2, 2, `N_SUMS`)."""
-    total = NodeSums()
-    for honest, of_labels in zip((False, True), sums, strict=True):
-        for label, (n, *limbs, loss, high, low) in zip((False, True), of_labels.tolist(), strict=True):
-            losses = LossSums(n, loss, join_limbs(high, low))
-            total += NodeSums.of(read_moments(limbs, n), losses, honest=honest, label=label)
-    return total
+    """Return the sums of one set, given those of its train and of its honest rows, shape (2, `N_SUMS`)."""
+    (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
+    return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)
 
 
 def find_nodes(nodes: Sequence[Node], bins: SmallInts) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import divide
-from biasspark.attribution.set_placements import SetSums, as_cell_pair
+from biasspark.attribution.influence import PlacedSet
 from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
 from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.delong import delong_variance
@@ -44,7 +44,7 @@ def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
 
 def named_pairs(
     pairs: Mapping[str, NamedPair],
-    placements: Mapping[tuple[str, str], Sequence[tuple[SetSums, SetSums]]],
+    placements: Mapping[tuple[str, str], Sequence[PlacedSet]],
     all_wrong: Mapping[tuple[str, str], int],
     level: float,
 ) -> pa.Table:
@@ -63,10 +63,10 @@ def named_pairs(
     """
     rows, wrong = [], []
     for model, name in sorted(all_wrong):
-        for pair, of_labels in zip(pairs, placements[model, name], strict=True):
-            cells = as_cell_pair(*of_labels)
+        for pair, (negatives, positives) in zip(pairs, placements[model, name], strict=True):
             predicates = {f"{side[:-1]}_predicate": text for side, text in vars(pairs[pair]).items()}
-            sums = (cells.n_high, cells.n_low, cells.u_doubled, cells.low_square_sum, cells.high_square_sum)
+            square_sums = negatives.inside_squares, positives.inside_squares
+            sums = positives.k, negatives.k, positives.inside, *square_sums
             rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, sums, strict=True)))
             wrong.append(all_wrong[model, name])
     return _measure(NAMED_PAIRS, rows, wrong, level)

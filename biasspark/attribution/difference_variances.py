@@ -180,8 +180,8 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
     if not len(rows):
         return
     number = np.full(cells.size, len(regions.numbers), np.uint8)
-    for index, inside in enumerate(regions.split(cells.bins)):
-        number[inside & cells.honest] = index
+    for of_region, inside in enumerate(regions.split(cells.bins)):
+        number[inside & cells.honest] = of_region
     region, label, scores = number[block.cell[rows]], block.label[rows], block.baseline.scores[rows]
     index = block.score_index[rows]
     placed = np.empty((len(regions.numbers), len(rows)), np.int64)
@@ -275,7 +275,8 @@ def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
         limbs = np.concatenate([factors & (1 << _LIMB_BITS) - 1, factors >> _LIMB_BITS]).astype(np.float64)
         products += (limbs @ limbs.T).astype(np.int64).astype(object).reshape(products.shape)
     low, high = products
-    return low[:, 0] + (low[:, 1] + high[:, 0] << _LIMB_BITS) + (high[:, 1] << 2 * _LIMB_BITS)
+    sums: BigInts = low[:, 0] + (low[:, 1] + high[:, 0] << _LIMB_BITS) + (high[:, 1] << 2 * _LIMB_BITS)
+    return sums
 
 
 def add_wide(_: Key, ranges: Iterator[memoryview]) -> bytes:
@@ -288,18 +289,22 @@ def read_variances(data: bytes | None, within: Flags) -> list[float | None]:
     if data is None:
         return [None] * len(within)
     products = join_wide(unpack(data)[0])
-    return [influence_variance(*(_sum_set(of_label, np.flatnonzero(of_set)) for of_label in products)) for of_set in within]
+    return [
+        influence_variance(*(_sum_set(of_label, np.flatnonzero(of_set)) for of_label in products)) for of_set in within
+    ]
 
 
 def _sum_set(products: BigInts, regions: Ints) -> Placed:
-    """Return the sums over the rows of a label that the variance of a set needs."""
+    """Return the sums over the rows of one label that the variance of a set needs."""
     inside, of_all, members = 2 + regions, products.sum(axis=0), products[regions].sum(axis=0)
     return Placed(
         n=of_all[0, 0],
         k=members[0, 0],
         placed=members[0, 1],
-        placed_inside=members[0, inside].sum(),
+        inside=members[0, inside].sum(),
         squares=members[1, 1],
         crossed=members[1, inside].sum(),
-        squares_inside_of_all=of_all[np.ix_(inside, inside)].sum(),
+        inside_squares=members[np.ix_(inside, inside)].sum(),
+        inside_of_all=of_all[0, inside].sum(),
+        inside_squares_of_all=of_all[np.ix_(inside, inside)].sum(),
     )

@@ -20,71 +20,20 @@ from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
 
 
 @dataclass(frozen=True)
-class LossSums:
-    """The AUC loss of some rows of one label, in quarters.
-
-    Attributes
-    ----------
-    n
-        How many rows.
-    total, squares
-        Sum of ``loss_doubled``, and of its squares.
-    """
-
-    n: int = 0
-    total: int = 0
-    squares: int = 0
-
-    def __add__(self, other: LossSums) -> LossSums:
-        """Return the sums of the rows of both."""
-        return LossSums(self.n + other.n, self.total + other.total, self.squares + other.squares)
-
-    def ordered_square_sum(self, n_opposite: int) -> int:
-        """Return the sum of squares of ``ordered_doubled`` = 2·n_opposite - ``loss_doubled``."""
-        return 4 * n_opposite**2 * self.n - 4 * n_opposite * self.total + self.squares
-
-
-_NO_LOSSES = LossSums()
-
-
-@dataclass(frozen=True)
 class NodeSums:
     """Sums over the rows of one node.
 
     Attributes
     ----------
     train, honest
-        Of the values of rows that grow the tree, and of those that estimate.
-    honest_negative, honest_positive
-        Of the AUC losses of rows of either label that estimate.
+        Of the values of the rows that grow the tree, and of those that estimate.
     loss_doubled
-        Sum over all rows, of either kind, of four times their AUC loss.
+        Twice the number of pairs with a row of the node that are wrongly ordered, ties half.
     """
 
     train: Moments = NO_ROWS
     honest: Moments = NO_ROWS
-    honest_negative: LossSums = _NO_LOSSES
-    honest_positive: LossSums = _NO_LOSSES
     loss_doubled: int = 0
-
-    @classmethod
-    def of(cls, values: Moments, losses: LossSums, *, honest: bool, label: bool) -> NodeSums:
-        """Return the sums of rows that are all of one kind and one label."""
-        if not honest:
-            return cls(train=values, loss_doubled=losses.total)
-        if label:
-            return cls(honest=values, honest_positive=losses, loss_doubled=losses.total)
-        return cls(honest=values, honest_negative=losses, loss_doubled=losses.total)
-
-    def __add__(self, other: NodeSums) -> NodeSums:
-        """Return the sums of the rows of both."""
-        return NodeSums(
-            self.train + other.train,
-            self.honest + other.honest,
-            self.honest_negative + other.honest_negative,
-            self.honest_positive + other.honest_positive,
-            self.loss_doubled + other.loss_doubled,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,15 +12,14 @@ from fractions import Fraction
 from functools import reduce
 from itertools import chain
 from math import inf, isqrt, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.influence import CellPair, Placed, influence_variance
+from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influence_variance
 from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.attribution.row_values import losses
-from biasspark.attribution.set_placements import SetSums, as_cell_pair, as_placed
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
@@ -208,7 +207,7 @@ def list_correlations(of_segments: Losses, probable: Mapping[str, bool]) -> list
 def list_losses(
     of_segments: Losses,
     predicates: Mapping[str, str],
-    placements: Mapping[tuple[str, str, str], tuple[SetSums, SetSums]],
+    placements: Mapping[tuple[str, str, str], PlacedSet],
     probable: Mapping[str, bool],
     level: float,
 ) -> list[dict[str, Any]]:
@@ -232,70 +231,56 @@ def list_losses(
         for segment in (OVERALL, *predicates):
             key = model, name, segment
             both = of_segments.get(key, {})
-            placed = _place_all(overall) if segment == OVERALL else _place(both, placements.get(key))
+            placed = _place_all(overall) if segment == OVERALL else placements.get(key)
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
             rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, probable[model], level))
     return rows
 
 
-class _PlacedSegment(NamedTuple):
-    """How the rows of a segment are ordered: its cells, and the sums over its negatives and positives."""
-
-    cells: CellPair
-    negatives: Placed
-    positives: Placed
-
-
-def _place(both: Mapping[bool, LabelSums], sums: tuple[SetSums, SetSums] | None) -> _PlacedSegment | None:
-    if sums is None:
-        return None
-    squares = (both[label].ordered_square_sum if label in both else 0 for label in (False, True))
-    return _PlacedSegment(as_cell_pair(*sums), *map(as_placed, sums, squares))
-
-
-def _place_all(both: Mapping[bool, LabelSums]) -> _PlacedSegment | None:
-    """Return how all rows of a slice are ordered: every opposite row is in the segment."""
+def _place_all(both: Mapping[bool, LabelSums]) -> PlacedSet | None:
+    """Return the sums over placements of all rows of a slice: every opposite row is in the segment."""
     if len(both) < 2:
         return None
-    low, high = both[False], both[True]
-    pair = CellPair(low.n, high.n, high.ordered_doubled, low.ordered_square_sum, high.ordered_square_sum)
-    placed = (
-        Placed(sums.n, sums.n, *[sums.ordered_doubled] * 2, *[sums.ordered_square_sum] * 3) for sums in (low, high)
+    negatives, positives = (
+        Placed(sums.n, sums.n, total, total, squares, squares, squares, total, squares)
+        for sums in (both[False], both[True])
+        for total, squares in [(sums.ordered_doubled, sums.ordered_square_sum)]
     )
-    return _PlacedSegment(pair, *placed)
+    return negatives, positives
 
 
 def _list_segment(
-    both: Mapping[bool, LabelSums], defined: bool, placed: _PlacedSegment | None, probable: bool, level: float
+    both: Mapping[bool, LabelSums], defined: bool, placed: PlacedSet | None, probable: bool, level: float
 ) -> dict[str, Any]:
     """Return what is said of a segment; `defined` says whether its slice has both labels."""
     means = {value: _mean(both, value) for value in (*LOSSES, "normalized")}
     cross_entropy, gini = (
         (means[loss], _variance_of_mean(both, loss)) if probable else (None, None) for loss in LOSSES
     )
-    variance = influence_variance(placed.negatives, placed.positives) if placed else None
+    variance = influence_variance(*placed) if placed else None
     attribution = (means["normalized"], variance) if defined else (None, None)
     return {
         "n_rows": sum(sums.n for sums in both.values()),
         "n_positive": both[True].n if True in both else 0,
         **_with_ends("cross_entropy", cross_entropy, (0.0, inf), level),
         **_with_ends("gini_impurity", gini, (0.0, 1.0), level),
-        **_describe_auc(placed.cells if placed else CellPair(0, 0, 0, 0, 0), level),
+        **_describe_auc(placed, level),
         **_with_ends("mean_normalized_attribution", attribution, (0.0, 0.5), level),
     }
 
 
-def _describe_auc(cells: CellPair, level: float) -> dict[str, Any]:
+def _describe_auc(placed: PlacedSet | None, level: float) -> dict[str, Any]:
     """Return the AUC within a segment, with its interval."""
-    auc, variance = (np.array([value], np.float64) for value in (cells.auc, cells.auc_variance))
-    n_low, n_high = (np.array([size], np.int64) for size in (cells.n_low, cells.n_high))
-    low, high, method = (column.tolist()[0] for column in auc_interval(auc, variance, n_low, n_high, level))
+    auc, variance = auc_within(*placed) if placed else (None, None)
+    sizes = [one.k for one in placed] if placed else [0, 0]
+    (aucs, variances), (n_low, n_high) = np.array([[auc], [variance]], np.float64), np.array(sizes)[:, np.newaxis]
+    low, high, method = (column.tolist()[0] for column in auc_interval(aucs, variances, n_low, n_high, level))
     return {
-        "auc": cells.auc,
+        "auc": auc,
         "auc_low": low,
         "auc_high": high,
-        "auc_variance": cells.auc_variance,
-        "auc_method": None if cells.auc is None else method,
+        "auc_variance": variance,
+        "auc_method": None if auc is None else method,
     }
 
 

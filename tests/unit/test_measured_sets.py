@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from biasspark.attribution.block_sums import sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
-from biasspark.attribution.evidence import LossSums, NodeSums
+from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.influence import Placed
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.significance import Moments
@@ -82,11 +83,7 @@ def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mappin
     placed = dict(zip(rows, oracle.placements(rows).tolist(), strict=True))
     lost = {row: 2 * sum(other.label != row.label for other in rows) - placed[row] for row in members}
 
-    def losses(label: bool) -> LossSums:
-        of_label = [lost[row] for row in members if row.honest and row.label == label]
-        return LossSums(len(of_label), sum(of_label), sum(one**2 for one in of_label))
-
-    return NodeSums(moments(False), moments(True), losses(False), losses(True), sum(lost.values()))
+    return NodeSums(moments(False), moments(True), sum(lost.values()))
 
 
 def test_sums_and_variances_of_every_set() -> None:
@@ -140,11 +137,11 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
         for label, sums in zip((False, True), of_segment, strict=True):
             all_placed, d = placed[inside & (labels == label)], within[inside & (labels == label)]
             of_label = within[labels == label]
-            assert sums == {
-                **{"n": len(of_label), "k": len(d), "placed": all_placed.sum(), "inside": d.sum()},
-                **{"inside_squares": (d**2).sum(), "crossed": (all_placed * d).sum()},
-                **{"inside_of_all": of_label.sum(), "inside_squares_of_all": (of_label**2).sum()},
-            }
+            assert sums == Placed(
+                *(len(of_label), len(d), all_placed.sum(), d.sum()),
+                *((all_placed**2).sum(), (all_placed * d).sum(), (d**2).sum()),
+                *(of_label.sum(), (of_label**2).sum()),
+            )
 
 
 @settings(max_examples=100)
