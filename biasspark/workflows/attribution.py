@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.examples import example_attributions
+from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.columns import ROW_ID
@@ -29,6 +29,7 @@ from biasspark.metrics.data_quality import feature_warnings, group_name_warnings
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.kernels.placements import MOST_ROWS_OF_A_LABEL
 from biasspark.ranking.row_blocks import RowRanking, Search
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
@@ -37,6 +38,8 @@ from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_alone
 
 MOST_NAMED = 5
+_MANY_ROWS = 1 << 21
+"""Fewer rows are ranked so quickly that rounding their scores spares nothing."""
 
 
 @dataclass(frozen=True)
@@ -181,12 +184,23 @@ def ranked_blocks(
 def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
     """Return the table of examples alone, less the run's columns, and the warnings that a measurement gives.
 
-    Runs one Spark action, which counts what the warnings are about: a scan, and a shuffle of the scores. Raises what
-    `ranked_blocks` does. The table is lazy: one more scan and shuffle.
+    Runs one Spark action, which counts what the warnings are about: a scan, and a shuffle of the scores, of which more
+    than two million are rounded first. Where these leave a warning open, it is two actions. Raises what `ranked_blocks`
+    does. The table is lazy: one more scan and shuffle.
     """
     _refuse_too_many(surveyed)
+    if _MANY_ROWS < surveyed.survey.n_rows < MOST_ROWS_OF_A_LABEL:
+        with job_on_corpus(surveyed, "count every row"):
+            counts = count_rounded(surveyed.examples, surveyed.encoding)
+        check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
+        if is_settled(counts, surveyed.encoding):
+            return example_attributions(surveyed.rank_rows(counts)), _measurement(surveyed, counts).warnings
     measurement = measure(surveyed)
     return example_attributions(surveyed.rank_rows(measurement.counts)), measurement.warnings
+
+
+def _measurement(surveyed: SurveyedRows, counts: Counts) -> Measurement:
+    return Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, counts)
 
 
 def _refuse_too_many(surveyed: SurveyedRows) -> None:
@@ -200,7 +214,7 @@ def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCoun
     rare = [one.name for one in surveyed.values.tree_features if one.rare and len(one.rare) == len(one.values)]
     names = [feature.name for feature in surveyed.features]
     warnings = (
-        *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
+        *_measurement(surveyed, ranked.counts).warnings,
         *feature_warnings(names, constant, [name for name in rare if name not in constant], surveyed.values.unreadable),
         *group_name_warnings(surveyed.values.reserved),
     )
