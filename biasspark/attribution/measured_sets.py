@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import meet, read_node_sums, sum_sets, sum_values
-from biasspark.attribution.evidence import NodeSums
+from biasspark.attribution.evidence import MeasuredSet, NodeSums
 from biasspark.attribution.influence import PlacedSet, influence_variance
 from biasspark.attribution.row_values import AUC, Target, rows_with_opposite, target_values
 from biasspark.attribution.set_placements import combine_ranges, place_in_sets, read_sets
@@ -28,16 +27,6 @@ FrozenCondition = frozenset[tuple[int, frozenset[int]]]
 
 _PLACEMENTS = 0
 """The chunk of placements in sets; the chunks of targets follow, then those of comparisons."""
-
-
-class MeasuredSet(NamedTuple):
-    """The sums of a target's values over the rows that meet a condition, and the variance of their honest mean.
-
-    The variance is None where it is not defined.
-    """
-
-    sums: NodeSums
-    variance: float | None
 
 
 @dataclass(frozen=True)

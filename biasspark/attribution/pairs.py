@@ -17,7 +17,6 @@ from biasspark.arrays import Flags, Ints
 from biasspark.attribution.block_sums import hash_bins
 from biasspark.attribution.pair_kernel import (
     Examples,
-    PairSegment,
     Samples,
     Sides,
     mark_rare_of_sides,
@@ -148,9 +147,9 @@ def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, 
     return Samples((train[0], train[1]), (honest[0], honest[1]))
 
 
-def _describe(segment: PairSegment, features: Sides) -> dict[str, Any]:
-    """Return what is said about a node, its conditions as words and as predicates."""
-    columns = segment._asdict()
+def _describe(segment: dict[str, Any], features: Sides) -> dict[str, Any]:
+    """Return the columns of a node, with its conditions as words and as predicates."""
+    columns = dict(segment)
     for side, condition, of_side in zip((NEGATIVE, POSITIVE), columns.pop("conditions"), features, strict=True):
         columns[f"{side}_rule"] = describe_condition(condition, of_side)
         columns[f"{side}_predicate"] = write_predicate(condition, of_side)

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from math import erfc, sqrt
-from typing import NamedTuple
 
 from biasspark.distributions import student_tail
-from biasspark.metrics.multiple_testing import SIGNIFICANT
 
 EXACT = Context(prec=200, traps=[Inexact])
 """Decimals of 38 digits, such as Spark's, are added and subtracted in it without rounding."""
@@ -119,20 +117,6 @@ def chance_p_value(part: Moments, whole: Moments) -> float | None:
         return None
     difference = float(Fraction(part.total) / part.n - Fraction(whole.total) / whole.n)
     return two_sided(difference, (1 / part.n - 1 / whole.n) * whole.variance)
-
-
-class Findings(NamedTuple):
-    """Whether a segment is told from the rest, and from chance as well."""
-
-    found: bool
-    confirmed: bool
-
-    @classmethod
-    def of(cls, p_adjusted: float | None, p_chance_adjusted: float | None, false_discovery: bool | None) -> Findings:
-        """Decide on both tests, unless the sample that searched contradicts the one that estimates."""
-        if p_adjusted is None or p_adjusted >= SIGNIFICANT or false_discovery is not False:
-            return cls(found=False, confirmed=False)
-        return cls(found=True, confirmed=p_chance_adjusted is not None and p_chance_adjusted < SIGNIFICANT)
 
 
 def two_sided(difference: float, variance: float) -> float:

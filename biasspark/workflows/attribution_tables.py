@@ -14,7 +14,7 @@ from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.examples import example_attributions
-from biasspark.attribution.growth import GrownTree
+from biasspark.attribution.growth import Tree
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
@@ -116,7 +116,7 @@ def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
 class SearchResults(NamedTuple):
     """What the searches give: the tree of each target, and the conditions of slices."""
 
-    trees: Sequence[GrownTree] = ()
+    trees: Sequence[Tree] = ()
     slices: SearchedSlices = SearchedSlices([], {})
 
 
@@ -195,7 +195,7 @@ class SearchPlan:
         """Measure every node, every slice and every segment, by one job, and comparisons by another."""
         asked: dict[Target, list[Condition]] = {}
         for target, tree in zip(self.targets, results.trees, strict=bool(results.trees)):
-            asked[target] = [node.condition for node in tree.nodes]
+            asked[target] = [node.condition for node in tree]
         for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
             asked.setdefault(target, []).extend([{}, *conditions])
         attribution = self.surveyed.attribution
@@ -225,7 +225,7 @@ class SearchPlan:
         features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
         for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
-            sets = [measured.of(target, node.condition) for node in tree.nodes]
+            sets = [measured.of(target, node.condition) for node in tree]
             rows += list_segments(key, tree, sets, features, level)
         return rows
 

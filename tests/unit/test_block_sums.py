@@ -112,12 +112,12 @@ def test_nodes_and_bins_of_a_deep_tree() -> None:
     values, honest = np.random.default_rng(6).integers(0, 99, 600), np.array([row.honest for row in rows])
     sample = Sample(np.array([row.bins for row in rows]), values, honest)
     (tree,) = grow_samples([sample], FEATURES, TreeSettings(max_depth=9, min_leaf=1))
-    leaves = [node for node in tree.nodes if node.is_leaf]
+    leaves = [node for node in tree if node.is_leaf]
     assert max(leaf.depth for leaf in leaves) > 5
     (block,) = cut_blocks(rows).values()
     in_order = np.argsort([row.score for row in rows], kind="stable")
     sample = Sample(sample.bins[in_order], sample.values[in_order], sample.honest[in_order])
-    at = find_nodes(tree.nodes, block.cells.bins)
+    at = find_nodes(tree, block.cells.bins)
     asked = [leaf.node_id for leaf in leaves[::3]]
     counts = count_for_histograms(block.cells, sum_columns(block, np.arange(600), sample.values))
     measured = measure_bins(block.cells, counts, at, asked, FEATURES)

@@ -261,7 +261,7 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     ]
     trees, slices = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
     crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
-    nodes = {target: [node.condition for node in tree.nodes] for target, tree in zip(targets, trees, strict=True)}
+    nodes = {target: [node.condition for node in tree] for target, tree in zip(targets, trees, strict=True)}
     measured = find(blocks, measure_sets(blocks.columns, nodes, N_MODELS))
     compared = {target: nodes[target] for target in COMPARED}
     variances = vary_differences(blocks, compared, measured.offsets, {2: np.array(baseline_edges)})
@@ -295,6 +295,6 @@ def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
 
 def test_there_is_something_that_could_change() -> None:
     trees, slices, crosses, *_ = WHOLE
-    assert min(len(tree.nodes) for tree in trees[:4]) >= 3
+    assert min(len(tree) for tree in trees[:4]) >= 3
     assert all(slices.conditions)
     assert len(crosses) == 2 * (9 + 9 + 9)
