@@ -3,10 +3,10 @@
     blocks of comparisons --cut at the ranges of the baseline--> rows, placed among regions by the model
         --one shuffle--> rows, placed among regions by both models --> sums of sets
 
-Both models are ranked among the rows that both score, so a row has as many opposite rows for either, and whatever holds
-for the placements of one model holds for the differences of two. Let E be the difference of a row's two doubled
-placements among all opposite rows, in place of D, and e that among those of the set, in place of d: then the variance
-is that of `influence_variance`.
+Both models are ranked among the rows that both score, so a row has as many opposite rows for either, and the formulas
+for the placements of one model hold for the differences of two. Let E be the difference of the two doubled placements
+of a row among all opposite rows, in place of D, and e that among those of the set, in place of d: then the variance is
+that of `influence_variance`.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, read_b
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
 
 MOST_SETS = 16
-"""Sets that rows are placed in by one job: a row carries 4 or 8 bytes for each of their regions."""
+"""Sets of one job: a row carries 4 or 8 bytes for each of their regions."""
 
 _ROWS_AT_ONCE, _LIMB_BITS = 1 << 16, 18
 
 
 class Regions(NamedTuple):
-    """Disjoint sets of rows, of which sets that nest are unions: rows are placed among regions, and placements add up.
+    """Disjoint sets of rows, of which nested sets are unions: rows are placed among regions, and placements add up.
 
     Attributes
     ----------
     conditions : sequence of Condition
-        Of the sets. Any two nest or exclude each other, and the outer one comes first, as of the nodes of a tree. A
+        Of the sets. Any two nest or exclude each other, and the outer one comes first, as with the nodes of a tree. A
         region is the rows of a set that are in none of the sets within it.
     numbers : int64 array, shape (regions,)
-        Of the sets whose region has rows.
+        The sets whose region has rows.
     within : bool array, shape (sets, regions)
-        Which regions each set is the union of.
+        The regions that each set is the union of.
     offsets : mapping of int to RankOffsets
-        By range of the model, where the range stands among the rows of each region.
+        By range of the model, its rank offsets among the rows of each region.
     """
 
     conditions: Sequence[Condition]
@@ -67,26 +67,26 @@ class Regions(NamedTuple):
     offsets: Mapping[int, RankOffsets]
 
     @classmethod
-    def of(cls, conditions: Sequence[Condition], offsets: Mapping[int, RankOffsets]) -> Regions:
-        """Return the regions of some sets, given where each range stands among the rows of each set."""
+    def of(
+        cls, conditions: Sequence[Condition], offsets: Mapping[int, RankOffsets], chosen: slice = slice(None)
+    ) -> Regions:
+        """Return the regions of the chosen sets, given the rank offsets of each range among the rows of all sets."""
+        conditions = conditions[chosen]
         within = np.array([[is_within(inner, outer) for inner in conditions] for outer in conditions])
 
         def count_regions(of_sets: Ints) -> Ints:
-            counts = of_sets.copy()
+            counts: Ints = of_sets.reshape(2, -1)[:, chosen].copy()
             for number in reversed(range(len(conditions))):
                 counts[:, number] -= counts[:, number + 1 :][:, within[number, number + 1 :]].sum(axis=1)
             return counts
 
-        of_regions = {
-            number: [count_regions(counts.reshape(2, -1)) for counts in of_range]
-            for number, of_range in offsets.items()
-        }
+        of_regions = {number: list(map(count_regions, of_range)) for number, of_range in offsets.items()}
         numbers = np.flatnonzero(next(total for _, total in of_regions.values()).any(axis=0))
-        chosen = {
+        by_range = {
             number: RankOffsets(below[:, numbers].ravel(), total[:, numbers].ravel())
             for number, (below, total) in of_regions.items()
         }
-        return cls(conditions, numbers, within[:, numbers], chosen)
+        return cls(conditions, numbers, within[:, numbers], by_range)
 
     def split(self, bins: SmallInts) -> list[Flags]:
         """Return for each region which cells are in it, given their bins."""
@@ -112,9 +112,9 @@ def vary_differences(
     Parameters
     ----------
     asked : mapping of Target to sequence of Condition
-        Of comparisons; see `Regions`.
+        The sets of comparisons: see `Regions`.
     offsets : mapping
-        By target and range of the model, where the range stands among the honest rows of each set.
+        By target and range of the model, its rank offsets among the honest rows of each set.
     edges : mapping of int to float64 array
         By the number of a comparison, the boundaries of its baseline.
 
@@ -127,7 +127,7 @@ def vary_differences(
     for start in range(0, max(map(len, asked.values()), default=0), MOST_SETS):
         chosen = slice(start, start + MOST_SETS)
         regions = {
-            target: Regions.of(conditions[chosen], _choose_sets(offsets[target], chosen))
+            target: Regions.of(conditions, offsets[target], chosen)
             for target, conditions in asked.items()
             if conditions[chosen] and target in offsets
         }
@@ -135,14 +135,6 @@ def vary_differences(
         for target, conditions in asked.items():
             variances[target] += of_chunk.get(target, [None] * len(conditions[chosen]))
     return variances
-
-
-def _choose_sets(offsets: Mapping[int, RankOffsets], chosen: slice) -> dict[int, RankOffsets]:
-    """Return the offsets of some of the sets, of which there are those of negatives, then of positives."""
-    return {
-        number: RankOffsets(*(counts.reshape(2, -1)[:, chosen].ravel() for counts in of_range))
-        for number, of_range in offsets.items()
-    }
 
 
 def _vary_chunk(

@@ -129,8 +129,7 @@ def measure_sets(
         sums = [NodeSums()] * len(conditions) if data is None else list(map(read_node_sums, unpack(data)[0]))
         variances: list[float | None] = [None] * len(sums)
         if target.name != AUC:  # the loss of a row depends on no other row
-            honest = [one.honest for one in sums]
-            variances = [None if one.variance is None else one.variance / one.n for one in honest]
+            variances = [one.honest.variance_of_mean for one in sums]
         elif target.model < n_models and key in placements:
             variances = [influence_variance(*placed) for placed in placements[key][: len(sums)]]
         of_targets[target] = dict(zip(map(freeze, conditions), map(MeasuredSet, sums, variances), strict=True))

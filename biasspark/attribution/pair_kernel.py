@@ -1,17 +1,17 @@
 """Pair segments without pairs: the tree, the AUC of each node and its tests, from rows alone. numpy only.
 
-A pair is a negative and a positive. Its label is 1 where the positive scores higher, 0 where it scores lower, and 1/2
-where they tie. The tree explains labels by least squares, so to it a tie is a label like the others, half way between:
-it pulls the mean of its node towards 1/2. Labels are kept doubled, as 2, 0 and 1.
+A pair is a negative and a positive. Its label is 1 if the positive scores higher, 0 if it scores lower, and 1/2 if they
+tie. The tree explains labels by least squares, so a tie pulls the mean of its node towards 1/2. Labels are kept
+doubled, as 2, 0 and 1.
 
 A node is a set of negatives times a set of positives. The doubled labels of its pairs whose positive is in bin b of a
 feature add up to the doubled placements of those positives among the node's negatives,
 
     Σ_{i positive in b} d_i,  d_i = 2·#{j: s_j < s_i} + #{j: s_j = s_i},
 
-and those whose negative is in b likewise to Σ_{j negative in b} d_j, d_j = 2·#{i: s_i > s_j} + #{i: s_i = s_j}. That is
-all that a cut is chosen by, so a tree over 10,000 times 10,000 pairs is grown by looking up 20,000 scores in sorted
-ones, and is the one that the cross join would give. The mean label of a node is the AUC of its positives against its
+and those whose negative is in b likewise to Σ_{j negative in b} d_j, d_j = 2·#{i: s_i > s_j} + #{i: s_i = s_j}. Cuts
+are chosen by these sums alone. So a tree over 10,000 times 10,000 pairs is grown by looking up 20,000 scores in sorted
+ones, and is the tree that the cross join would give. The mean label of a node is the AUC of its positives against its
 negatives.
 """
 
@@ -55,7 +55,7 @@ class Examples(NamedTuple):
 Sample: TypeAlias = tuple[Examples, Examples]
 """Negatives and positives."""
 Sides: TypeAlias = tuple[Sequence[Feature], Sequence[Feature]]
-"""The features of negatives and of positives: the same, but for the values that are rare."""
+"""The features of negatives and of positives: the same, except for the values that are rare."""
 
 
 class Samples(NamedTuple):
@@ -82,13 +82,13 @@ class _Split(NamedTuple):
 
 
 def sort_examples(scores: Floats, bins: Ints) -> Examples:
-    """Put the examples of one label in the order of their scores; `bins` has one row per feature."""
+    """Sort the examples of one label by score; `bins` have the shape (features, rows)."""
     order = np.argsort(scores, kind="stable")
     return Examples(scores[order], bins[:, order])
 
 
 def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
-    """Return the features of either side, on which values are rare that fewer than `min_side` rows of it grow with."""
+    """Return the features of each side, with values as rare that fewer than `min_side` of its training rows have."""
     negatives, positives = (
         [
             mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
@@ -107,9 +107,7 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
     samples : Samples
         Up to a million rows per side: sums of squared placements are kept in 63 bits.
     features : Sides
-        What the rows of `Examples.bins` are.
-    settings : Pairs
-        Depth, and the fewest pairs and rows of a leaf.
+        Those of the rows of `Examples.bins`.
 
     Returns
     -------
@@ -128,12 +126,12 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
     whether it differs from the node's training AUC, which is of other examples, so that variances add up. All tests are
     two-sided. Leaves are decided on together: see `evidence.decide`. A leaf that cannot be tested is not found.
 
-    Where scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
-    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at the last
-    too few pairs are wrongly ordered for paired placements.
+    If scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
+    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at an AUC of
+    0.99 too few pairs are wrongly ordered for paired placements.
 
-    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes per row
-    and node on the way down, never a pair.
+    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes per row and
+    node of a path, never a pair.
     """
     negatives, positives = samples.honest
     overall = measure_auc(samples.honest, _all_rows(samples.honest))
@@ -144,7 +142,7 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
 
 
 def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
-    """Give every node, parents before their children; depth first, so that few are held at a time."""
+    """Yield every node, parents before their children; depth first, so that few are held at a time."""
     every = (_all_rows(samples.train), _all_rows(samples.honest))
     n_pairs = math.prod(len(side.scores) for side in samples.train)
     min_pairs = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
@@ -159,10 +157,9 @@ def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[Pa
 
 
 def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
-    """Return the AUC of these positives against these negatives, and its variance by DeLong.
+    """Return the AUC of these positives against these negatives, and its variance by DeLong, of parts rounded once.
 
-    With placements d of either side, doubled, against the rows of the other, U = Σd / 2 from either side. The part of
-    either side in the variance is rounded once.
+    With doubled placements d of either side against the rows of the other, U = Σd / 2 from either side.
     """
     placements = _place(sample, rows)
     n_negatives, n_positives = map(len, rows)
@@ -182,7 +179,7 @@ def _all_rows(sample: Sample) -> Rows:
 
 
 def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
-    """Return doubled placements: the places left and right of ties add up to twice the rows below, plus ties."""
+    """Return doubled placements: the indices left and right of ties add up to twice the rows below, plus ties."""
     negatives, positives = (side.scores[chosen] for side, chosen in zip(sample, rows, strict=True))
     below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
     reached = np.searchsorted(positives, negatives, "left") + np.searchsorted(positives, negatives, "right")

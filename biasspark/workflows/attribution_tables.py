@@ -15,7 +15,7 @@ from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.examples import example_attributions
 from biasspark.attribution.growth import Tree
-from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
+from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.attribution.row_values import AUC, Target
@@ -335,7 +335,7 @@ def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
     """Return what a person should look at: features without a search, empty segments, and missing losses."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     of_links = (
-        say_what_link_does(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
+        describe_link(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
         for model in models
         if attribution.asks_losses
     )

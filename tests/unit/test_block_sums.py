@@ -14,7 +14,6 @@ from biasspark.attribution.block_sums import (
     count_for_histograms,
     count_for_slices,
     find_nodes,
-    in_units,
     measure_bins,
     meet,
     read_histograms,
@@ -157,8 +156,3 @@ def test_rows_are_counted_for_slices() -> None:
     # Rows of the same bins have the same hash, whatever else is known of them; others have others.
     assert all(len(of_bins) == 1 for of_bins in fingerprints.values())
     assert len(set.union(*fingerprints.values())) == len(fingerprints)
-
-
-def test_values_are_rounded_to_units() -> None:
-    values = [0.5, -0.5, 1.5, 2.4999, 1 / 3]
-    assert in_units(np.array(values) / 2**40, 40).tolist() == [round(value) for value in values]
