@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.growth import Histogram, Tree
 from biasspark.attribution.moments import N_LIMBS, cut_moments, read_moments
 from biasspark.attribution.row_values import Target, opposite_rows, rows_with_opposite, target_values
+from biasspark.attribution.segments import NodeSums
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts

@@ -70,7 +70,7 @@ def _count_wrong(row: Mapping[str, Any]) -> int:
 
 
 def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequence[int], level: float) -> pa.Table:
-    """Return a table of negatives against positives; `all_wrong` are twice the wrong pairs that a row has a share of."""
+    """Return a table of negatives against positives; `all_wrong` are twice the pairs that a row has a share of."""
     n_positive, n_negative, ordered, *square_sums = (
         np.array([int(row[name]) for row in rows], object) for name in _SUMS
     )

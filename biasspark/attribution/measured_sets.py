@@ -12,10 +12,15 @@ import numpy as np
 
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import meet, read_node_sums, sum_sets, sum_values
-from biasspark.attribution.evidence import MeasuredSet, NodeSums
-from biasspark.attribution.influence import PlacedSet, influence_variance
+from biasspark.attribution.influence import (
+    PlacedSet,
+    combine_ranges,
+    influence_variance,
+    place_in_sets,
+    read_sets,
+)
 from biasspark.attribution.row_values import AUC, Target, rows_with_opposite, target_values
-from biasspark.attribution.set_placements import combine_ranges, place_in_sets, read_sets
+from biasspark.attribution.segments import MeasuredSet, NodeSums
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets

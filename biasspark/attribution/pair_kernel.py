@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.attribution.evidence import decide
 from biasspark.attribution.growth import ROOT
 from biasspark.attribution.pair_significance import (
     NEGATIVE,
@@ -36,6 +35,7 @@ from biasspark.attribution.pair_significance import (
     compare_samples,
     compare_with_all,
 )
+from biasspark.attribution.segments import decide
 from biasspark.attribution.splits import BinCut, best_cut, leave_enough
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
@@ -124,7 +124,7 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
     ``p_value`` tests whether a node's honest AUC differs from that of all honest pairs (`compare_with_all`),
     ``p_chance`` whether it differs from that of as many honest rows drawn at random (`Draws`), and ``p_train_honest``
     whether it differs from the node's training AUC, which is of other examples, so that variances add up. All tests are
-    two-sided. Leaves are decided on together: see `evidence.decide`. A leaf that cannot be tested is not found.
+    two-sided. Leaves are decided on together: see `segments.decide`. A leaf that cannot be tested is not found.
 
     If scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
     and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at an AUC of

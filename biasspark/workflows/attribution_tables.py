@@ -12,14 +12,13 @@ import pyarrow as pa
 from biasspark.attribution.block_sums import SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
-from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.examples import example_attributions
 from biasspark.attribution.growth import Tree
 from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.attribution.row_values import AUC, Target
-from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
+from biasspark.attribution.segments import NodeSums, TreeKey, list_segments, list_slices, plan_trees
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.columns import ALL_ROWS, MODEL, SLICE

@@ -10,9 +10,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.evidence import MeasuredSet, NodeSums
 from biasspark.attribution.growth import Asked, Histogram, Node, NodeKey, Tree, grow
-from biasspark.attribution.segments import TreeKey, list_segments
+from biasspark.attribution.segments import MeasuredSet, NodeSums, TreeKey, list_segments
 from biasspark.attribution.significance import Moments
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.evidence import MeasuredSet, NodeSums
-from biasspark.attribution.segments import list_slices
+from biasspark.attribution.segments import MeasuredSet, NodeSums, list_slices
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, search
 from biasspark.attribution.slice_search import SliceCounter

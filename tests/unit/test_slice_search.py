@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
-from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.row_values import Target
+from biasspark.attribution.segments import NodeSums
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
 from biasspark.attribution.slice_search import SearchedSlices, SliceCounter, list_slice_values, search_slices
