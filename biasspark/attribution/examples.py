@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -14,7 +14,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.metrics.data_quality import FEW_DISTINCT, GIANT_TIE
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, collect_counts, count_rows, rank_ranges
-from biasspark.ranking.kernels.blocks import Block, block_of
+from biasspark.ranking.kernels.blocks import cut_runs
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.ranking.kernels.sorted_runs import collapse
 from biasspark.ranking.range_job import cut_examples
@@ -27,15 +27,10 @@ _ROUNDED_BITS = 40
 def example_attributions(ranked: DataFrame) -> DataFrame:
     """Return the table ``example_attributions``, less the run's columns.
 
-    AUC is the share of rightly ordered (positive, negative) pairs, ties half. Half of each pair's credit goes to its
-    positive, half to its negative: a row that is rightly ordered with d/2 of its m opposite rows has the attribution
-    d/4, and normalized d/(4m). The attributions of all rows add up to p·n·AUC; the normalized ones have the mean AUC/2
-    over the positives, and over the negatives.
-
-    Parameters
-    ----------
-    ranked : DataFrame
-        RANKED rows, with ``row_id``.
+    AUC is the share of correctly ordered (positive, negative) pairs, ties half. Half of the credit of each pair goes to
+    its positive, half to its negative: a row that is correctly ordered with d/2 of its m opposite rows has the
+    attribution d/4, and normalized d/(4m). The attributions of all rows add up to p·n·AUC; the normalized ones have the
+    mean AUC/2 over the positives, and over the negatives. `ranked` are RANKED rows with ``row_id``.
     """
     return ranked.select(
         *(MODEL, SLICE, F.col(ROW_ID).cast("string").alias(ROW_ID), LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
@@ -46,31 +41,26 @@ def example_attributions(ranked: DataFrame) -> DataFrame:
     )
 
 
-def count_rounded(examples: DataFrame, encoding: Encoding) -> Counts:
+def count_rounded(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> Counts:
     """Return COUNTS of the rows with their scores rounded down by less than 1/4096 of their size.
 
-    Rows and labels are exact; of U and of the score profiles see `is_settled`. Runs one Spark action: a scan, and a
+    Rows and labels are exact; about U and the score profiles see `is_settled`. Runs one Spark action: a scan, and a
     small shuffle of the distinct rounded scores.
     """
 
     def cut(rows: TaskRows) -> Iterator[Part]:
         yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
         for model, slice_number, usable in rows.groups():
-            block = round_scores(rows.scores[model][usable], rows.label[usable])
-            yield Part(model, slice_number, 0, Kind.CELLS, block.encode())
+            codes = (_flip_negative(rows.scores[model][usable].view(np.int64)) >> _ROUNDED_BITS).astype(np.int32)
+            runs = []
+            for label in (0, 1):
+                distinct, counts = collapse(np.sort(codes[rows.label[usable] == label]))
+                scores = _flip_negative(distinct.astype(np.int64) << _ROUNDED_BITS).view(np.float64)
+                runs.append((label, scores, counts))
+            for score_range, block in cut_runs(runs, boundaries[model]):
+                yield Part(model, slice_number, score_range, Kind.CELLS, block.encode())
 
-    one_range = [np.empty(0)] * len(encoding.models)
-    return collect_counts(rank_ranges(cut_examples(examples, encoding, cut), encoding, one_range), encoding)
-
-
-def round_scores(scores: Floats, label: Ints) -> Block:
-    """Return the block of scores of rows, rounded down; finite, no -0.0."""
-    bits = scores.view(np.int64)
-    codes = (_flip_negative(bits) >> _ROUNDED_BITS).astype(np.int32)
-    runs = [(key, *collapse(np.sort(codes[label == key]))) for key in (0, 1)]
-    return block_of(
-        [(key, _flip_negative(of_key.astype(np.int64) << _ROUNDED_BITS).view(np.float64), n) for key, of_key, n in runs]
-    )
+    return collect_counts(rank_ranges(cut_examples(examples, encoding, cut), encoding, boundaries), encoding)
 
 
 def _flip_negative(bits: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""Segments that gain or lose AUC (Attributing, section 5.3): exact sums of nodes and slices -> tests, rows of tables."""
+"""Segments that gain or lose AUC (Attributing, section 5.3): exact sums of nodes and slices -> tests, table rows."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ from biasspark.metrics.data_quality import feature_warnings, group_name_warnings
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
-from biasspark.ranking.kernels.placements import MOST_ROWS_OF_A_LABEL
 from biasspark.ranking.row_blocks import RowRanking, Search
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
@@ -189,9 +188,9 @@ def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
     does. The table is lazy: one more scan and shuffle.
     """
     _refuse_too_many(surveyed)
-    if _MANY_ROWS < surveyed.survey.n_rows < MOST_ROWS_OF_A_LABEL:
+    if surveyed.survey.n_rows > _MANY_ROWS:
         with job_on_corpus(surveyed, "count every row"):
-            counts = count_rounded(surveyed.examples, surveyed.encoding)
+            counts = count_rounded(surveyed.examples, surveyed.encoding, surveyed.boundaries)
         check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
         if is_settled(counts, surveyed.encoding):
             return example_attributions(surveyed.rank_rows(counts)), _measurement(surveyed, counts).warnings
