@@ -1,7 +1,7 @@
-"""The public functions of AUC attribution, for notebooks: the tables of its job of a frame of any kind.
+"""The public functions of AUC attribution, for notebooks: the tables of its job, for a frame of any kind.
 
 The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
-counted, by ranking. `biasspark.attribute` gives several of the tables for the price of one. All but
+counted, by ranking. `biasspark.attribute` ranks the rows once for several tables. All functions except
 `example_attributions`, whose table is as long as the corpus, return a frame that holds its rows. Ranked rows are kept
 while a function runs.
 """
@@ -34,7 +34,7 @@ _TURNED_ON_BY = {
 
 
 class AttributedCorpus:
-    """A corpus whose AUC was attributed: what `attribute` returns.
+    """The result of `attribute`: the tables of a corpus whose AUC was attributed.
 
     Each method returns the table of that name in docs/tables.md, less the columns of a run, as a frame of the kind of
     the frame that was attributed.
@@ -44,9 +44,9 @@ class AttributedCorpus:
     n_rows : int
         Rows read.
     rejects : dict of str to int
-        Rows that do not count, by reason.
+        Rejected rows by reason.
     warnings : tuple of str
-        What a person should look at.
+        Warnings for the user.
     """
 
     def __init__(self, tables: Mapping[Table, Frame], counts: RowCounts, warnings: Sequence[str]) -> None:
@@ -78,15 +78,15 @@ class AttributedCorpus:
         return self.table(schemas.NAMED_PAIRS)
 
     def auc_crosses(self) -> Frame:
-        """Return AUC and headroom of every two groups."""
+        """Return AUC and headroom of every pair of groups."""
         return self.table(schemas.AUC_CROSSES)
 
     def example_attributions(self) -> Frame:
-        """Return every row's share of the AUC; lazy if it is a DataFrame of Spark."""
+        """Return the attribution of every row; lazy if it is a Spark DataFrame."""
         return self.table(schemas.EXAMPLE_ATTRIBUTIONS)
 
     def table(self, table: Table) -> Frame:
-        """Return one of the tables above. Raises `ConfigError` if it was not asked for."""
+        """Return one of the tables above. Raises `ConfigError` if it was not requested."""
         if table not in self._tables:
             fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.attribute."
             raise ConfigError(f"{table.name}: it was not asked for when the rows were ranked. {fix}")
@@ -140,7 +140,7 @@ def attribute(
     targets : list of {"auc", "cross_entropy", "gini"}
         What trees predict.
     compare : list of (model, baseline)
-        Models whose difference of attributions a tree predicts, too.
+        Models whose difference of attributions a tree predicts as well.
     groupings : dict of str to str, optional
         Turns on `auc_crosses`: names and columns, or Spark SQL expressions.
     pairs_of : dict of str to dict, optional
@@ -148,14 +148,14 @@ def attribute(
     segments : dict of str to str, optional
         Names and Spark SQL predicates of further rows of `loss_by_segment`.
     link : "logit", or dict of str to str, optional
-        ``"logit"`` makes probabilities of scores that are log-odds, ``{"model": "logit"}`` of those of some models.
+        ``"logit"`` converts scores that are log-odds to probabilities, ``{"model": "logit"}`` those of some models.
     write_examples : bool, default False
         Turns on `example_attributions`.
 
     Returns
     -------
     AttributedCorpus
-        A method for each table, ``n_rows``, ``rejects`` and ``warnings``.
+        With a method for each table, ``n_rows``, ``rejects`` and ``warnings``.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def attribute(
 
 
 def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False) -> AttributedCorpus:
-    """Survey and rank a corpus, search it, and give the warnings about it; with the tables of losses if asked to."""
+    """Survey and rank a corpus, search it, and issue the warnings about it; with the tables of losses if requested."""
     with keywords.name_faults(), spark_rows(df) as corpus:
         surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
         with surveying as surveyed, ranked_blocks(surveyed, with_losses=with_losses) as ranked:
@@ -219,20 +219,20 @@ def example_attributions(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return every row's share of the AUC, exact: one row a (model, slice, row).
+    """Return the exact attribution of every row: one row per (model, slice, row).
 
-    Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, half of that for a
-    tie. Of n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. A row's
-    ``normalized_attribution``, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over
-    the positives, as over the negatives, is AUC / 2.
+    Each row of a correctly ordered (positive, negative) pair gets half of its credit, and half of that for a tie. With
+    n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. The ``normalized_attribution`` of a
+    row, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over the positives, as over
+    the negatives, is AUC / 2.
 
     Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
     Frame
-        The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. Of Spark
-        it is lazy, since it is as long as the corpus.
+        The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. A Spark
+        DataFrame is lazy, since it is as long as the corpus.
 
     Examples
     --------
@@ -243,8 +243,9 @@ def example_attributions(
 
     Notes
     -----
-    The rows are scanned three times: twice when the function is called, to survey and to rank them, and once when the
-    table is computed. They are shuffled twice.
+    The rows are scanned three times: twice when the function is called, to survey and to count them, and once when the
+    table is computed. They are shuffled twice. More than two million rows are counted by rounded scores, without the
+    first shuffle; if that leaves a warning open, they are scanned and shuffled once more.
     """
     rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
     keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
@@ -409,7 +410,7 @@ def pair_segments(
     """Return the tree over pairs that finds which positives a model fails to tell from which negatives.
 
     A pair counts 1 where the positive scores higher, 0 where the negative does, and one half where they tie. The tree
-    explains these by least squares, so a tie pulls the mean of its node towards one half.
+    explains these values by least squares, so a tie pulls the mean of its node towards one half.
 
     Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is a
     tenth of them unless given: lower it where groups are rare.
@@ -444,7 +445,7 @@ def auc_crosses(
 ) -> Frame:
     """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
 
-    Keywords, errors and warnings are those of `attribute`. Of more than 200 groups, the rest is one.
+    Keywords, errors and warnings are those of `attribute`. Beyond 200 groups, all other values are one group.
 
     Returns
     -------
@@ -475,10 +476,10 @@ def named_pairs(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return the AUC of given negatives against given positives, over all pairs of them, with its interval.
+    """Return the AUC of given negatives against given positives, over all their pairs, with its interval.
 
     Keywords, errors and warnings are those of `attribute`. A row counts by its own label: a negative that meets the
-    predicate of the positives is left out. ``"true"`` are all rows of a label.
+    predicate of the positives is left out. ``"true"`` selects all rows of a label.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""AUC attribution: rows are surveyed, ranked, and kept as blocks for the tables that come of them."""
+"""AUC attribution: survey the rows, rank them, and keep them as blocks for the tables."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_
 
 MOST_NAMED = 5
 _MANY_ROWS = 1 << 21
-"""Fewer rows are ranked so quickly that rounding their scores spares nothing."""
+"""With fewer rows, rounding their scores saves no time."""
 
 
 @dataclass(frozen=True)
 class SurveyedRows(SurveyedCorpus):
     """A corpus that is ready to be ranked for attribution, and the values of its features and groupings.
 
-    The measures have no identities: nothing but rows is ranked. EXAMPLES have the columns that describe rows.
+    The measures have no identities: only rows are ranked. EXAMPLES have the columns that describe rows.
     """
 
     id_column: str
@@ -54,7 +54,7 @@ class SurveyedRows(SurveyedCorpus):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """What is split on."""
+        """The features that searches may split on."""
         return self.values.features
 
     @property
@@ -82,7 +82,7 @@ class SurveyedRows(SurveyedCorpus):
         return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
 
     def rank_rows(self, counts: Counts) -> DataFrame:
-        """Return RANKED rows, with their ids, given what is counted of all rows. Lazy: a scan and a shuffle."""
+        """Return RANKED rows with their ids, given the counts of all rows. Lazy: a scan and a shuffle."""
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
@@ -125,7 +125,7 @@ def survey_rows(
 
 
 def describe_rare(surveyed: SurveyedRows) -> str:
-    """Return how many values of which features no rule of a tree names, since few rows have them; empty if none."""
+    """Return how many values of which features are rare, so that no rule of a tree names them; empty if none are."""
     least = surveyed.attribution.split.min_leaf
     texts = [
         f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
@@ -137,7 +137,7 @@ def describe_rare(surveyed: SurveyedRows) -> str:
 
 
 def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
-    """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
+    """Return a warning if there are columns to split on, but neither trees nor slices nor pairs are searched."""
     if not attribution.features or attribution.searches:
         return ()
     keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
@@ -152,7 +152,7 @@ def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
 def ranked_blocks(
     surveyed: SurveyedRows, rejects: Rejects | None = None, *, with_losses: bool = True
 ) -> Iterator[RankedBlocks]:
-    """Rank the rows, sum up their losses if asked to, count pairs and crosses of groups, and keep the rows for a block.
+    """Rank the rows, sum up losses if requested, count pairs and crosses of groups, and keep the rows for a block.
 
     Runs one Spark action: a scan and a shuffle. Raises `InputError` if a file cannot be read, a model has no usable
     score or one label alone, or more is rejected than ``rejects`` allows.
@@ -181,11 +181,11 @@ def ranked_blocks(
 
 
 def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return the table of examples alone, less the run's columns, and the warnings that a measurement gives.
+    """Return the table of examples, less the run's columns, and the warnings of a measurement.
 
-    Runs one Spark action, which counts what the warnings are about: a scan, and a shuffle of the scores, of which more
-    than two million are rounded first. Where these leave a warning open, it is two actions. Raises what `ranked_blocks`
-    does. The table is lazy: one more scan and shuffle.
+    Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores, of which more than
+    two million are rounded first. If these leave a warning open, a second action ranks all scores. Raises the errors of
+    `ranked_blocks`. The table is lazy: one more scan and shuffle.
     """
     _refuse_too_many(surveyed)
     if surveyed.survey.n_rows > _MANY_ROWS:
@@ -208,7 +208,7 @@ def _refuse_too_many(surveyed: SurveyedRows) -> None:
 
 
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
-    """Return the rows read and rejected, and the warnings that a measurement gives, and those of features."""
+    """Return the rows read and rejected, and the warnings of a measurement and of features."""
     constant = [feature.name for feature in surveyed.features if len(feature.values) + feature.nullable <= 1]
     rare = [one.name for one in surveyed.values.tree_features if one.rare and len(one.rare) == len(one.values)]
     names = [feature.name for feature in surveyed.features]

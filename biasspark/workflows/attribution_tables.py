@@ -1,4 +1,4 @@
-"""The tables of AUC attribution, of blocks of ranked rows: one function a search or a table."""
+"""The tables of AUC attribution, from blocks of ranked rows: one function for each search or table."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def list_tables(
 ) -> tuple[dict[Table, Rows], tuple[str, ...]]:
     """Return the tables of the parts that are configured, and warnings; ``stage`` is called at each step.
 
-    Runs a Spark job for each level of the trees or predicate of a slice, whichever are more, and two more: to measure
-    what was found, and the differences of models. The table of examples is lazy.
+    Runs a Spark job for each level of the trees or predicate of a slice, whichever are more, and two further jobs: one
+    measures the segments, the other the differences of models. The table of examples is lazy.
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
     probable = {model: is_probability(ranked, model, attribution) for model in surveyed.encoding.models}
@@ -113,7 +113,7 @@ def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
 
 
 class SearchResults(NamedTuple):
-    """What the searches give: the tree of each target, and the conditions of slices."""
+    """The tree of each target, and the conditions of slices."""
 
     trees: Sequence[Tree] = ()
     slices: SearchedSlices = SearchedSlices([], {})
@@ -121,7 +121,7 @@ class SearchResults(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What is searched, of which rows: the key and target of each tree, by its number, and the targets of slices."""
+    """The searches: the key and target of each tree, by its number, and the targets of slices."""
 
     surveyed: SurveyedRows
     keys: Sequence[TreeKey]
@@ -130,7 +130,7 @@ class SearchPlan:
 
     @classmethod
     def of(cls, surveyed: SurveyedRows, probable: Mapping[str, bool]) -> SearchPlan:
-        """List what is searched, given of which models scores are probabilities, so that rows have losses."""
+        """Plan the searches; `probable` tells for each model whether its scores are probabilities."""
         attribution, encoding = surveyed.attribution, surveyed.encoding
         keys = (
             plan_trees(probable, encoding.slices, attribution.targets, attribution.compare) if attribution.tree else []
@@ -240,12 +240,12 @@ class SearchPlan:
         return rows
 
     def warn(self, results: SearchResults) -> tuple[str, ...]:
-        """Return what was left out of the search of slices."""
+        """Return warnings about slices that the search left out."""
         targets = ((self.searched[number], text) for number, text in results.slices.warnings.items())
         return tuple(f"{', '.join(self.names(target.model, target.slice))}: {text}" for target, text in targets)
 
     def warn_of_trees(self, results: SearchResults, measured: MeasuredSets) -> Iterator[str]:
-        """Yield which trees had nothing to compare, or all rows on one side of the split."""
+        """Yield warnings about trees without rows to compare, or with all rows in one half of the split."""
         for key, target, _ in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
             whole = measured.of(target, {}).sums
             if key.baseline_model and key.slice == ALL_ROWS and not whole.train.n + whole.honest.n:
@@ -263,7 +263,7 @@ class SearchPlan:
     def warn_of_few_rows(
         self, results: SearchResults, measured: MeasuredSets, pairs: Sequence[Mapping[str, Any]]
     ) -> Iterator[str]:
-        """Yield which searches among all rows had fewer rows than two leaves or a slice must hold."""
+        """Yield warnings about searches among all rows that had too few rows for two leaves or a slice."""
         attribution = self.surveyed.attribution
         min_leaf = attribution.split.min_leaf
         few_of_trees = [
@@ -299,7 +299,7 @@ class SearchPlan:
 
 
 def _has_fewer(sums: NodeSums, least: int) -> bool:
-    """Return whether either half of some rows, if it has any, is smaller."""
+    """Return whether one half of some rows has fewer rows, but not none."""
     return 0 < min(sums.train.n, sums.honest.n) < least
 
 
@@ -321,7 +321,7 @@ def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def _within_slices(
     rows: Sequence[Mapping[str, Any]], slices: Mapping[str, str], *predicates: str
 ) -> list[Mapping[str, Any]]:
-    """Let the predicates of each row select rows of its slice alone."""
+    """Restrict the predicates of each row to its slice."""
     return [
         row | {name: f"({inside}) AND {row[name]}" for name in predicates}
         if (inside := slices.get(row[SLICE]))
@@ -331,7 +331,7 @@ def _within_slices(
 
 
 def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
-    """Return what a person should look at: features without a search, empty segments, and missing losses."""
+    """Return warnings about features without a search, empty segments, and missing losses."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     of_links = (
         describe_link(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
