@@ -61,9 +61,8 @@ def read_moments(sums: Sequence[int] | Ints, n: int) -> Moments:
     high_squares, products, low_squares = (join_limbs(*limbs[k : k + 2]) for k in (0, 2, 4))
     total = (high << _STEP) + low
     squares = (high_squares << 2 * _STEP) + (products << _STEP + 1) + low_squares
-    return Moments(int(n), _fixed_point(total, _LOW_BITS), _fixed_point(squares, 2 * _LOW_BITS))
-
-
-def _fixed_point(whole: int, bits: int) -> Decimal:
-    """Return whole / 2^bits, which is a finite decimal."""
-    return EXACT.divide(Decimal(whole), Decimal(2**bits))
+    # Both quotients are finite decimals.
+    fractions = (
+        EXACT.divide(Decimal(sums), 1 << bits) for sums, bits in ((total, _LOW_BITS), (squares, 2 * _LOW_BITS))
+    )
+    return Moments(int(n), *fractions)

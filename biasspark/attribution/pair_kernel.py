@@ -202,7 +202,9 @@ def _best_split(node: PairNode, samples: Samples, features: Sides, min_pairs: in
         n_opposite = len(train[1 - side])
         least = np.array([max(min_rows, -(-min_pairs // n_opposite)), min_rows])
         for index, feature in enumerate(features[side]):
-            bins = [_bins(sample, rows, side, index) for sample, rows in zip(samples, node.rows, strict=True)]
+            bins = [
+                sample[side].bins[index, of_sides[side]] for sample, of_sides in zip(samples, node.rows, strict=True)
+            ]
             counts = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.
             sums = np.bincount(bins[0], placements[side], feature.n_bins).astype(np.int64)
@@ -213,22 +215,15 @@ def _best_split(node: PairNode, samples: Samples, features: Sides, min_pairs: in
     return best
 
 
-def _bins(sample: Sample, rows: Rows, side: int, feature: int) -> Ints:
-    bins: Ints = sample[side].bins[feature, rows[side]]
-    return bins
-
-
 def _divide(node: PairNode, split: _Split, samples: Samples) -> Iterator[PairNode]:
     for number, bins in enumerate((split.cut.left, split.cut.right)):
         condition = {**node.conditions[split.side], split.feature: bins}
-        train, honest = (
-            _put(
-                rows, split.side, rows[split.side][np.isin(_bins(sample, rows, split.side, split.feature), list(bins))]
-            )
-            for sample, rows in zip(samples, node.rows, strict=True)
-        )
+        kept = []
+        for sample, rows in zip(samples, node.rows, strict=True):
+            inside = np.isin(sample[split.side].bins[split.feature, rows[split.side]], list(bins))
+            kept.append(_put(rows, split.side, rows[split.side][inside]))
         conditions = _put(node.conditions, split.side, condition)
-        yield PairNode(2 * node.node_id + number, node.depth + 1, True, conditions, (train, honest))
+        yield PairNode(2 * node.node_id + number, node.depth + 1, True, conditions, (kept[0], kept[1]))
 
 
 def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:

@@ -48,12 +48,7 @@ def pair_segments(
 ) -> Search[pa.Table]:
     """Find the table ``pair_segments``, less the run's columns: for each (model, slice) a tree over pairs.
 
-    Parameters
-    ----------
-    features : sequence of Feature
-        The features of rows, by which trees may split either side of a pair.
-    names : mapping
-        By numbers of model and slice, their names.
+    Trees may split either side of a pair by the `features`. `names` are those of models and slices by their numbers.
 
     Returns
     -------
