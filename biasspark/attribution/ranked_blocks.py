@@ -81,7 +81,7 @@ def rank_blocks(
     """
 
     def measure_all(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
-        for slice_number in range(ranking.columns.n_slices):
+        for slice_number in range(ranking.description.columns.n_slices):
             if len(rows := block.rows_of(slice_number)):
                 yield slice_number, 0, _count_all(block, rows).encode()
 
@@ -106,7 +106,7 @@ def rank_blocks(
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
         losses, train = _read_losses(ranking, counts, answers.pop(0) if has_sums else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
-        blocks = Blocks(frame, ranking.columns, ranking.description.features, n_rows)
+        blocks = Blocks(frame, ranking.description.columns, ranking.description.features, n_rows)
         yield RankedBlocks(blocks, counts, losses if links else {}, train, results)
 
 
