@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Corpus
 from biasspark.errors import Fault, InputError, has_condition, redact
-from biasspark.session import is_embedded
+from biasspark.session import is_embedded, sees_files
 from biasspark.session.spark_errors import is_of_spark, plain_path
 from biasspark.text import format_count, list_first
 
@@ -101,8 +101,12 @@ def _list_if_any(spark: SparkSession, path: str) -> DataFrame | None:
 
 def refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
     """Stop at empty files, which Spark silently skips: a failed copy would look like a small run."""
-    with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
-    refuse_empty([name for name in names if unquote(name) not in with_bytes], path)  # escaped, unlike the column
+    if all(name.startswith("file:/") for name in names) and sees_files(files.sparkSession):
+        with_bytes = {name for name in names if Path(plain_path(unquote(name))).stat().st_size}
+    else:
+        known = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
+        with_bytes = {name for name in names if unquote(name) in known}  # escaped, unlike the column
+    refuse_empty([name for name in names if name not in with_bytes], path)
 
 
 def refuse_empty(empty: Sequence[str], path: str) -> None:
