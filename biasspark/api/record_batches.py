@@ -1,4 +1,4 @@
-"""The rows of a frame of any library, or of files, as record batches of Arrow, in the types that Spark has."""
+"""The rows of a frame of any library, or of files, as Arrow record batches with types of Spark."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = Any
 """A DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything else that has
-``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; of the last three, Arrow."""
+``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; for the last three, Arrow."""
 
 _CSV = (".csv", ".csv.gz")
 _BATCH = 100_000  # rows
 _MAX_LISTED = 6
 _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises on values that it does not convert. Its messages quote them."""
+"""Errors of Arrow for values that it cannot convert. Their messages quote the values."""
 
 _AS_IN_PARQUET = {
     pa.null(): pa.int32(),
@@ -41,46 +41,51 @@ _AS_IN_PARQUET = {
     pa.large_binary(): pa.binary(),
     **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
 }
-"""Types of Arrow, and those as which Spark reads them from Parquet. It does not read half floats."""
+"""Arrow types, and the types by which Spark reads them from Parquet. It does not read half floats."""
 
 
 def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
-    """Return the rows of a frame that is not Spark's, each column in the type as which Spark reads it from Parquet.
+    """Return the rows of a frame of another library than Spark, with the types by which Spark reads them from Parquet.
 
-    Faults call it ``name``. Raises `TypeError` if it is of no such kind, and `InputError` if columns have the same
-    name, or values that have no type in Spark, or a file cannot be read.
+    Faults call the frame ``name``. Raises `TypeError` if it is not a frame, and `InputError` if columns have the same
+    name or types that Spark lacks, or if a file cannot be read.
     """
     batches = open_frame(df, name)
     kinds = list(map(_as_in_parquet, batches.schema.types))
     schema = pa.schema(list(zip(batches.schema.names, kinds, strict=True)))
     _check_names(schema.names, name)
-    _check_types(schema, name)
-    # Arrow decodes no dictionary of views: its values are cast before.
+    if unknown := [f"{field.name} ({field.type})" for field in schema if not _has_type(field.type)]:
+        rule = f"Spark does not read columns of the types of {list_first(unknown, _MAX_LISTED)}."
+        raise InputError(Fault((name,), ABSENT, rule, "Cast these columns, or drop them."))
+    # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
     values = pa.schema(
-        [(field.name, _cast_values(field.type, kind)) for field, kind in zip(batches.schema, kinds, strict=True)]
+        [
+            (field.name, pa.dictionary(field.type.index_type, kind) if pa.types.is_dictionary(field.type) else kind)
+            for field, kind in zip(batches.schema, kinds, strict=True)
+        ]
     )
-    # Not safe: nanoseconds are cut to microseconds.
+    # Not safe, since nanoseconds are truncated to microseconds.
     tables = (pa.Table.from_batches([batch]).cast(values, safe=False).cast(schema) for batch in batches)
     return pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
 
 
 def spark_schema_of(schema: pa.Schema) -> StructType:
-    """Return the columns of `read_batches` as Spark has them."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - pictures are drawn without Spark
+    """Return the schema of `read_batches` in Spark."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - charts are drawn without Spark
 
     kinds = map(_spark_type, schema.types)
     return StructType([StructField(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
 
 
 def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
-    """Return the rows of a frame that is not Spark's, in the types that it has itself."""
+    """Return the rows of a frame of another library than Spark, in its own types."""
     if isinstance(df, str | Path):
         return _open_path(df, name)
     if is_of(df, "pandas"):
         return _open_pandas(df, name)
     try:
         return pa.RecordBatchReader.from_stream(df)
-    except _REFUSALS:  # no stream of Arrow, or not of rows
+    except _REFUSALS:  # not an Arrow stream, or not one of rows
         pass
     conversion = next((method for method in ("to_spark", "collect") if hasattr(df, method)), "")
     fix = f"Convert it: {name}.{conversion}()." if conversion else "Give one of these."
@@ -90,8 +95,20 @@ def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
     )
 
 
+def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """Return the columns of a schema in its types. Missing columns are NULL."""
+    missing = pa.chunked_array([pa.nulls(len(rows))])
+    columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
+    try:
+        cast = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        rule = "a column has another type than in the tables of biasspark."
+        raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None
+    return pa.table(cast, schema=schema)
+
+
 def list_columns(df: Frame, name: str) -> list[str]:
-    """Return the names of the columns of a frame. Raises `TypeError`, with ``name``, if it is no frame."""
+    """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
     return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
 
 
@@ -101,7 +118,7 @@ def is_spark(df: Frame) -> bool:
 
 
 def is_parquet(df: Frame) -> bool:
-    """Return whether a frame is a path of Parquet."""
+    """Return whether a frame is the path of Parquet."""
     return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)
 
 
@@ -130,7 +147,7 @@ def _is_convertible(column: Any) -> bool:
 
 
 def _open_path(path: str | Path, name: str) -> pa.RecordBatchReader:
-    """Open Parquet, or CSV with a header line as RFC 4180 has it, whose empty and NA cells are missing."""
+    """Open Parquet, or CSV (RFC 4180) with a header line, in which empty and NA cells are missing values."""
     kind = "Parquet" if is_parquet(path) else "CSV with a header line and as many fields in each record"
     try:
         if is_parquet(path):
@@ -166,12 +183,8 @@ def _as_in_parquet(kind: pa.DataType) -> pa.DataType:
     return _AS_IN_PARQUET.get(kind, kind)
 
 
-def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
-    return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
-
-
 def _check_names(names: Sequence[str], name: str) -> None:
-    """Raise `InputError` if columns have the same name, for Spark also those that differ in case alone."""
+    """Raise `InputError` if columns have the same name, ignoring case as Spark does."""
     counts = Counter(map(str.lower, names))
     repeated = list(dict.fromkeys(column for column in names if counts[column.lower()] > 1))
     if repeated:
@@ -179,20 +192,12 @@ def _check_names(names: Sequence[str], name: str) -> None:
         raise InputError(Fault((name,), ABSENT, rule, "Rename them, or drop all but one."))
 
 
-def _check_types(schema: pa.Schema, name: str) -> None:
-    """Raise `InputError` if Spark has no such type as a column."""
-    unknown = [f"{field.name} ({field.type})" for field in schema if not _has_type(field.type)]
-    if unknown:
-        rule = f"Spark does not read columns of the types of {list_first(unknown, _MAX_LISTED)}."
-        raise InputError(Fault((name,), ABSENT, rule, "Cast these columns, or drop them."))
-
-
 def _has_type(kind: pa.DataType) -> bool:
     if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
         return False
     try:
         _spark_type(kind)
-    except Exception:  # noqa: BLE001 - which one depends on the version of Spark
+    except Exception:  # noqa: BLE001 - its type depends on the version of Spark
         return False
     return True
 

@@ -401,7 +401,7 @@ def test_a_night_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> No
     experiment = summary(run("pinned-skew", *night))
     drawn = summary(run("report", *night, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md"))
     assert (drawn["run_id"], drawn["outcome"]) == (experiment["run_id"], None)
-    assert "Why not: rows of" in (tmp_path / "report.html").read_text("utf-8")
+    assert "Why not: an experiment that drops rows of" in (tmp_path / "report.html").read_text("utf-8")
     assert "were dropped at random" in (tmp_path / "card.md").read_text("utf-8")
 
 
