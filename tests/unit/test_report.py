@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from biasspark.columns import OVERALL
+from biasspark.columns import OVERALL, SUMMARIZED_AUCS
 from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.baseline_comparison import compare_with_baselines
 from biasspark.report.cells import drop_zeros
@@ -197,6 +197,19 @@ def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:
     assert page.count('class="warning lost"') == len(lost) + 1
     assert build_gate_summary(report).changes == []
     assert write_model_card(report).count("its files are gone") == len(lost)
+
+
+def test_identities_without_rows_leave_no_table_and_no_heading_without_text(report: ReportData) -> None:
+    emptied = dict.fromkeys(name + end for name in SUMMARIZED_AUCS for end in ("", "_low", "_high"))
+    tables = {"bias_metrics": [row | emptied for row in report.rows("bias_metrics")]}
+    tables["score_histograms"] = [row | {"n_rows": 0} for row in report.rows("score_histograms")]
+    page = write_page(replace(report, tables={**report.tables, **tables, "crossed_pairs": []}))
+    worst, scores = (
+        page.partition(f'<section id="{name}">')[2].partition("</section>")[0] for name in ("worst", "scores")
+    )
+    assert "<table" not in worst
+    assert worst.count("no identity has an AUC") == len(MODELS)
+    assert "<p>" in scores
 
 
 def test_a_night_may_attribute_other_models_and_have_no_identities(report: ReportData) -> None:
