@@ -281,7 +281,8 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
     """
     schema, identities = corpus.schema, measures.identities
     scores = {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
-    in_one = F.struct(*(score.alias(name) for name, score in scores.items()))
+    # A struct of aliases would lose their names next to a generator of rows.
+    in_one = F.named_struct(*(part for name, score in scores.items() for part in (F.lit(name), score)))
     columns = {"sampled": F.when(F.rand(_SEED) < _SHARE, in_one), **(scores if measures.histograms else {}), **further}
     columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:

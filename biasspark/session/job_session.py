@@ -206,7 +206,7 @@ def find_runtime_fault(jars: str, version: str) -> str | None:
                 return (
                     f"{where}: {jar[1]} is for Spark {wanted}, and Spark {version} runs. Each version of "
                     f"Spark needs a runtime of its own. Run Spark {wanted} (pip install 'pyspark=={wanted}.*'), or "
-                    "name the runtime for this version, if there is one: docs/nights.md lists them. Without Delta "
+                    "name the runtime for this version, if there is one: docs/runs.md lists them. Without Delta "
                     "and Iceberg, leave the package and its settings out, and write Parquet."
                 )
     return None

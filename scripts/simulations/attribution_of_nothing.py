@@ -3,9 +3,9 @@
     .venv/bin/python -m scripts.simulations.attribution_of_nothing [--quick] [--runs N] [--seed S] [--out FILE]
 
 Needs no Spark; some minutes on one core. In a run, rows have scores of a model, or of two models that agree like models
-of the same task do, and features that are independent of them. Searches, estimates and tests are those of biasspark
-with default settings; only the sums over rows are made here. A run finds something if any of its leaves or slices is
-`found`, and confirms something if any is `confirmed`: 5 % of the runs may.
+of the same task, and features that are independent of them. Searches, estimates and tests are those of biasspark with
+default settings; only the sums over rows are computed here. A run finds something if any of its leaves or slices is
+`found`, and confirms something if any is `confirmed`. 5 % of the runs may.
 
 Supports docs/attribution.md#how-to-read-the-numbers: false discoveries of trees, slices and pairs.
 """
@@ -73,7 +73,7 @@ def shift(auc: float) -> float:
 
 
 def attribute(scores: Floats, positive: Flags) -> Floats:
-    """Return normalized attributions: half of the share of rightly ordered opposite rows of each row."""
+    """Return normalized attributions: half of the share of correctly ordered opposite rows of each row."""
     shares = np.empty(len(scores))
     shares[positive] = np.searchsorted(np.sort(scores[~positive]), scores[positive]) / (~positive).sum()
     shares[~positive] = 1 - np.searchsorted(np.sort(scores[positive]), scores[~positive]) / positive.sum()

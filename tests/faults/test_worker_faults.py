@@ -94,7 +94,7 @@ def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[st
 
 
 def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place, tmp_path: Path) -> None:
-    """A Python worker has too little memory: the job ends with what to set, and nothing is published.
+    """A Python worker has too little memory: the job ends and says what to set, and nothing is published.
 
     The limit lets a worker start, and no more.
     """
@@ -125,7 +125,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
 def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The machines of a cluster have no biasspark but the zip of `--py-files`: every number is the same."""
+    """The machines of a cluster have only the zip of `--py-files`: every number is the same."""
     code, printed = cluster.submit(JOB, *place.flags("cluster"), cwd=tmp_path)
     assert code == 0, printed
     assert list((cluster.home / "work").glob("app-*/[01]/biasspark.zip"))
