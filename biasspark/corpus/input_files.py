@@ -42,14 +42,9 @@ _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 class Files(NamedTuple):
-    """The files of a corpus.
+    """The files of a corpus: one row per file, of any format; none for a format with a log of its files.
 
-    Attributes
-    ----------
-    rows
-        One row per file, of any format; None for a format with a log of its files.
-    path
-        The path of the corpus, or a pattern of the folders of a run date.
+    `path` is the path of the corpus, or a pattern of the folders of a run date.
     """
 
     rows: DataFrame | None
@@ -137,26 +132,19 @@ def refuse_skipped(skipped: Sequence[str], path: str) -> None:
 
 
 def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Collection[str]) -> list[str]:
-    """Return the files that Spark skips.
+    """Return the files that Spark skips, out of those below the path, given those that it reports to read.
 
-    Parameters
-    ----------
-    names
-        The URIs of all files below the path, escaped.
-    read
-        URIs of the files that Spark reports to read.
-    columns
-        Columns of the corpus. If folders ``column=value`` give one of them, Spark reads only files in such folders.
+    All are URIs, escaped. If folders ``column=value`` give one of the `columns`, Spark reads only files in such
+    folders.
     """
-    depths = {name: _count_partitions(name, columns) for name in names}
+
+    def count_partitions(name: str) -> int:
+        folders = takewhile(lambda folder: "=" in folder, reversed(unquote(name).split("/")[:-1]))
+        return sum(folder.partition("=")[0] in columns for folder in folders)
+
+    depths = {name: count_partitions(name) for name in names}
     deepest = max(depths.values(), default=0)
     return [name for name in names if name not in read or depths[name] < deepest]
-
-
-def _count_partitions(name: str, columns: Collection[str]) -> int:
-    """Return how many folders around a file give columns of the corpus."""
-    folders = takewhile(lambda folder: "=" in folder, reversed(unquote(name).split("/")[:-1]))
-    return sum(folder.partition("=")[0] in columns for folder in folders)
 
 
 def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:
@@ -173,19 +161,6 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
             "per line. Where a record, or an array of records, spans several lines, set `options = { multiLine = "
             "true }`."
         )
-
-
-class Guess(NamedTuple):
-    """The format of a file, and its field separator if that is not a comma."""
-
-    format: str
-    separator: str = ""
-
-
-def file_of_error(error: Exception, names: Sequence[str]) -> str:
-    """Return the first file, by its URI, that an error names; the first of all if it names none."""
-    text = str(error)
-    return next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
 
 
 def is_no_header(name: str) -> bool:
@@ -205,32 +180,33 @@ def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
             raise InputError(Fault(("corpus", "path"), corpus.path, rule, fix))
     guess = guess_format(line)
     configured = corpus.format.lower()
-    if guess is None or guess.format == configured:
+    if guess is None or guess[0] == configured:
         return
-    wanted, actual = _NAMES.get(configured, configured), _NAMES[guess.format]
-    options = f' and `options = {{ sep = "{guess.separator}" }}`' if guess.separator else ""
+    kind, separator = guess
+    wanted, actual = _NAMES.get(configured, configured), _NAMES[kind]
+    options = f' and `options = {{ sep = "{separator}" }}`' if separator else ""
     raise InputError(
         f"corpus: path {redact(str(corpus.path))}: {redact(plain_path(unquote(name)))} is not "
         f"{'an' if wanted[0] in 'AEIOaeio' else 'a'} {wanted} file. It looks like {actual}. Set `[corpus] format = "
-        f'"{guess.format}"`{options} if all files are {actual}; otherwise remove the file.'
+        f'"{kind}"`{options} if all files are {actual}; otherwise remove the file.'
     )
 
 
-def guess_format(line: str) -> Guess | None:
-    """Guess the format of a file from its first line; None if unknown."""
+def guess_format(line: str) -> tuple[str, str] | None:
+    """Guess the format of a file from its first line, and its field separator if not a comma; None if unknown."""
     text = line.lstrip("\ufeff \t")
     for magic, name in _MAGIC.items():
         if text.startswith(magic):
-            return Guess(name)
+            return name, ""
     if not text.replace("\t", " ").rstrip().isprintable():
         return None
     if re.match(r"\[?\s*\{\s*(\"|$)|\[\s*$", text):
-        return Guess("json")
+        return "json", ""
     separator = max(_SEPARATORS, key=text.count)
     fields = [field.strip(" \"'\r\n") for field in text.split(separator)]
     may_be_names = all(0 < len(field) <= _LONGEST_NAME and not _NUMBER.fullmatch(field) for field in fields)
     is_header = may_be_names and 1 < len(fields) == len(set(fields))
-    return Guess("csv", "" if separator == "," else _SEPARATORS[separator]) if is_header else None
+    return ("csv", "" if separator == "," else _SEPARATORS[separator]) if is_header else None
 
 
 def _read_first_line(spark: SparkSession, path: str) -> str:

@@ -1,6 +1,6 @@
 """The sketch of a run: a mergeable summary of the scores of one model. No Spark.
 
-Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.sketch_pieces`. Its *header* has the rules of
+Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.blocks`. Its *header* has the rules of
 the run, the values that occur in it, and quantiles of its scores, so a window can be planned from headers alone.
 """
 

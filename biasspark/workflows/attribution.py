@@ -25,7 +25,7 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.features import Feature
-from biasspark.metrics.data_quality import feature_warnings, group_name_warnings
+from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
@@ -214,7 +214,9 @@ def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCoun
     names = [feature.name for feature in surveyed.features]
     warnings = (
         *_measurement(surveyed, ranked.counts).warnings,
-        *feature_warnings(names, constant, [name for name in rare if name not in constant], surveyed.values.unreadable),
+        *name_warnings("feature constant", names, constant),
+        *name_warnings("feature rare", names, [name for name in rare if name not in constant]),
+        *count_warnings("unreadable feature", surveyed.values.unreadable),
         *group_name_warnings(surveyed.values.reserved),
     )
     return ranked.counts.row_counts, warnings

@@ -24,7 +24,7 @@ from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.features import Condition
-from biasspark.metrics.data_quality import grouping_warnings, pair_warnings, segment_warnings
+from biasspark.metrics.data_quality import name_warnings
 from biasspark.ranking.row_blocks import Search, run_searches
 from biasspark.session import kept
 from biasspark.tables import schemas
@@ -102,14 +102,14 @@ def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
     groups: dict[str, set[str]] = {}
     for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
         groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
-    return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
+    return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
 def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
     """Return a warning of the named pairs without a pair of rows, given the table ``named_pairs``."""
     of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
     empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
-    return pair_warnings(list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
+    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
 
 
 class SearchResults(NamedTuple):
@@ -340,4 +340,4 @@ def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
     )
     segments = list(attribution.segments)
     empty = set(segments) - {segment for _, slice_name, segment in ranked.losses if slice_name == ALL_ROWS}
-    return (*warn_of_features(attribution), *segment_warnings(segments, empty), *filter(None, of_links))
+    return (*warn_of_features(attribution), *name_warnings("segment empty", segments, empty), *filter(None, of_links))

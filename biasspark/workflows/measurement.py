@@ -294,8 +294,8 @@ def rows_alone(measures: Measures) -> Measures:
 def warn_of_rows(counts: RowCounts) -> Iterator[str]:
     """Yield what is peculiar of labels and annotations, and the reasons that are often given to rows and to scores."""
     yield from data_quality.label_warnings(counts.n_labelled, counts.n_positive)
-    yield from data_quality.scale_warnings(counts.off_scale)
-    yield from data_quality.annotation_warnings(counts.unreadable)
+    yield from data_quality.count_warnings("off scale", counts.off_scale)
+    yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
     of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
     yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, of_rows)
     for model, of_scores in counts.rejected_scores.items():

@@ -18,9 +18,8 @@ from biasspark.ranking.engine import rank
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
-from biasspark.ranking.kernels.reference_sets import RankOffsets
+from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
 from biasspark.ranking.row_ranks import cut_payload, place_range
 from tests.fixtures.ranked_rows import (
@@ -150,7 +149,7 @@ def test_rows_are_ranked_into_blocks(
     blocks, chunks = {}, {}
     for row in measured.collect():
         if row["chunk"] == BLOCK:
-            block = RowBlock.decode(row["data"], ranking.columns)
+            block = RowBlock.decode(row["data"], ranking.description.columns)
             blocks[row["model"], row["score_range"]] = list_rows(block)
         elif row["chunk"] == 3:
             chunks[row["model"], row["score_range"]] = row["data"]

@@ -24,17 +24,11 @@ def join_wide(limbs: Ints) -> BigInts:
 
 
 def sum_products(first: Ints, second: Ints, starts: Ints, *, wide: bool) -> BigInts:
-    """Return the sum of the products of each run of entries, as Python integers.
+    """Return the sum of the products of each run of entries, as Python integers. Factors lie in [0, 2^62).
 
-    Parameters
-    ----------
-    first, second : int64 arrays, shape (n,)
-        In [0, 2^62).
-    starts : int64 array
-        Where each run begins; the first is 0, and none is empty.
-    wide : bool
-        Whether a sum may exceed 63 bits. If so, factors and the products of their limbs are split into limbs of 31
-        bits, whose sums over fewer than 2^32 entries fit 63 bits. Narrow sums are eight times as fast.
+    `starts` says where each run begins; the first is 0, and none is empty. If a sum may exceed 63 bits, it is `wide`:
+    factors and the products of their limbs are split into limbs of 31 bits, whose sums over fewer than 2^32 entries fit
+    63 bits. Narrow sums are eight times as fast.
     """
     if not wide:
         return np.add.reduceat(first * second, starts).astype(object)
