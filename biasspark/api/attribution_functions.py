@@ -226,8 +226,9 @@ def example_attributions(
 
     Notes
     -----
-    The rows are scanned three times: to survey and to rank them when the function is called, and once more when the
-    table is computed. They are shuffled twice.
+    The rows are scanned three times: to survey and to count them when the function is called, and once more when the
+    table is computed. They are shuffled twice. More than two million rows are counted by rounded scores, which shuffles
+    little; if that leaves a warning open, they are scanned and shuffled once more.
     """
     keywords = Keywords(locals() | {"write_examples": True}, "attribution")
     with (

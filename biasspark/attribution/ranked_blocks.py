@@ -1,4 +1,4 @@
-"""Rows ranked for attribution: blocks that are kept, and what is summed up while they are made, by one Spark job."""
+"""Rank rows for attribution: keep their blocks, and sum up values while these are made, by one Spark job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RankedBlocks:
     train : mapping of (int, int) to mapping
         By numbers of model and slice, the sums over the rows that search.
     results : mapping of str to Any
-        By name, what the searches gave that ran while rows were ranked.
+        By name, the results of the searches that ran while rows were ranked.
     """
 
     blocks: Blocks
@@ -61,14 +61,14 @@ def rank_blocks(
 ) -> Iterator[RankedBlocks]:
     """Rank rows, and keep their blocks for a `with` block, if the ranking keeps any.
 
-    Raises `InputError` if one label has too many rows to be summed up, or one range too many rows.
+    Raises `InputError` if one label or one range has too many rows.
 
     Parameters
     ----------
     examples : DataFrame
         EXAMPLES, and the columns from which rows are described.
     links : sequence of str or None, optional
-        How losses make probabilities of the scores of each model. Unless given, no losses are summed up.
+        How losses make probabilities of the scores of each model. Without it, no losses are summed up.
     n_rows : int
         At least the rows of any model.
     searches : mapping of str to Search
@@ -111,7 +111,7 @@ def rank_blocks(
 
 
 def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
-    """Return what is counted of some rows of a range, without any identity but that of all rows."""
+    """Return the counts of some rows of a range, with no identity other than that of all rows."""
     scores, label = block.scores[rows], block.label[rows]
     runs = [(key, *collapse(scores[label == key])) for key in (0, 1) if (label == key).any()]
     return count_range([block_of(runs)], [], [0], None)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.examples import example_attributions
+from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.columns import ROW_ID
@@ -37,6 +37,8 @@ from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
 
 MOST_NAMED = 5
+_MANY_ROWS = 1 << 21
+"""With fewer rows, rounding their scores saves no time."""
 
 
 @dataclass(frozen=True)
@@ -177,14 +179,25 @@ def ranked_blocks(
 
 
 def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return the table ``example_attributions``, without run_date, corpus and run_id, and the warnings.
+    """Return the table of examples, less the run's columns, and the warnings of a measurement.
 
-    Runs one Spark action for the warnings: a scan, and a shuffle of the scores. Raises as `ranked_blocks`. The table is
-    lazy: one more scan and shuffle.
+    Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores, of which more than
+    two million are rounded first. If these leave a warning open, a second action ranks all scores. Raises the errors of
+    `ranked_blocks`. The table is lazy: one more scan and shuffle.
     """
     _refuse_too_many(surveyed)
+    if surveyed.survey.n_rows > _MANY_ROWS:
+        with job_on_corpus(surveyed, "count every row"):
+            counts = count_rounded(surveyed.examples, surveyed.encoding, surveyed.boundaries)
+        check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
+        if is_settled(counts, surveyed.encoding):
+            return example_attributions(surveyed.rank_rows(counts)), _measurement(surveyed, counts).warnings
     measurement = measure(surveyed)
     return example_attributions(surveyed.rank_rows(measurement.counts)), measurement.warnings
+
+
+def _measurement(surveyed: SurveyedRows, counts: Counts) -> Measurement:
+    return Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, counts)
 
 
 def _refuse_too_many(surveyed: SurveyedRows) -> None:
@@ -202,7 +215,7 @@ def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCoun
     ]
     names = [feature.name for feature in surveyed.features]
     warnings = (
-        *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
+        *_measurement(surveyed, ranked.counts).warnings,
         *name_warnings("feature constant", names, constant),
         *name_warnings("feature rare", names, rare),
         *count_warnings("unreadable feature", surveyed.values.unreadable),

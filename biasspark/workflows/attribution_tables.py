@@ -12,14 +12,13 @@ import pyarrow as pa
 from biasspark.attribution.block_sums import SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
-from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.examples import example_attributions
-from biasspark.attribution.growth import GrownTree
-from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
+from biasspark.attribution.growth import Tree
+from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.attribution.row_values import AUC, Target
-from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
+from biasspark.attribution.segments import NodeSums, TreeKey, list_segments, list_slices, plan_trees
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
@@ -118,7 +117,7 @@ def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
 class SearchResults(NamedTuple):
     """The results of the searches: a tree per target, and the conditions of slices."""
 
-    trees: Sequence[GrownTree] = ()
+    trees: Sequence[Tree] = ()
     slices: SearchedSlices = SearchedSlices([], {})
 
 
@@ -194,7 +193,7 @@ class SearchPlan:
         """Measure every node, slice and segment in one job, and comparisons in another."""
         asked: dict[Target, list[Condition]] = {}
         for target, tree in zip(self.targets, results.trees, strict=bool(results.trees)):
-            asked[target] = [node.condition for node in tree.nodes]
+            asked[target] = [node.condition for node in tree]
         for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
             asked.setdefault(target, []).extend([{}, *conditions])
         attribution = self.surveyed.attribution
@@ -224,7 +223,7 @@ class SearchPlan:
         features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
         for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
-            sets = [measured.of(target, node.condition) for node in tree.nodes]
+            sets = [measured.of(target, node.condition) for node in tree]
             rows += list_segments(key, tree, sets, features, level)
         return rows
 
@@ -329,7 +328,7 @@ def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
     """Return warnings about features without a search, empty segments, and missing losses."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     of_links = (
-        say_what_link_does(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
+        describe_link(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
         for model in models
         if attribution.asks_losses
     )

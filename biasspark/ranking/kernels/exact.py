@@ -49,14 +49,5 @@ def dot(first: Ints, second: Ints) -> int:
     return int(sum_products(first, second, np.zeros(1, np.int64), wide=True)[0])
 
 
-def signed_dot(first: Ints, second: Ints) -> int:
-    """Return the sum of the products of two arrays with entries in (-2^62, 2^62)."""
-    largest = [max(int(array.max(initial=0)), -int(array.min(initial=0))) for array in (first, second)]
-    if largest[0] * largest[1] * len(first) <= _LARGEST:
-        return int(np.dot(first, second))
-    negative, sizes, factors = (first < 0) != (second < 0), np.abs(first), np.abs(second)
-    return dot(sizes[~negative], factors[~negative]) - dot(sizes[negative], factors[negative])
-
-
 def _split_limbs(values: Ints) -> tuple[Ints, Ints]:
     return values & _LIMB_MASK, values >> _LIMB_BITS
