@@ -1,8 +1,7 @@
 """A few nights on Delta or Iceberg, in a process of its own whose session has the runtimes; the results as JSON.
 
-``python -m tests.harness.lake_nights PART OUT FOLDER KIND...`` with kinds of ``STORES``. The part is "night", for the
-job alone, or "life", for all that a table goes through. The settings are those of conf/lake-*.conf, with everything
-below FOLDER, and with the runtimes of the Spark that runs.
+``python -m tests.harness.lake_nights OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of
+conf/lake-*.conf, with everything below FOLDER, and with the runtimes of the Spark that runs.
 """
 
 from __future__ import annotations
@@ -349,23 +348,21 @@ def keep_in_order(spark: SparkSession, store: CatalogStore, optimize: bool) -> d
     }
 
 
-def main(part: str, out: str, folder: str, *kinds: str) -> None:
+def main(out: str, folder: str, *kinds: str) -> None:
     seen: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
     place = Path(folder)
-    nights = [NIGHT] if part == "night" else [NIGHT - timedelta(days=1), NIGHT]
+    nights = [NIGHT - timedelta(days=1), NIGHT]
     spark = build_session("lake nights", read_settings(place, list(kinds)))
     for kind in kinds:
         with without_delta_rs() if kind == "delta by spark" else nullcontext():
-            if part == "life":
-                seen[kind] = live(spark, STORES[kind](place), optimize=kind not in WITH_JOB)
+            seen[kind] = live(spark, STORES[kind](place), optimize=kind not in WITH_JOB)
             if kind in WITH_JOB:
                 seen[kind]["job"] = run_job(spark, place, kind, nights)
     seen["parquet"] = {"job": run_job(spark, place, "parquet", nights)}
-    if "delta folder" in kinds and part == "life":
+    if "delta folder" in kinds:
         seen[DELTA_CORPUS] = measure_delta_corpus(spark, place)
     if "iceberg jdbc" in kinds:
-        if part == "life":
-            seen["iceberg jdbc"]["worst"] = ask_catalog(spark)
+        seen["iceberg jdbc"]["worst"] = ask_catalog(spark)
         seen[LOST] = {"fault": fault_of(lambda: IcebergStore(f"{LOST}.bias").check(spark, ()))}
     Path(out).write_text(json.dumps(seen, default=str), encoding="utf-8")
     spark.stop()

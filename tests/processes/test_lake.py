@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from tests.harness.lake_nights import (
     QUESTION,
     SPARK_OF_THE_FILES,
     STORES,
+    WITH_JOB,
     delta_corpus_flags,
 )
 from tests.harness.running_jobs import ask
@@ -39,20 +39,25 @@ from tests.oracle.run_tables import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 NIGHTS = ROOT / "docs" / "runs.md"
-QUICK = ("iceberg jdbc", "delta folder")
-"""Those in which a night is measured among the quick tests."""
+pytestmark = pytest.mark.slow
 BEFORE_LAST = [["2026-01-15", 0.7], ["2026-01-16", 0.9]]
 
 Results = dict[str, Any]
 
 
-def live(part: str, folder: Path, kinds: Iterable[str]) -> dict[str, Results]:
+@pytest.fixture(scope="module")
+def life_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("life")
+
+
+@pytest.fixture(scope="module")
+def life(life_folder: Path) -> dict[str, Results]:
     """Run tests/harness/lake_nights.py in a process of its own; skip where its jars cannot be had."""
-    if not (known := [kind for kind in kinds if kind.split()[0] in FORMATS]):
+    if not (known := [kind for kind in STORES if kind.split()[0] in FORMATS]):
         return {}
-    out = folder / "results.json"
+    out = life_folder / "results.json"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.lake_nights", part, str(out), str(folder), *known],
+        [sys.executable, "-m", "tests.harness.lake_nights", str(out), str(life_folder), *known],
         cwd=ROOT,
         env=clean_environment(SPARK_CONF_DIR=str(ROOT / "conf")),
         capture_output=True,
@@ -73,66 +78,40 @@ def select(results: dict[str, Results], kind: str) -> Results:
     return results[kind]
 
 
-@pytest.fixture(scope="module")
-def night_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("night")
-
-
-@pytest.fixture(scope="module")
-def night(night_folder: Path) -> dict[str, Results]:
-    return live("night", night_folder, QUICK)
-
-
-@pytest.fixture(scope="module")
-def life_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("life")
-
-
-@pytest.fixture(scope="module")
-def life(life_folder: Path) -> dict[str, Results]:
-    return live("life", life_folder, STORES)
-
-
 @pytest.fixture(params=STORES)
 def results(request: pytest.FixtureRequest, life: dict[str, Results]) -> Results:
     """What was seen of the life of one kind of store."""
     return select(life, request.param)
 
 
-@pytest.fixture(params=[*QUICK, pytest.param("delta by spark", marks=pytest.mark.slow)])
-def jobs(request: pytest.FixtureRequest) -> tuple[str, Results, Results]:
+@pytest.fixture(params=WITH_JOB)
+def jobs(request: pytest.FixtureRequest, life: dict[str, Results]) -> tuple[str, Results, Results]:
     """A kind of store, and the results of the job on it and on Parquet."""
-    nights = request.getfixturevalue("night" if request.param in QUICK else "life")
-    return request.param, select(nights, request.param)["job"], nights["parquet"]["job"]
+    return request.param, select(life, request.param)["job"], life["parquet"]["job"]
 
 
-@pytest.mark.slow
 def test_readers_see_the_latest_published_run_of_each_night(results: Results) -> None:
     assert results["latest"] == BEFORE_LAST
     assert results["rows"] == [["a", 0.7], ["b", 0.7]]
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_before_the_ledger_is_seen_by_nobody(results: Results) -> None:
     assert results["broken"] == "BiasSparkError: bias_runs: broken"
     assert results["stored"] == sorted(results["runs"])
 
 
-@pytest.mark.slow
 def test_rows_never_double(results: Results) -> None:
     """Neither those of a run that is published, nor what one left that died, are published with more rows."""
     assert "is published already" in results["published twice"]
     assert "4 rows were read back. They are not the 2 rows written" in results["written twice"]
 
 
-@pytest.mark.slow
 def test_tables_say_what_they_hold(results: Results) -> None:
     comments = {column.name: column.comment for column in PINNED_SKEW.columns}
     assert results["comments"] == comments | {"of_tomorrow": None}
     assert results["comment"] == PINNED_SKEW.comment
 
 
-@pytest.mark.slow
 def test_columns_are_added_and_a_misfit_is_refused_with_both_lists(results: Results) -> None:
     # The table was made without its last column, and got one more of a version to come.
     assert PINNED_SKEW.values[-1].name in results["comments"]
@@ -141,13 +120,11 @@ def test_columns_are_added_and_a_misfit_is_refused_with_both_lists(results: Resu
     assert "The table has corpus STRING, model STRING" in results["misfit"]
 
 
-@pytest.mark.slow
 def test_a_key_is_never_null(results: Results) -> None:
     assert results["required"] == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
     assert re.search("NOT.NULL|non-nullable field", results["null key"])  # the latter is Spark 3.5's own
 
 
-@pytest.mark.slow
 def test_maintenance_removes_what_nobody_sees(results: Results) -> None:
     first, second, broken, dead, last = results["runs"]
     young = {run_id for run_id, _ in results["would remove while young"]}
@@ -184,7 +161,6 @@ def test_a_night_takes_few_spark_jobs(jobs: tuple[str, Results, Results]) -> Non
     assert kind == "delta by spark" or max(job["spark jobs"]) <= MOST_SPARK_JOBS
 
 
-@pytest.mark.slow
 def test_a_corpus_of_delta_is_measured_without_spark_as_with_it(life: dict[str, Results], life_folder: Path) -> None:
     by_spark = select(life, DELTA_CORPUS)
     assert 0 < by_spark["n_rows"] < JOB_ROWS
@@ -199,7 +175,6 @@ def test_a_corpus_of_delta_is_measured_without_spark_as_with_it(life: dict[str, 
     assert sorted(list(map(repr, row.values())) for row in rows) == by_spark["u"]
 
 
-@pytest.mark.slow
 def test_a_question_is_asked_in_the_catalog_as_on_the_path(life: dict[str, Results], life_folder: Path) -> None:
     worst = select(life, "iceberg jdbc")["worst"]
     query = (ROOT / "conf" / "sql" / f"{QUESTION}.sql").read_text("utf-8").rstrip("\n;")
@@ -207,21 +182,20 @@ def test_a_question_is_asked_in_the_catalog_as_on_the_path(life: dict[str, Resul
     assert worst == list(map(list, rows)) != []
 
 
-def test_what_the_job_published_is_proved(night: dict[str, Results], night_folder: Path) -> None:
+def test_what_the_job_published_is_proved(life: dict[str, Results], life_folder: Path) -> None:
     """By an oracle, on a night that was really measured."""
-    assert "fault" not in select(night, "parquet")["job"]
-    proof = prove(night_folder / "parquet", {NIGHT: night_folder / JOB_CORPUS}, night_folder / JOB_CONFIG)
+    assert "fault" not in select(life, "parquet")["job"]
+    proof = prove(life_folder / "parquet", {NIGHT: life_folder / JOB_CORPUS}, life_folder / JOB_CONFIG)
     assert proof.numbers.keys() == KEYS.keys()
 
 
-def test_a_catalog_that_is_nowhere_is_named_with_its_settings(night: dict[str, Results], night_folder: Path) -> None:
-    fault = select(night, LOST)["fault"]
+def test_a_catalog_that_is_nowhere_is_named_with_its_settings(life: dict[str, Results], life_folder: Path) -> None:
+    fault = select(life, LOST)["fault"]
     assert fault.startswith("ConfigError: [output] catalog = ")
-    assert f'spark.sql.catalog.lost.uri = "jdbc:sqlite:{night_folder}/nowhere/lake.db"' in fault
+    assert f'spark.sql.catalog.lost.uri = "jdbc:sqlite:{life_folder}/nowhere/lake.db"' in fault
     assert 'spark.sql.catalog.lost.warehouse = "build/lake"' in fault
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"), [("delta by spark", "no_nan_from_fraction"), ("delta folder", "NaN in pinned_auc")]
 )
@@ -229,7 +203,6 @@ def test_delta_refuses_nan(life: dict[str, Results], kind: str, words: str) -> N
     assert words in select(life, kind)["nan"]
 
 
-@pytest.mark.slow
 def test_iceberg_knows_the_key_and_keeps_few_files_of_metadata(life: dict[str, Results], life_folder: Path) -> None:
     properties = select(life, "iceberg jdbc")["properties"]
     (fields,) = re.findall(r"identifier-fields=\[(.*?)\]", properties)
@@ -238,7 +211,6 @@ def test_iceberg_knows_the_key_and_keeps_few_files_of_metadata(life: dict[str, R
     assert len(list(life_folder.glob("lake/bias/pinned_skew/metadata/*.metadata.json"))) <= 11
 
 
-@pytest.mark.slow
 def test_a_catalog_without_views_gets_their_sql(life: dict[str, Results]) -> None:
     (warning,) = select(life, "iceberg hadoop")["warnings"]
     assert warning.startswith("`plain`.`bias`: its catalog holds no views. Set [output] views")
@@ -255,7 +227,6 @@ def test_the_docs_name_the_runtimes_that_are_not_in_the_files() -> None:
     assert [artifact for artifact in artifacts if f"`{artifact}`" not in NIGHTS.read_text("utf-8")] == []
 
 
-@pytest.mark.slow
 def test_the_docs_say_which_tables_refuse_what(life: dict[str, Results]) -> None:
     rows = re.findall(r"^\| `(path|catalog) = .*\|$", NIGHTS.read_text("utf-8"), re.MULTILINE)
     assert rows == ["path", "path", "catalog", "catalog", "catalog"]
