@@ -11,6 +11,7 @@ import numbers
 import os
 import re
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -21,7 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, SupportsFloat, TextIO
 
-from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
+from biasspark.errors import INTERRUPTED, TERMINATED, BiasSparkError, find_error_condition
+from biasspark.interrupts import Terminated, interrupted_by
 from biasspark.session_request import ENGINES, SessionRequest, session_requested
 from biasspark.text import (
     closest_match,
@@ -41,7 +43,8 @@ exit codes:
   3    the input breaks its contract: a column or path is missing, no usable row
   4    another run published the same date and corpus first
   5    done and published, but a gate failed
-  130  interrupted
+  130  interrupted (SIGINT)
+  143  terminated (SIGTERM)
 """
 NIGHTLY_EXAMPLES = """\
 examples:
@@ -187,9 +190,13 @@ def run_job(
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        with session_requested(SessionRequest(arguments.engine, arguments.remote, arguments.master)):
+        request = SessionRequest(arguments.engine, arguments.remote, arguments.master)
+        with interrupted_by(signal.SIGINT), interrupted_by(signal.SIGTERM, Terminated), session_requested(request):
             outcome = main(arguments)
         return outcome if isinstance(outcome, int) else print_outcome(outcome)
+    except Terminated:
+        print(f"{parser.prog}: error: terminated", file=sys.stderr)
+        return TERMINATED
     except KeyboardInterrupt:
         print(f"{parser.prog}: error: interrupted", file=sys.stderr)
         return INTERRUPTED

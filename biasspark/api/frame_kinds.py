@@ -7,6 +7,7 @@ them, and gives each column the type that it has in a file.
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +25,7 @@ from biasspark.api.record_batches import Frame, is_of, is_parquet, is_spark, rea
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import ABSENT, Fault, InputError, InputWarning
+from biasspark.interrupts import interrupted_by
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
@@ -41,21 +43,23 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
     installed.
     """
     if is_spark(df):
-        yield df
+        with interrupted_by(signal.SIGINT):
+            yield df
         return
     batches = None if is_parquet(df) else read_batches(df)
     spark = find_session() if is_session_there() else build_session("biasspark")
-    if batches is None:
-        yield read_corpus(spark, Corpus(name="df", path=str(df)), date.min)
-        return
-    schema = spark_schema_of(batches.schema)
-    if not _sees_folders(spark):
-        yield to_frame(spark, batches.read_all(), schema)
-        return
-    with TemporaryDirectory(prefix="biasspark-") as folder:
-        _write_parquet(batches, folder)
-        # Without a scheme, a path of Spark may be on another file system.
-        yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
+    with interrupted_by(signal.SIGINT):
+        if batches is None:
+            yield read_corpus(spark, Corpus(name="df", path=str(df)), date.min)
+            return
+        schema = spark_schema_of(batches.schema)
+        if not _sees_folders(spark):
+            yield to_frame(spark, batches.read_all(), schema)
+            return
+        with TemporaryDirectory(prefix="biasspark-") as folder:
+            _write_parquet(batches, folder)
+            # Without a scheme, a path of Spark may be on another file system.
+            yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
 
 
 def _sees_folders(spark: SparkSession) -> bool:
