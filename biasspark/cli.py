@@ -53,6 +53,7 @@ examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 \\
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
+_CONFIGURATIONS = "biasspark demo writes demo.toml and attribution.toml to begin with; more are in conf/ of a clone."
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
@@ -104,7 +105,7 @@ def make_parser(
     parser = _Parser(
         prog=prog,
         description=description,
-        epilog=f"{epilog.rstrip()}\n\n{EXIT_CODES}" if epilog else EXIT_CODES,
+        epilog="\n\n".join(filter(None, (epilog.rstrip(), _CONFIGURATIONS * ("conf/" in epilog), EXIT_CODES))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from biasspark.errors import ABSENT, ConfigError, Fault, InputError
+from biasspark.errors import ABSENT, ConfigError, Fault, InputError, redact
 from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
 from biasspark.interrupts import guard_interrupts
 from biasspark.session_request import GET_AN_ENGINE, Engine, SessionRequest
@@ -56,6 +56,9 @@ def choose_engine(request: SessionRequest, configured_master: str | None = None)
             raise ConfigError(f"--engine embedded: it is not installed. {GET_AN_ENGINE}.")
         return "embedded"
     if has_cluster:
+        if not remote and not is_spark_installed():
+            asked = f"--master {redact(request.master)}" if request.master else "A master"
+            raise ConfigError(f"{asked}: Spark is not installed, only its client. {GET_AN_ENGINE}.")
         return "spark"
     if request.engine is None and is_embedded_installed():
         return "embedded"

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from biasspark import __version__
+from biasspark.command import name_command
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.session import describe, engine_version
@@ -254,6 +255,7 @@ def _describe_absence(ledger: Iterable[LedgerRow], store: Store, job: str, run_d
     corpora = sorted({row["corpus"] for row in rows if row["run_date"] == run_date})[:MOST_LISTED]
     choices = [f"Its last nights there: {', '.join(map(str, nights))}."] if nights else []
     choices += [f"Corpora of this night: {', '.join(map(show_value, corpora))}."] if corpora else []
-    choices += [f"Name one of these, or run jobs/{job}.py first." if choices else f"Run jobs/{job}.py first."]
+    command = name_command(job)
+    choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]
     absence = f"run_date: {run_date}, corpus {show_value(corpus)}: no run of {job} is published in {store.root}."
     return " ".join((absence, *choices))

@@ -79,12 +79,7 @@ ATTRIBUTE = nightly.NightlyJob(JOB, _measures_of, plan_attribution, run_night)
 
 # ---- the command line
 
-EXAMPLES = (
-    NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
-    + """\
-An example configuration is conf/attribution.toml of a clone, and attribution.toml in the folder of biasspark demo.
-"""
-)
+EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
 
 FLAGS = (*on_night("the night whose rows are attributed"), DRY_RUN)
 main = partial(nightly.plan_or_run, ATTRIBUTE)

@@ -24,6 +24,7 @@ from biasspark.cli import Command, Outcome, flag, make_parser, parse_count, prin
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError
 from biasspark.session import job_session
+from biasspark.session.engines import is_spark_installed
 from biasspark.session_request import SessionRequest, current_request, session_requested
 from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
@@ -118,19 +119,16 @@ def _make(corpus: Path, rows: int, made_of: str) -> None:
     """Make the corpus in place of an older one; in a folder of another name until it is whole."""
     unfinished = corpus.with_name("corpus.partial")
     shutil.rmtree(unfinished, ignore_errors=True)
-    _run(
-        "make-corpus",
-        make_corpus.COMMAND,
-        ["civil", "--rows", str(rows), "--seed", str(SEED), "--out", str(unfinished)],
-    )
+    flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out"]
+    _run("make-corpus", make_corpus.COMMAND, [*flags, str(unfinished)], [*flags, str(corpus)])
     (unfinished / _MADE_OF).write_text(made_of, "utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
     unfinished.rename(corpus)
 
 
-def _run(name: str, command: Command, flags: Sequence[str]) -> None:
-    """Run a command as a user would, and say which."""
-    _say(name, flags)
+def _run(name: str, command: Command, flags: Sequence[str], shown: Sequence[str] | None = None) -> None:
+    """Run a command, and say which; ``shown`` are the flags of a user, where they differ."""
+    _say(name, shown or flags)
     print_outcome(cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags))))
 
 
@@ -214,6 +212,11 @@ def main(arguments: argparse.Namespace) -> Outcome:
     """
     if arguments.both and (arguments.remote or arguments.master or arguments.engine == "spark"):
         raise ConfigError("--both: compares the embedded engine with local Spark. Leave --engine and its like out.")
+    if arguments.both and not is_spark_installed():
+        raise ConfigError(
+            "--both: Spark is not installed, only its client. Take an environment with the extra connect of biasspark and "
+            "with pysail."
+        )
     flags = [
         text
         for name in ("engine", "remote", "master")

@@ -17,6 +17,7 @@ from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_tabl
 from biasspark.config import Config, load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe, job_session
+from biasspark.session_request import current_request, describe_start
 from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
 from biasspark.tables.publish import Rows, publish, read_frame, read_rows
 from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
@@ -222,7 +223,7 @@ def maintain(
     progress, rules, store = Progress(), config.maintenance, open_store(config.output)
     kept_days = rules.keep_days if keep_days is None else keep_days
     policy = start_policy(run_date, kept_days, grace_hours or rules.grace_hours, datetime.now(UTC))
-    progress.stage("starting the engine")
+    progress.stage(describe_start(current_request()))
     with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
         store.check(spark, TABLES.values())
         progress.stage(f"looking at the tables in {store.root}")
@@ -273,7 +274,10 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return maintain(config, arguments.run_date, keep_days, grace_hours, dry_run=arguments.dry_run)
 
 
-NIGHT = "the night from whose end keep_days and grace_hours count back; runs of every night may be removed"
+NIGHT = (
+    "the night from whose end, or from now if that is earlier, keep_days and grace_hours count back; runs of every "
+    "night may be removed"
+)
 KEEP_DAYS = "[maintenance] keep_days, how long a superseded run stays"
 FLAGS = (
     *on_night(NIGHT),

@@ -137,7 +137,25 @@ def plan_night(config: Config) -> Plan:
         "gate": _name_rules(gate) if gate else "none",
         "engine": config.ranking.engine,
     }
-    return Plan(parts, passes)
+    return Plan(parts, passes, _list_tables(config))
+
+
+def _list_tables(config: Config) -> list[Table]:
+    """Return the tables of the parts that are configured."""
+    gate = config.gate
+    optional: dict[Table, object] = {
+        schemas.PINNED_AUC: config.pinned_auc,
+        schemas.THRESHOLD_RATES: config.thresholds,
+        schemas.THRESHOLD_SUMMARY: config.thresholds,
+        schemas.SCORE_HISTOGRAMS: config.histograms,
+        schemas.TEMPLATE_SCORES: config.templates,
+        schemas.LABEL_BALANCE: config.label_balance,
+        schemas.TRAINING_BALANCE: None,
+        schemas.BIAS_ALERTS: gate and gate.run_rules,
+        schemas.JACKKNIFE_STATISTICS: gate and gate.paired,
+        schemas.SCORE_BLOCKS: config.state,
+    }
+    return [table for table in schemas.tables_of(JOB) if optional.get(table, True)]
 
 
 MEASURE = NightlyJob(JOB, lambda config: config, plan_night, run_night)

@@ -167,6 +167,16 @@ def test_a_night_with_every_part(tmp_path: Path) -> None:
     assert n_rows == measured["n_rows"]
 
 
+def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    parts: dict[str, dict[str, Any]] = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "state": {"keep": True}}
+    for asked in ({}, parts):
+        night = ("--config", write_config(tmp_path, **asked), "--run-date", NIGHT)
+        (line,) = [line for line in run("measure", *night, "--dry-run").out.splitlines() if line.startswith("tables:")]
+        planned = set(line.removeprefix("tables:").partition(" in ")[0].replace(" ", "").split(","))
+        assert planned == {*summary(run("measure", *night))["tables"], "rejected_rows", "bias_runs"}
+
+
 def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:
     """One scores all of them alike, so no tree splits; another has two scores."""
     rows = make_rows()
