@@ -1,6 +1,6 @@
 """Exact unintended-bias metrics of binary classifiers, on Spark and without it.
 
-The functions work on frames of any kind; ``jobs/`` has the nightly run.
+The functions work on frames of any kind. ``jobs/`` has the nightly jobs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Looked up when first asked for, in this order: executors import the kernels, and those need no pyspark.
+# Imported on first use, in this order: executors import the kernels, which need no pyspark.
 _HOMES = (
     "biasspark.errors",
     "biasspark.config.identities",
@@ -53,9 +53,8 @@ _HOMES = (
     "biasspark.api.metrics",
     "biasspark.api.comparison_functions",
     "biasspark.api.attribution_functions",
-    "biasspark.api.attribution_functions",
     "biasspark.session.job_session",
-    "biasspark.api.reports",  # the last, since it needs the extra that draws
+    "biasspark.api.reports",  # the last, since it needs an extra
 )
 
 __all__ = [
@@ -98,7 +97,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plot":  # needs the extra that draws
+    if name == "plot":  # needs an extra
         return import_module("biasspark.plot")
     if name not in __all__:
         raise AttributeError(f"module 'biasspark' has no attribute {name!r}")

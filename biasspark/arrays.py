@@ -1,4 +1,4 @@
-"""Arrays of numpy by what they hold, a division that is undefined in silence, and functions of the standard library."""
+"""Types of numpy arrays, division without warnings, and elementwise functions of the standard library."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Strings = NDArray[np.object_]
 
 
 def divide(numerator: Floats | Ints, denominator: Floats | Ints) -> Floats:
-    """Return the quotients, as doubles; NaN where the denominator is 0."""
+    """Return the quotients as doubles, NaN where the denominator is 0."""
     quotient: Floats = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
     np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
     return quotient
 
 
 def apply(function: Callable[[float], float], values: Floats) -> Floats:
-    """Return a function of Python's ``math`` at each value: numpy's differ in the last bits between versions."""
+    """Apply a function of ``math`` to each value: those of numpy differ in the last bits between versions."""
     return np.fromiter(map(function, values.ravel().tolist()), np.float64, values.size).reshape(values.shape)

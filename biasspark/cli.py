@@ -1,4 +1,4 @@
-"""What the command lines of all jobs share: flags, exit codes, progress, and how results and failures are printed."""
+"""The command line of jobs: flags, exit codes, progress, and printing of results and failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, SupportsFloat, TextIO
@@ -58,14 +58,14 @@ ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
 REMINDER = 3.0
-"""Seconds of a stage after which it is first said that it still runs."""
+"""Seconds after which the first reminder of a running stage is printed."""
 ERASE_LINE = "\r\x1b[K"
 PACKAGE = Path(__file__).parent
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a job says at its end: one line for machines, a table for people before it, and an exit code."""
+    """The result of a job: a summary, printed as JSON, a table printed before it, and an exit code."""
 
     summary: Mapping[str, object]
     table: str = ""
@@ -73,7 +73,7 @@ class Outcome:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests a flag in place of one that there is not."""
+    """Suggests a known flag for an unknown one."""
 
     def error(self, message: str) -> NoReturn:
         unknown = message.split() if message.startswith("unrecognized arguments") else []
@@ -84,7 +84,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class Flag(NamedTuple):
-    """A flag of a command, with the arguments of `argparse`."""
+    """A flag of a command, with its arguments for `argparse`."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -98,9 +98,9 @@ def flag(name: str, **arguments: Any) -> Flag:
 def make_parser(
     description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
 ) -> argparse.ArgumentParser:
-    """Make a parser with these flags, ``--debug`` and the session, its help ending with examples and the exit codes.
+    """Return a parser with `flags`, ``--debug`` and the flags of the session.
 
-    The program is called `prog`, or like the file that runs.
+    Its help ends with `epilog`, such as examples, and the exit codes. `prog` is by default the name of the program.
     """
     parser = _Parser(
         prog=prog,
@@ -110,9 +110,9 @@ def make_parser(
         allow_abbrev=False,
     )
     parser.add_argument("--debug", action="store_true", help="on failure, print the traceback, which may show data")
-    session = parser.add_argument_group("session", "one that is there already is used; else the first of these")
+    session = parser.add_argument_group("session", "an existing one is used; else the first of these")
     session.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://host:port (SPARK_REMOTE)")
-    session.add_argument("--master", metavar="URL", help="the master of a Spark that is started: local[4]")
+    session.add_argument("--master", metavar="URL", help="the master of a Spark session to start: local[4]")
     session.add_argument("--engine", choices=ENGINES, help="force one (embedded if it is installed, else local Spark)")
     for name, arguments in flags:
         parser.add_argument(name, **arguments)
@@ -120,18 +120,16 @@ def make_parser(
 
 
 def parse_date(text: str) -> datetime.date:
-    """Read a date as YYYY-MM-DD, the form of the tables' partitions; for argparse."""
-    try:
-        if ISO_DATE.fullmatch(text) and text >= "1900":  # Spark takes no date of the first centuries
+    """Parse a date as YYYY-MM-DD, the form of partitions; for argparse."""
+    with suppress(ValueError):
+        if ISO_DATE.fullmatch(text) and text >= "1900":  # Spark does not support dates of the first centuries
             return datetime.date.fromisoformat(text)
-    except ValueError:
-        pass
     raise argparse.ArgumentTypeError(
         f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. Write, for example, 2026-03-31."
     )
 
 
-_OVERRIDE = "override a configuration value for this run; read as TOML, else as text; can be repeated"
+_OVERRIDE = "override a configuration value for this run, in TOML or as plain text; can be repeated"
 CONFIGURED = (
     flag("--config", required=True, type=Path, metavar="FILE", help="the configuration, a TOML file"),
     flag("--set", dest="overrides", action="append", default=[], metavar="TABLE.KEY=VALUE", help=_OVERRIDE),
@@ -139,15 +137,15 @@ CONFIGURED = (
 DRY_RUN = flag("--dry-run", action="store_true", help="check configuration and schema, print the plan, and stop")
 
 
-def on_night(run_date: str) -> tuple[Flag, ...]:
-    """Return the flags of a job on one night: ``--config, --set, --run-date``; given is what the date is to the job."""
+def on_date(run_date: str) -> tuple[Flag, ...]:
+    """Return the flags of a job on one run date: ``--config, --set, --run-date``, with the help of the date."""
     return *CONFIGURED, flag("--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help=run_date)
 
 
 class Command(NamedTuple):
-    """A command: ``parser`` makes its parser, given what the program is called, or nothing for the file that runs.
+    """A command: ``parser`` returns its parser, given the name of the program or the default of argparse.
 
-    ``main`` gets the parsed flags, and gives an `Outcome`, which is printed, or an exit code.
+    ``main`` takes the parsed flags, and returns an `Outcome` to print, or an exit code.
     """
 
     parser: Callable[..., argparse.ArgumentParser]
@@ -155,7 +153,7 @@ class Command(NamedTuple):
 
 
 def parse_count(text: str, least: int = 1) -> int:
-    """Read a whole number, ``least`` or more; for argparse."""
+    """Parse a whole number, `least` or more; for argparse."""
     if re.fullmatch(r"0*[0-9]{1,9}", text, re.ASCII) and int(text) >= least:
         return int(text)
     raise argparse.ArgumentTypeError(
@@ -165,11 +163,11 @@ def parse_count(text: str, least: int = 1) -> int:
 
 
 def parse_out(text: str) -> Path:
-    """Read the name of a file to be written, in a folder that is there; for argparse."""
+    """Parse the path of a file to write, in an existing folder; for argparse."""
     path = Path(text)
     if not text or path.is_dir() or not path.parent.is_dir():
         raise argparse.ArgumentTypeError(
-            f"{show_value(text)}. It must be a file path, new or existing, in an existing local folder. Make the "
+            f"{show_value(text)}. It must be a file path, new or existing, in an existing local folder. Create the "
             "folder, or name another file."
         )
     return path
@@ -180,12 +178,14 @@ def run_job(
     parser: argparse.ArgumentParser,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Parse the command line, run the ``main`` of a `Command`, print what came of it, and give the exit code.
+    """Parse the command line, run the ``main`` of a `Command`, print its outcome, and return the exit code.
 
-    The flags are those of the process if None. Faults go to stderr, one per line. Of an unexpected failure only its
-    kind and place are said: its message may quote values of the data. ``--debug`` prints the traceback as well.
+    `argv` is by default that of the process. Faults go to stderr, one per line. For an unexpected failure only its type
+    and location are printed: its message may quote data. ``--debug`` also prints the traceback.
     """
-    _print_whatever_the_encoding()
+    for stream in (sys.stdout, sys.stderr):  # a name outside of the encoding must not stop a job that has published
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as stop:
@@ -201,15 +201,15 @@ def run_job(
     except KeyboardInterrupt:
         print(f"{parser.prog}: error: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - nothing above would keep its message, and data, from showing
+    except Exception as error:  # noqa: BLE001 - uncaught, its message could show data
         exit_code, _ = print_failure(parser.prog, error, arguments.debug)
         return exit_code
 
 
 def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
-    """Print on stderr why something failed, and give the exit code and the faults.
+    """Print the faults of an error on stderr, one per line, and return the exit code and the faults.
 
-    Each line is a fault and begins with what failed. To debug, the traceback comes first, which may show data.
+    With `debug` the traceback is printed first, which may show data.
     """
     if debug:
         traceback.print_exception(error)
@@ -220,9 +220,9 @@ def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequenc
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """Say what kind of failure this is and where, but nothing of its message, which may quote values of the data.
+    """Describe an error without its message, which may quote data.
 
-    It is the exception's class, Spark's error condition if there is one, and the last line of this package on the way.
+    The description has the class, the Spark error condition, and the innermost line of this package.
     """
     condition = find_error_condition(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(frame.filename).parents]
@@ -232,9 +232,9 @@ def describe_unexpected(error: BaseException) -> str:
 
 
 class Progress:
-    """Says on stderr what a job is doing, one line per stage with the time since the start; on a terminal also a bar.
+    """Prints the progress of a job on stderr: a line per stage with the time since the start; on a terminal also a bar.
 
-    Another stream may take the place of stderr, another function that of the clock, in seconds.
+    `stream` may replace stderr, and `clock`, in seconds, the clock.
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -251,7 +251,7 @@ class Progress:
         return self._clock() - self._start
 
     def stage(self, text: str) -> None:
-        """Say that a stage begins: ``[  3.2 s] ranking: 2 models, 24 identities``."""
+        """Print the start of a stage: ``[  3.2 s] ranking: 2 models, 24 identities``."""
         with self._lock:
             self._stage, self._stage_start, self._next_reminder = show_visibly(text), self.seconds, REMINDER
             self._stream.write(f"{ERASE_LINE if self._redraws else ''}{_stamp(self._stage_start)} {self._stage}\n")
@@ -259,7 +259,7 @@ class Progress:
 
     @contextmanager
     def reminding(self, every: float = 0.5) -> Iterator[None]:
-        """Say for a block that a long stage still runs: after 3 s, then each time it has taken twice as long."""
+        """Print reminders of a long stage: after 3 s, then each time its duration has doubled."""
         stopped = threading.Event()
 
         def watch() -> None:
@@ -275,7 +275,7 @@ class Progress:
             watcher.join()
 
     def remind(self) -> None:
-        """Say that the stage still runs, if it is time to."""
+        """Print that the stage is still running, if it is due."""
         with self._lock:
             seconds = self.seconds
             if seconds - self._stage_start >= self._next_reminder:
@@ -285,19 +285,16 @@ class Progress:
                 self._stream.flush()
 
     def end(self, outcome: Outcome) -> Outcome:
-        """Say that the job is done, and add to its summary how many seconds it took."""
+        """Print that the job is done, and add its duration to the summary."""
         self.stage("done")
         return self.time(outcome)
 
-    def time(self, outcome: Outcome, begun: float = 0.0) -> Outcome:
-        """Say in the summary how many seconds it took, of a part that was begun so many seconds after the start."""
-        return replace(outcome, summary={**outcome.summary, "seconds": round(self.seconds - begun, 1)})
+    def time(self, outcome: Outcome, start: float = 0.0) -> Outcome:
+        """Add the duration since `start` to the summary."""
+        return replace(outcome, summary={**outcome.summary, "seconds": round(self.seconds - start, 1)})
 
     def advance(self, done: int, total: int) -> None:
-        """Draw how much of the stage is done, over the last such line; nothing where the stream is no terminal.
-
-        With a total of 0 the bar is taken off. May be called from any thread.
-        """
+        """Draw a progress bar over the previous one, on a terminal only. A total of 0 erases it. Thread-safe."""
         if not self._redraws:
             return
         with self._lock:
@@ -315,25 +312,25 @@ def _stamp(seconds: float) -> str:
 
 
 def print_summary(summary: Mapping[str, object]) -> None:
-    """Print the last line of a job on stdout: one line of JSON in ASCII, what is not finite as null."""
+    """Print a summary on stdout as one line of JSON in ASCII. Numbers that are not finite are null."""
     write_stdout(json.dumps(_json_value(summary), allow_nan=False) + "\n")
 
 
 def write_stdout(text: str) -> None:
-    """Write on stdout at once; nothing from when its reader has gone, as `head` does: the work goes on all the same."""
+    """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # what is still buffered would fail again at the exit
+    except BrokenPipeError:  # the rest of the buffer would fail again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], width: int | None = None) -> str:
-    """Lay out dicts as a table with these keys as columns; a key that is missing counts as NULL.
+    """Format dicts as a table with these keys as columns. Missing keys are NULL.
 
-    Numbers stand right-aligned, fractions with four decimals, or as 3.1e-09 where all of these are 0 and the number is
-    not, and in columns of p-values, ``p_...``, as < 0.0001; NULL and NaN are ``-``; characters that a terminal would
-    obey or hide are written out. Long text is cut; to fit into a width, the longest texts are, numbers never.
+    Numbers are right-aligned, with four decimals, or like 3.1e-09 if these are all 0. Small p-values, in columns
+    ``p_...``, are < 0.0001. NULL and NaN are ``-``. Control characters are escaped. Long text is cut; to fit into
+    `width`, the longest texts are cut, but no numbers.
     """
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
@@ -344,18 +341,11 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 
 
 def print_outcome(outcome: Outcome) -> int:
-    """Print what came of a job, or of a part of it, and give its exit code."""
+    """Print the outcome of a job or a part of it, and return its exit code."""
     if outcome.table:
         write_stdout(f"{outcome.table}\n")
     print_summary(outcome.summary)
     return outcome.exit_code
-
-
-def _print_whatever_the_encoding() -> None:
-    """Keep a name that the terminal's encoding lacks from stopping a job that has published."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _json_value(value: object) -> object:

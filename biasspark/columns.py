@@ -1,4 +1,4 @@
-"""Names and values that pass from one stage to the next, declared once. No Spark."""
+"""Names and values that stages share. No Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ALL_ROWS = "all"
 """The slice of all rows."""
 
 EVERY_LENGTH = "(all)"
-"""The bucket of `label_balance` that has texts of any length."""
+"""The bucket of `label_balance` for texts of any length."""
 
 PAIR = " & "
 """Joins the two sides of a crossed pair in its name."""
@@ -46,7 +46,7 @@ ANNOTATION_OUT_OF_RANGE = "annotation_out_of_range"
 
 MODEL, SLICE, IDENTITY, CROSSED = "model", "slice", "identity", "crossed"
 NULL_GROUP, OTHER_GROUP = "(null)", "(other)"
-"""Groups of a grouping that are no value: NULL, and all values past the limit."""
+"""Groups of a grouping for NULL, and for all values beyond the limit."""
 
 ROW_ID, REASON = "row_id", "reason"
 HONEST = "honest"
@@ -71,17 +71,17 @@ OVERALL_METRIC = "auc"
 """The AUC of a whole slice in `model_summary` and in rules."""
 
 WITHHELD, BELOW_MINIMUM_ROWS = "withheld", "below_minimum_rows"
-"""Why a value is NULL though its cells have rows: so few that it is suppressed, or that it means nothing."""
+"""Why a value is NULL although its cells have rows: suppressed, or too few rows for the metric."""
 
 PASS, WARN, FAIL, INSUFFICIENT = "pass", "warn", "fail", "insufficient_evidence"
 """The outcomes of a rule of the gate."""
 OUTCOMES = (FAIL, WARN, INSUFFICIENT, PASS)
-"""The worst first: the outcome of many rules is the first that any of them has."""
+"""From worst to best: the outcome of several rules is the first that any of them has."""
 
 BETTER, WORSE, NO_EVIDENCE, INSUFFICIENT_DATA = "better", "worse", "no_evidence", "insufficient_data"
 """The verdicts of a comparison of two models."""
 VERDICTS = (WORSE, BETTER, NO_EVIDENCE, INSUFFICIENT_DATA)
-"""The verdicts of `model_comparisons`, in the order in which they are shown."""
+"""The verdicts of `model_comparisons`, in display order."""
 
 POORLY_SEPARATED, WIDE, NO_BIAS = "poorly_separated", "wide", "no_evidence"
 BIASES = (

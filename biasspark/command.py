@@ -1,4 +1,4 @@
-"""The console command, ``biasspark COMMAND ...``, which the files of ``jobs/`` run as well."""
+"""The console command ``biasspark COMMAND ...``. The files of ``jobs/`` run the same commands."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Exact unintended-bias metrics of binary classifiers. To begin with:
   biasspark measure --config biasspark-demo/demo.toml --run-date 2026-01-16
   biasspark report --config biasspark-demo/demo.toml --run-date 2026-01-16 --out report.html
 
-The first makes a corpus to try, measures a night of it and writes its report; the others do the same for another night,
-and for a corpus of yours once the configuration names it. Without Java they run on the embedded engine; with --master
-or --remote, or by spark-submit jobs/..., on Spark.
+The first makes an example corpus, measures it for one date and writes its report. The others do the same for another
+date, and for your own corpus once the configuration names it. Without Java they run on the embedded engine; with
+--master or --remote, or by spark-submit jobs/..., on Spark.
 
 commands:
 """
 
 
 class _Job(NamedTuple):
-    """A command: the module that has it, and what the list of commands says of it."""
+    """A command: its module in ``biasspark.workflows``, and its line in the list of commands."""
 
     module: str
     text: str
@@ -38,15 +38,15 @@ class _Job(NamedTuple):
 
 JOBS = {
     "demo": _Job("demo", "make a corpus, measure it and write its report: the quickest look"),
-    "measure": _Job("measure", "rank every score of a corpus, and publish the bias metrics of a night"),
-    "report": _Job("write_report", "write the page of a published night"),
+    "measure": _Job("measure", "rank every score of a corpus, and publish bias metrics"),
+    "report": _Job("write_report", "write the report of a published run"),
     "make-corpus": _Job("make_corpus", "write a synthetic corpus"),
     "compare": _Job("compare", "compare models with a baseline by every metric"),
     "attribute": _Job("attribute", "attribute the AUC of models to rows, segments, groups and pairs"),
-    "window": _Job("window", "measure a window of published nights, without the corpus"),
-    "side-by-side": _Job("print_side_by_side", "put two models of a published night side by side"),
-    "export": _Job("export_table", "write a table of a published night as CSV"),
-    "accept": _Job("accept_run", "accept a published night despite its gate"),
+    "window": _Job("window", "measure a window of published runs, without the corpus"),
+    "side-by-side": _Job("print_side_by_side", "put two models of a published run side by side"),
+    "export": _Job("export_table", "write a table of a published run as CSV"),
+    "accept": _Job("accept_run", "accept a published run despite its gate"),
     "maintain": _Job("maintain", "remove superseded and failed runs, and compact files"),
     "pinned-skew": _Job("pinned_skew", "show that pinned AUC moves with the class balance"),
     "mitigation": _Job("mitigation_experiment", "train, mitigate and measure classifiers"),
@@ -70,7 +70,7 @@ def name_command(job: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that the arguments name, those of the process if None, and return its exit code."""
+    """Run the command named by the arguments, by default those of the process, and return its exit code."""
     name, *flags = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("--help", "-h"):
         listed = "".join(f"  {job:<14}{of_job.text}\n" for job, of_job in JOBS.items())
@@ -86,9 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None = None) -> int:
-    """Run one of `JOBS` with its flags, those of the process if None, and return its exit code.
+    """Run one of `JOBS` with its flags, by default those of the process, and return its exit code.
 
-    The help and the faults call it ``prog``; if None it is a file for spark-submit.
+    `prog` is the name of the program in help and faults; without it, the program is a file for spark-submit.
     """
     if find_spec("pyspark") is None:
         sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")

@@ -1,4 +1,4 @@
-"""Columns as Spark SQL declares them, ``id BIGINT, score DOUBLE``, and their types in Arrow. No Spark."""
+"""Columns declared in Spark SQL, ``id BIGINT, score DOUBLE``, and their Arrow types. No Spark."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def column_names(declared: str) -> list[str]:
 
 
 def arrow_schema(declared: str) -> pa.Schema:
-    """Return declared columns as Arrow has them."""
+    """Return declared columns as an Arrow schema."""
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in map(str.split, declared.split(", "))])
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """Return a type of Arrow as Spark SQL writes it; one that no declared column has as Arrow writes it."""
+    """Return the Spark SQL name of an Arrow type; its Arrow name if no declared column has the type."""
     if pa.types.is_list(kind):
         return f"ARRAY<{sql_type(kind.value_type)}>"
     if pa.types.is_map(kind):
@@ -46,13 +46,13 @@ def sql_type(kind: pa.DataType) -> str:
 
 
 def to_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows, at least one, as a batch of these columns."""
+    """Return one or more rows as a record batch."""
     columns = zip(zip(*rows, strict=True), schema.types, strict=True)
     return pa.RecordBatch.from_arrays([pa.array(values, kind) for values, kind in columns], schema=schema)
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of a table, with maps as dictionaries, which older versions of pyarrow give as pairs."""
+    """Return the rows of a table as dicts. Maps are dicts too; older versions of pyarrow return pairs."""
     rows: list[dict[str, Any]] = table.to_pylist()
     for name in (field.name for field in table.schema if pa.types.is_map(field.type)):
         for row in rows:

@@ -1,4 +1,4 @@
-"""What is asked of delta-rs, the package ``deltalake``, wherever Delta is read or written without Spark."""
+"""Features of delta-rs, the package ``deltalake``, which reads and writes Delta without Spark."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from importlib.util import find_spec
 from typing import Any
 
 _READERS, _WRITERS = 1, 3
-"""Up to these versions of the protocol a table has no features but NOT NULL and checks."""
+"""Up to these versions of the protocol, the only features are NOT NULL and checks."""
 
 
 def is_installed() -> bool:
-    """Return whether the library is there."""
+    """Return whether the library is installed."""
     return find_spec("deltalake") is not None
 
 
 def list_features(log: Any, *, reading: bool = False) -> set[str]:
-    """Return the features of a table that those who write it must know, or those who read it.
+    """Return the features that writers, or readers, of a table must support.
 
-    Before features had names a version of the protocol stood for several: such a version is given in their place.
+    Old versions of the protocol do not name features. The version is returned in their place.
     """
     protocol = log.protocol()
     named = {*(protocol.reader_features or ()), *(() if reading else protocol.writer_features or ())}

@@ -1,8 +1,8 @@
-"""The normal distribution and Student's t: tails and quantiles. No Spark, and the standard library alone.
+"""Tails and quantiles of the normal distribution and of Student's t, with the standard library only. No Spark.
 
-Student's is written out here because executors have no SciPy, and because versions of SciPy differ in its last bits,
-which would then differ in the tables. Two ways are taken: a continued fraction for the few hundred degrees of freedom
-that groups of rows have, and a normal approximation for the millions that rows have.
+Student's t is implemented here since executors have no SciPy, and since versions of SciPy differ in the last bits of
+the result, and so would the tables. There are two methods: a continued fraction for the few hundred degrees of freedom
+of groups of rows, and a normal approximation for the millions of rows.
 """
 
 from __future__ import annotations
@@ -15,34 +15,33 @@ NORMAL = inf
 """The degrees of freedom of a normal variable."""
 
 MANY = 10_000
-"""Degrees of freedom above which the normal approximation is taken."""
+"""Degrees of freedom above which the normal approximation is used."""
 _DEPTH = 200
-"""At which the continued fraction ends: up to `MANY` degrees of freedom it no longer changes there."""
+"""The depth of the continued fraction, at which it has converged for up to `MANY` degrees of freedom."""
 _FARTHEST = 40.0
-"""Standard deviations beyond which a normal variable's tail is below the smallest double."""
+"""Standard deviations beyond which the tail of a normal variable is below the smallest double."""
 _HALVINGS = 70
 
 
 def normal_quantile(level: float) -> float:
-    """Return z such that a standard normal variable lies within ±z with probability ``level``, to twelve decimals.
+    """Return z such that a standard normal variable lies within ±z with probability `level`.
 
-    Rounded because the last bits come from the platform's logarithm, and the ends of intervals must not.
+    Rounded to twelve decimals: the last bits depend on the logarithm of the platform.
     """
     return round(NormalDist().inv_cdf(0.5 + level / 2), 12)
 
 
 def normal_tail(z: float) -> float:
-    """Return how likely a standard normal variable is above z, right in the tail to the last digits."""
+    """Return the probability that a standard normal variable is above z, accurate also in the tail."""
     return erfc(z / sqrt(2)) / 2
 
 
 def student_tail(t: float, freedom: float) -> float:
-    """Return how likely Student's t with these degrees of freedom is above t.
+    """Return the probability that Student's t is above t.
 
     With n degrees of freedom and t >= 0 it is I_x(n/2, 1/2)/2 at x = n/(n + t²), half an incomplete beta function.
 
-    Degrees of freedom are 1 or more, or `NORMAL`. The result, in [0, 1], is right to twelve digits down to 1e-80, and
-    to ten below.
+    `freedom` is 1 or more, or `NORMAL`. The result is accurate to twelve digits down to 1e-80, and to ten below.
     """
     if t < 0:
         return 1 - student_tail(-t, freedom)
@@ -58,7 +57,7 @@ def student_tail(t: float, freedom: float) -> float:
 
 @cache
 def student_quantile(level: float, freedom: float) -> float:
-    """Return t such that Student's t lies within ±t with probability ``level``, to twelve decimals."""
+    """Return t such that Student's t lies within ±t with probability `level`, rounded to twelve decimals."""
     if freedom == NORMAL:
         return normal_quantile(level)
     beyond, low, high = (1 - level) / 2, 0.0, 1.0
@@ -71,7 +70,7 @@ def student_quantile(level: float, freedom: float) -> float:
 
 
 def _normal_deviate(t: float, freedom: float) -> float:
-    """Return above which value a normal variable is as likely as Student's above t, where n is large.
+    """Return the normal deviate with the same tail as Student's t at t, for large n.
 
     With w = n - 1/2, b = 48·w² and z = sqrt(w·log(1 + t²/n)), it is to the third order in 1/b
 
@@ -88,12 +87,12 @@ def _normal_deviate(t: float, freedom: float) -> float:
 
 
 def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
-    """Return I_x(a, b), ``rest`` being 1 - x without rounding, by its continued fraction (DLMF 8.17.22).
+    """Return I_x(a, b) by its continued fraction (DLMF 8.17.22). `rest` is 1 - x without rounding.
 
         I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) / (1 + d_1/(1 + d_2/(1 + ...)))
 
-    d_2m being m (b - m) x / ((a + 2m - 1)(a + 2m)), and d_2m+1 -(a + m)(a + b + m) x / ((a + 2m)(a + 2m + 1)). It nears
-    its limit fast where x < (a + 1)/(a + b + 2).
+    with d_2m = m (b - m) x / ((a + 2m - 1)(a + 2m)) and d_2m+1 = -(a + m)(a + b + m) x / ((a + 2m)(a + 2m + 1)). It
+    converges fast for x < (a + 1)/(a + b + 2).
     """
     if x == 0 or rest == 0:
         return 1.0 if rest == 0 else 0.0
@@ -109,8 +108,8 @@ def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
 def _log_ratio(a: float) -> float:
     """Return log(Γ(a + 1/2)/Γ(a)), which is log(Γ(1/2)/B(a, 1/2)).
 
-    Where a is large it is log(a)/2 - 1/(8a) + 1/(192a³) - 1/(640a⁵) + 17/(14336a⁷) - 31/(18432a⁹), as Stirling's series
-    gives it: the difference of the logarithms would lose as many digits as they have before the point.
+    For large a it is log(a)/2 - 1/(8a) + 1/(192a³) - 1/(640a⁵) + 17/(14336a⁷) - 31/(18432a⁹) by Stirling's series: the
+    difference of the logarithms would lose as many digits as they have before the point.
     """
     if a < 20:
         return lgamma(a + 0.5) - lgamma(a)

@@ -1,4 +1,4 @@
-"""What to install where a library of an extra is missing."""
+"""Errors for missing libraries of extras."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OF_REPORTS = {"jinja2", "markupsafe"}
 
 
 def explain_missing(error: ModuleNotFoundError) -> Exception:
-    """Return the error that says which extra brings a module; the given one if none does."""
+    """Return an error with the extra that has the missing module; the given error if none has it."""
     name = (error.name or "").partition(".")[0]
     if name == "pyspark":
         return ConfigError(f"No engine is installed. {GET_AN_ENGINE}.")

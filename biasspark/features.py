@@ -1,7 +1,7 @@
-"""Features of rows, cut into bins, and conditions on their bins: as data, as words and as SQL. No Spark.
+"""Binned features of rows, and conditions on their bins as data, as words and as SQL. No Spark.
 
-A condition names for some features the bins that are allowed; a row meets it if its bin of each of them is. Leaves of
-trees, slices and either side of a pair are all conditions.
+A condition lists the allowed bins of some features. A row meets it if its bin of each of them is allowed. Leaves of
+trees, slices and both sides of a pair are conditions.
 """
 
 from __future__ import annotations
@@ -12,44 +12,42 @@ from dataclasses import dataclass, replace
 from biasspark.expressions.sql import write_text
 
 Condition = Mapping[int, frozenset[int]]
-"""By index of a feature, the bins that are allowed. Other features are not restricted."""
+"""The allowed bins by index of a feature. Other features are not restricted."""
 
 NULL_BIN = 0
-
-
 DRAW = "draw"
-"""The column of hashes by which rows are drawn."""
+"""The column of hashes by which rows are sampled."""
 
 
 def feature_name(number: int) -> str:
-    """Return the column that holds the value of a feature."""
+    """Return the column of the values of a feature."""
     return f"feature_{number}"
 
 
 def group_name(number: int) -> str:
-    """Return the column that holds the group of a row in a grouping, as text."""
+    """Return the column of the group of a row in a grouping, as text."""
     return f"group_{number}"
 
 
 def segment_name(number: int) -> str:
-    """Return the column that says whether a row is in a segment."""
+    """Return the column of membership in a segment."""
     return f"segment_{number}"
 
 
 def pair_name(number: int, label: bool) -> str:
-    """Return the column that says whether a row, if it has this label, is in a named pair."""
+    """Return the column of membership in one side of a named pair, for rows with this label."""
     return f"{'positive' if label else 'negative'}_{number}"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One feature, and what its bins stand for.
+    """One feature and its bins.
 
-    Its value is Spark SQL, which DuckDB reads as well where the name needs no quotes. The bins are intervals if it is
-    numeric; if not, each is a value. Bin 0 is NULL, and nullable is whether any row is in it. `values` is what the bins
-    from 1 on stand for: the text of each value; or ascending where each interval begins, the start included; the last
-    may be NaN, which is above all numbers. `rare` are bins of values that have too few rows to be named: splits keep
-    them together, and rules say of the side without them what it is, of the side with them what it is not.
+    ``sql`` is its value in Spark SQL, also valid in DuckDB if the name needs no quotes. A numeric feature has intervals
+    as bins, any other feature values. Bin 0 is NULL; ``nullable`` says whether any row is in it. ``values`` describes
+    the bins from 1 on: the text of each value, or the ascending, inclusive lower ends of intervals, of which the last
+    may be NaN, above all numbers. ``rare`` are bins of values with too few rows to be named: splits keep them together,
+    and rules name the values of the side without them, for either side.
     """
 
     name: str
@@ -61,20 +59,17 @@ class Feature:
 
     @property
     def n_bins(self) -> int:
-        """How many bins there are, that of NULL included whether any row is in it or not."""
+        """The number of bins, including that of NULL."""
         return len(self.values) + 1
 
     @property
     def bins(self) -> frozenset[int]:
-        """The bins in which rows are."""
+        """The bins that have rows."""
         return frozenset(range(0 if self.nullable else 1, self.n_bins))
 
 
 def mark_rare(feature: Feature, n_rows: Sequence[int], least: int) -> Feature:
-    """Return a feature whose values with fewer rows than `least` are rare, given the rows of each bin.
-
-    NULL is not, nor is any interval of a number.
-    """
+    """Mark values with fewer rows than `least` as rare, given the rows of each bin. NULL and intervals never are."""
     rare = frozenset(bin_ for bin_ in range(1, feature.n_bins) if n_rows[bin_] < least and not feature.numeric)
     return replace(feature, rare=rare)
 
@@ -82,23 +77,23 @@ def mark_rare(feature: Feature, n_rows: Sequence[int], least: int) -> Feature:
 def describe_condition(condition: Condition, features: Sequence[Feature]) -> str:
     """Return a condition in words: ``age < 30 and (occupation is Sales, Tech-support or null)``.
 
-    What "or" joins stands in parentheses, also alone: the words for a feature depend on no other feature.
+    Alternatives are always in parentheses, so that the words for a feature do not depend on other features.
     """
     words = [_describe(features[index], bins) for index, bins in _restrictions(condition, features)]
     return " and ".join(words) or "all rows"
 
 
 def write_predicate(condition: Condition, features: Sequence[Feature]) -> str:
-    """Return a condition as a predicate of Spark SQL that is true on exactly its rows, and NULL on none.
+    """Return a condition as a Spark SQL predicate that is true on exactly its rows, and never NULL.
 
-    Values of the data are written so that nothing in them ends the text or is an escape, in either dialect.
+    Values of the data are escaped for both Spark and DuckDB.
     """
     predicates = [_write(features[index], bins) for index, bins in _restrictions(condition, features)]
     return " AND ".join(predicates) or "TRUE"
 
 
 def _restrictions(condition: Condition, features: Sequence[Feature]) -> list[tuple[int, frozenset[int]]]:
-    """Return the features that a condition restricts, in order, each with the bins that are allowed."""
+    """Return the restricted features in order, each with its allowed bins."""
     return [(index, bins) for index, bins in sorted(condition.items()) if not bins >= features[index].bins]
 
 
@@ -145,7 +140,7 @@ def _write(feature: Feature, bins: frozenset[int]) -> str:
 
 
 def _fewer(feature: Feature, known: Sequence[int]) -> tuple[Sequence[int], bool]:
-    """Return the bins that are in with True, or those that are out with False: no rare ones, else the fewer."""
+    """Return the allowed bins and True, or the others and False: those without rare bins, else the fewer."""
     out = [bin_ for bin_ in range(1, feature.n_bins) if bin_ not in set(known)]
     if feature.rare and feature.rare <= set(known):
         return out, False
@@ -155,7 +150,7 @@ def _fewer(feature: Feature, known: Sequence[int]) -> tuple[Sequence[int], bool]
 
 
 def _interval(feature: Feature, known: Sequence[int]) -> tuple[float | None, float | None]:
-    """Return where consecutive bins begin and end; None where nothing lies beyond."""
+    """Return the ends of consecutive bins, None for an open end."""
     values = [float(value) for value in feature.values]
     low = None if known[0] == 1 else values[known[0] - 1]
     return low, None if known[-1] == len(values) else values[known[-1]]

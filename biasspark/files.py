@@ -1,6 +1,6 @@
-"""Files and folders of any file system that the session knows: lists, removals, and small files replaced whole.
+"""Files and folders on any file system of a session: list, delete, and replace small files atomically.
 
-Those of this machine are Python's. Others are Hadoop's, which classic sessions alone have.
+Local files are handled by Python, others by Hadoop, which only classic sessions have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from biasspark.text import show_value
 _LOCAL = re.compile(r"(?:file:/*(?=/))?(?![A-Za-z][A-Za-z0-9+.-]+:)(.*)", re.DOTALL)
 _HADOOP = "org.apache.hadoop.fs"
 _NO_FILE_SYSTEM = re.compile(r"No (?:Abstract)?FileSystem for scheme|ClassNotFound")
-_JARS = {  # of the file systems that Spark does not bring; those of Hadoop have the version of Hadoop
+_JARS = {  # of file systems that Spark does not include; those of Hadoop have the version of Hadoop
     "s3a": "org.apache.hadoop:hadoop-aws",
     "abfs": "org.apache.hadoop:hadoop-azure",
     "abfss": "org.apache.hadoop:hadoop-azure",
@@ -32,16 +32,16 @@ _JARS = {  # of the file systems that Spark does not bring; those of Hadoop have
 
 
 def local_folder(path: str) -> Path | None:
-    """Return a folder as Python sees it, None where its scheme names another file system."""
+    """Return a folder as a local path, None if its scheme is that of another file system."""
     local = _LOCAL.fullmatch(path)
     return Path(local[1]).absolute() if local else None
 
 
 def shared_folder(spark: SparkSession, path: str) -> Path | None:
-    """Return a folder that this process and the session see alike; None if there may be none.
+    """Return a local folder that the session also sees, None if it may not.
 
-    A path without a scheme is on the file system that Hadoop is configured for. The server of a Connect session may be
-    on another machine; the embedded engine is on this one.
+    A path without a scheme is on the default file system of Hadoop. A Connect server may be on another machine; the
+    embedded engine is on this one.
     """
     if is_embedded(spark):
         return local_folder(path)
@@ -51,9 +51,9 @@ def shared_folder(spark: SparkSession, path: str) -> Path | None:
 
 
 def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
-    """Raise `ConfigError` if the session has no file system for the scheme of a configured path.
+    """Raise `ConfigError`, with the missing jar, if the session has no file system for the scheme of a configured path.
 
-    The fault names the jar that brings it. Of a server of Spark Connect nothing is known.
+    A remote Spark Connect server is not checked.
     """
     if local_folder(path) is not None or not sees_files(spark):
         return
@@ -69,13 +69,13 @@ def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
         jar, close = _JARS.get(scheme), "s3a" if scheme in ("s3", "s3n") else None
         if jar and jar.startswith("org.apache.hadoop:"):
             jar += f":{hadoop_version(spark)}"
-        fix = f"Give spark-submit --packages {jar}." if jar else "Add the jar that brings it with --packages."
+        fix = f"Give spark-submit --packages {jar}." if jar else "Add its jar with --packages."
         rule = f"The session has no file system for {scheme}://."
         raise ConfigError(Fault(key, path, rule, f"Write {close}://." if close else fix)) from error
 
 
 class FolderEntry(NamedTuple):
-    """A file or a folder within another: its name alone, and its bytes."""
+    """A file or folder in a folder: its base name and size."""
 
     name: str
     is_folder: bool
@@ -83,10 +83,7 @@ class FolderEntry(NamedTuple):
 
 
 def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
-    """Return what is in a folder; nothing where there is none.
-
-    Raises `ConfigError` on a server of Spark Connect, which gives no access to files.
-    """
+    """List a folder; [] if there is none. Raises `ConfigError` on a Spark Connect server, which has no file access."""
     if folder := shared_folder(spark, path):
         entries = list(os.scandir(folder)) if folder.is_dir() else []
         return [FolderEntry(entry.name, entry.is_dir(), entry.stat().st_size) for entry in entries]
@@ -96,10 +93,10 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
 
 
 def try_folder(spark: SparkSession, path: str) -> None:
-    """Write an empty file into a folder, made for it if need be, and take both away again; no job.
+    """Check that a folder is writable: create it if missing, write an empty file, and remove both. No job.
 
-    Raises `NotADirectoryError` if the folder or one above it is a file, `OSError` if it cannot be written to, and as
-    ``list_folder``.
+    Raises `NotADirectoryError` if the folder or a parent is a file, `OSError` if it is not writable, and as
+    `list_folder`.
     """
     if folder := shared_folder(spark, path):
         _try_local_folder(folder)
@@ -116,7 +113,7 @@ def try_folder(spark: SparkSession, path: str) -> None:
         files.create(attempt, False).close()
     finally:
         for made in (attempt, *missing):
-            with suppress(Exception):  # a folder stays in which another run has written meanwhile
+            with suppress(Exception):  # another run may have written into the folder
                 files.delete(made, False)
 
 
@@ -130,14 +127,14 @@ def _try_local_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         attempt.touch(exist_ok=False)
     finally:
-        with suppress(OSError):  # a folder stays in which another run has written meanwhile
+        with suppress(OSError):  # another run may have written into the folder
             attempt.unlink(missing_ok=True)
             for made in missing:
                 made.rmdir()
 
 
 def delete_folder(spark: SparkSession, path: str) -> None:
-    """Delete a folder with all that is in it; nothing happens where there is none. Raises as ``list_folder``."""
+    """Delete a folder and its contents, if it exists. Raises as `list_folder`."""
     if folder := shared_folder(spark, path):
         if folder.exists():
             shutil.rmtree(folder)
@@ -148,29 +145,28 @@ def delete_folder(spark: SparkSession, path: str) -> None:
 
 
 def replace_file(spark: SparkSession, folder: str, name: str, content: bytes) -> None:
-    """Write a small file, in place of one of that name; folders that are missing are made.
+    """Write or replace a small file. Missing folders are created.
 
-    The content is written to a hidden file in the same folder, which is then renamed: readers see the earlier file or
-    the new one, never a part. Disks and HDFS rename in one step; object stores have neither file for a moment.
+    The content is written to a hidden file in the same folder, which is then renamed: readers see the old or the new
+    file, never a part. Disks and HDFS rename atomically; object stores have neither file for a moment.
 
-    Raises `ConfigError` under Connect, if the folder is not on this machine, and Python's or Java's exception if it
-    cannot be written.
+    Raises `ConfigError` under Connect if the folder is not local, and an exception of Python or Java if writing fails.
     """
     local = local_folder(folder) if is_connect(spark) else shared_folder(spark, folder)
-    if local is not None:  # Hadoop would write a file of checksums for each
+    if local is not None:  # Hadoop would add a checksum file
         local.mkdir(parents=True, exist_ok=True)
         replace_local_file(local / name, content)
     elif is_connect(spark):
         raise ConfigError(
-            f"{show_value(redact(folder))}: a session of Spark Connect writes files to folders of this machine only. "
-            "Name such a folder, or start the job without SPARK_REMOTE."
+            f"{show_value(redact(folder))}: a session of Spark Connect writes files to local folders only. Name such a "
+            "folder, or start the job without SPARK_REMOTE."
         )
     else:
         _replace_hadoop_file(spark, folder, name, content)
 
 
 def replace_local_file(file: Path, content: bytes) -> None:
-    """Write a file in a folder that is there, in place of one of that name, in one step."""
+    """Write or replace a file in an existing folder, atomically."""
     draft = file.with_name(f".{file.name}.{uuid4().hex}")
     try:
         draft.write_bytes(content)
@@ -198,7 +194,6 @@ def _replace_hadoop_file(spark: SparkSession, folder: str, name: str, content: b
 
 
 def _rename(spark: SparkSession, files: Any, source: Any, target: Any) -> None:
-    """Rename a file, in place of one of the new name."""
     context: Any = spark.sparkContext
     options = getattr(context._jvm, f"{_HADOOP}.Options$Rename")
     overwrite = context._gateway.new_array(options, 1)
@@ -206,8 +201,8 @@ def _rename(spark: SparkSession, files: Any, source: Any, target: Any) -> None:
     try:
         contexts = getattr(context._jvm, f"{_HADOOP}.FileContext")
         contexts.getFileContext(target.toUri(), context._jsc.hadoopConfiguration()).rename(source, target, overwrite)
-    except Exception as error:  # py4j's, which a Connect client need not have
-        # A file system may have one of Hadoop's two interfaces alone, and this one cannot replace a file.
+    except Exception as error:  # of py4j, which a Connect client may lack
+        # A file system may have only the other interface of Hadoop, which cannot replace a file.
         if "UnsupportedFileSystemException" not in str(error):
             raise
         files.delete(target, False)

@@ -1,4 +1,4 @@
-"""What a command line asks of the session of its job."""
+"""The session that a command line requests."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ GET_AN_ENGINE = (
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """What is asked of a session: the only engine that may run the job, None for any, and a URL.
-
-    It is that of a Spark Connect server, ``remote``, or the master of a classic session.
-    """
+    """A requested engine, None for any, and the URL of a Spark Connect server or the master of a classic session."""
 
     engine: Engine | None = None
     remote: str | None = None
@@ -35,7 +32,7 @@ _REQUEST: ContextVar[SessionRequest | None] = ContextVar("_REQUEST", default=Non
 
 @contextmanager
 def session_requested(request: SessionRequest) -> Iterator[None]:
-    """Have a job that is run within a block get the session that is asked for."""
+    """Request a session for jobs that run inside the block."""
     token = _REQUEST.set(request)
     try:
         yield
@@ -55,5 +52,5 @@ def endpoint_of(remote: str) -> str:
 
 
 def current_request() -> SessionRequest:
-    """Return what the command line that runs asks of the session."""
+    """Return the request of the current command line."""
     return _REQUEST.get() or SessionRequest()

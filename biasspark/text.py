@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import difflib
-import math
 import numbers
 import re
 import unicodedata
@@ -19,10 +18,7 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def show_visibly(text: str) -> str:
-    r"""Escape the characters that a terminal would obey or hide: controls, escapes, direction marks, zero widths.
-
-    Each, lone surrogates included, becomes ``\n``, ``\x1b`` or ``\u202e``; the rest is unchanged.
-    """
+    r"""Escape control and invisible characters, also lone surrogates, as ``\n``, ``\x1b`` or ``\u202e``."""
     return "".join(
         char.encode("unicode_escape").decode("ascii") if unicodedata.category(char) in INVISIBLE else char
         for char in text
@@ -30,18 +26,22 @@ def show_visibly(text: str) -> str:
 
 
 def show_value(value: object) -> str:
-    """Return a value as TOML writes it, on one line, cut where it is long.
+    """Format a value as TOML on one line, shortened if long: ``"fast"``, ``0.5``, ``true``, ``["a", "b"]``.
 
-    For example ``"fast"``, ``0.5``, ``true``, ``["a", "b"]``. What TOML cannot write is described: ``a table``.
+    Other values are described: ``a table``.
     """
     if isinstance(value, list | tuple):
-        return _show_list(value)
+        shown = ["a list" if isinstance(entry, list | tuple) else show_value(entry) for entry in value]
+        more = ["..."] if len(value) > MOST_SHOWN_ENTRIES else []
+        return f"[{', '.join(shown[:MOST_SHOWN_ENTRIES] + more)}]"
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, numbers.Real):
-        return _show_number(value)
+        number = int(value) if isinstance(value, numbers.Integral) else float(value)
+        is_long = isinstance(number, int) and abs(number) >= 10**18
+        return f"a whole number of {int(number).bit_length()} bits" if is_long else repr(number)
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return describe_type(value)
@@ -65,7 +65,7 @@ def describe_type(value: object) -> str:
 
 
 def show_key(key: object) -> str:
-    """Return a key of a TOML table, quoted only where TOML needs it."""
+    """Format a key of a TOML table, with quotes only if needed."""
     return key if isinstance(key, str) and BARE_KEY.fullmatch(key) else show_value(key)
 
 
@@ -78,22 +78,22 @@ DECIMAL_POINT = (
     "A number in text has a decimal point: where it has a comma, correct the data, or read a view with "
     "replace(x, ',', '.')."
 )
-"""What to do about texts that should be numbers and are not, as 0,5."""
+"""The fix for texts such as 0,5 that should be numbers."""
 
 
 def list_first(texts: Sequence[str], most: int) -> str:
-    """Join texts, only the first of many: ``a, b and 3 more``."""
+    """Join at most `most` texts: ``a, b and 3 more``."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
 
 
 def format_count(number: int, singular: str, plural: str = "") -> str:
-    """Return a number of things: ``1 model``, ``1,200 models``; the plural is the singular and an s unless given."""
+    """Format a count: ``1 model``, ``1,200 models``. The default plural adds an s."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def format_share(part: int, whole: int) -> str:
-    """Return a share in per cent: ``15%``. Near an end, without reaching it, it is ``< 1%`` or ``> 99%``."""
+    """Format a share in percent: ``15%``; ``< 1%`` or ``> 99%`` for shares that only round to 0 or 100."""
     percent = round(100 * part / whole)
     if percent == 0 and part:
         return "< 1%"
@@ -101,29 +101,29 @@ def format_share(part: int, whole: int) -> str:
 
 
 def show_p_value(value: float, decimals: int = 4) -> str:
-    """Return a p-value in so many decimals; a smaller one as ``< 0.0001``."""
+    """Format a p-value; if it is less than the last decimal, as ``< 0.0001``."""
     least = 10.0**-decimals
     return f"< {least:.{decimals}f}" if value < least else f"{value:.{decimals}f}"
 
 
 def quote(text: str) -> str:
-    """Return text in double quotes, visibly and cut where it is long."""
+    """Return text in double quotes, escaped, and shortened if long."""
     cut = text if len(text) <= MOST_SHOWN_CHARACTERS else text[:MOST_SHOWN_CHARACTERS] + "..."
     return '"' + show_visibly(cut.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
 def closest_match(word: object, known: Sequence[str]) -> str | None:
-    """Return the known word that a word resembles most, None if it resembles none."""
+    """Return the known word closest to a word, None if none is close."""
     return next(iter(difflib.get_close_matches(word, known, 1)), None) if isinstance(word, str) else None
 
 
 def measure_width(text: str) -> int:
-    """Count the terminal cells that text takes: two for wide East Asian characters and emoji, none for accents."""
+    """Count the terminal cells of a text: two for wide East Asian characters and emoji, none for accents."""
     return sum(map(_cells, text))
 
 
 def cut_to_width(text: str, widest: int) -> str:
-    """Cut text that takes more than so many terminal cells, and end it with three dots."""
+    """Cut text to a number of terminal cells, and end it with three dots."""
     if measure_width(text) <= widest:
         return text
     kept = sum(width <= widest - 3 for width in accumulate(map(_cells, text)))
@@ -131,9 +131,9 @@ def cut_to_width(text: str, widest: int) -> str:
 
 
 def narrow_widths(widths: Sequence[int], can_narrow: Sequence[bool], total: int) -> list[int]:
-    """Narrow the widest of the columns that may be narrowed until all columns take ``total`` cells together.
+    """Narrow the widest columns that may be narrowed, until all take `total` cells together.
 
-    None is narrowed below `NARROWEST` cells, so columns may still take more.
+    No column gets less than `NARROWEST` cells, so the result may be wider.
     """
     narrowed = list(widths)
     for _ in range(sum(widths) - total):
@@ -148,19 +148,3 @@ def _cells(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _show_list(entries: list[object] | tuple[object, ...]) -> str:
-    shown = [
-        "a list" if isinstance(entry, list | tuple) else show_value(entry) for entry in entries[:MOST_SHOWN_ENTRIES]
-    ]
-    more = ["..."] if len(entries) > MOST_SHOWN_ENTRIES else []
-    return f"[{', '.join(shown + more)}]"
-
-
-def _show_number(value: numbers.Real) -> str:
-    if isinstance(value, numbers.Integral):
-        whole = int(value)
-        return str(whole) if abs(whole) < 10**18 else f"a whole number of {whole.bit_length()} bits"
-    number = float(value)
-    return repr(number) if math.isfinite(number) else str(number)

@@ -1,4 +1,4 @@
-"""Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows."""
+"""Accept a published run despite its gate, so that later runs are compared with it. Adds one row to the ledger."""
 
 import sys
 

@@ -1,8 +1,4 @@
-"""Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
-
-Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
-is 5.
-"""
+"""Compare models with a baseline by every metric of the suite, and publish significant differences."""
 
 import sys
 

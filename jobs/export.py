@@ -1,4 +1,4 @@
-"""Write any table of a published night as CSV that spreadsheets open safely; the corpus is not read."""
+"""Write any table of a published run as CSV that spreadsheets open safely. The corpus is not read."""
 
 import sys
 

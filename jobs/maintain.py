@@ -1,4 +1,4 @@
-"""Keep the tables in order: remove superseded and failed runs, and compact files; readers see no difference."""
+"""Maintain the tables: remove superseded and failed runs, and compact files. Readers see no difference."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Write the report of a published night: one HTML file that needs nothing else; the corpus is not read."""
+"""Write the report of a published run. The corpus is not read."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read."""
+"""Put two models of a published run side by side, identity by identity. The corpus is not read."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Measure a window of published nights by merging the rankings that they kept; the corpus is not read."""
+"""Measure a window of published runs by merging their kept rankings. The corpus is not read."""
 
 import sys
 

@@ -1,4 +1,4 @@
-# Sourced by the scripts: common functions, and the environment in .venv, which is made when first needed.
+# Sourced by the scripts: common functions, and the environment in .venv, which they make when first needed.
 # shellcheck shell=bash
 
 unset CDPATH
@@ -22,14 +22,14 @@ show_help_if_asked() {
     fi
 }
 
-# prepare_environment: installs what is missing of the locked packages and Java, and exports what Spark needs.
+# prepare_environment: installs the locked packages and Java if they are missing, and exports what Spark needs.
 prepare_environment() {
     install_packages
     find_java
     SPARK_HOME="$("$python" -c 'from importlib.util import find_spec as f; print(f("pyspark").submodule_search_locations[0])')"
     export SPARK_HOME
     use_project_settings
-    # Otherwise workers run the PATH's python3 whenever .venv is not activated.
+    # Otherwise workers run the python3 on the PATH if .venv is not activated.
     export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
     choose_sort
 }
@@ -40,8 +40,8 @@ prepare_embedded() {
     choose_sort
 }
 
-# prepare_engine ARGS: prepares the engine that the arguments ask for, the embedded one unless they name another, and sets
-# engine_options to what is to be added to them.
+# prepare_engine ARGS: prepares the engine that the arguments ask for, the embedded one by default, and sets
+# engine_options to the options to add to them.
 prepare_engine() {
     engine_options=(--engine embedded)
     if [[ " $*" =~ \ --(engine|both|remote|master) ]]; then
@@ -70,7 +70,7 @@ choose_sort() {
 }
 
 # use_project_settings: makes Spark use conf/spark-defaults.conf and log quietly, unless SPARK_CONF_DIR names other
-# settings. Not by that variable: it puts a folder on the class path, with which Java uses no class data archive.
+# settings. It does not set that variable, which puts a folder on the class path: then Java uses no class data archive.
 use_project_settings() {
     local java_options
     [ -z "${SPARK_CONF_DIR:-}" ] || return 0
@@ -78,7 +78,7 @@ use_project_settings() {
     export PYSPARK_SUBMIT_ARGS="${PYSPARK_SUBMIT_ARGS:-$(printf '%q ' "${settings_options[@]}")pyspark-shell}"
     java_options="-Dlog4j2.configurationFile=\"$root/conf/log4j2.properties\""
     if [ -e "$class_archive" ]; then
-        # Silent if the archive is of another Java or Spark: then it is not used.
+        # Silent if the archive is of another Java or Spark, and so not used.
         java_options+=" -XX:SharedArchiveFile=\"$class_archive\" -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
     fi
     export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS:-$java_options}"
@@ -105,7 +105,7 @@ find_python() {
 
 install_packages() {
     local base
-    # The stamps are copies of the locks, written last: an interrupted installation is repeated.
+    # The stamps are copies of the locks, written last, so that an interrupted installation is repeated.
     if cmp -s "$root/requirements.lock" "$venv/installed.lock" && [ -x "$venv/bin/biasspark" ] && "$python" -c '' 2>/dev/null; then
         return
     fi
@@ -148,7 +148,7 @@ find_java() {
     esac
 }
 
-# use_java JAVA: exports the JAVA_HOME with which Spark starts this java, without the warning that it would begin with.
+# use_java JAVA: exports the JAVA_HOME with which Spark starts this java without its usual warning.
 use_java() {
     export BIASSPARK_JAVA="$1" JAVA_HOME="$root/scripts/java"
 }

@@ -1,1 +1,1 @@
-"""The public functions, for notebooks. They are imported from `biasspark` itself."""
+"""The public functions for notebooks. Import them from `biasspark`."""

@@ -1,9 +1,9 @@
-"""The public functions of AUC attribution, for notebooks: the tables of its job of a frame of any kind.
+"""The public functions of AUC attribution, from a frame of any kind.
 
-The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with every pair of a corpus
-counted, by ranking. `biasspark.attribute` gives several of the tables for the price of one. All but
-`example_attributions`, whose table is as long as the corpus, return a frame that holds its rows. Ranked rows are kept
-while a function runs.
+The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with all pairs of rows
+counted by ranking. `biasspark.attribute` returns several tables at the cost of one. All functions return a frame that
+holds its rows, except `example_attributions`, whose table is as long as the corpus. Ranked rows are kept while a
+function runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from biasspark.api.frame_kinds import give, hold, spark_rows, warn
-from biasspark.api.keywords import Keywords, Models, row_keywords
+from biasspark.api.keywords import Keywords, Models
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError, Fault
@@ -34,19 +34,19 @@ _TURNED_ON_BY = {
 
 
 class AttributedCorpus:
-    """A corpus whose AUC was attributed: what `attribute` returns.
+    """A corpus whose AUC was attributed, as `attribute` returns it.
 
-    Each method returns the table of that name in docs/tables.md, less the columns of a run, as a frame of the kind of
-    the frame that was attributed.
+    Each method returns the table of that name in docs/tables.md, except the columns of a run, as a frame of the kind of
+    the attributed frame.
 
     Attributes
     ----------
     n_rows : int
-        Rows read.
+        The number of rows read.
     rejects : dict of str to int
-        Rows that do not count, by reason.
+        The number of rejected rows by reason.
     warnings : tuple of str
-        What a person should look at.
+        Warnings that need a check by a person.
     """
 
     def __init__(self, tables: Mapping[Table, Frame], counts: RowCounts, warnings: Sequence[str]) -> None:
@@ -54,11 +54,11 @@ class AttributedCorpus:
         self._tables, self.warnings = dict(tables), tuple(warnings)
 
     def loss_by_segment(self) -> Frame:
-        """Return AUC, losses and mean attribution of the named segments and of all rows."""
+        """Return the AUC, losses and mean attribution of named segments and of all rows."""
         return self.table(schemas.LOSS_BY_SEGMENT)
 
     def attribution_correlations(self) -> Frame:
-        """Return how the attributions of rows correlate with their losses."""
+        """Return the correlations of the attributions of rows with their losses."""
         return self.table(schemas.ATTRIBUTION_CORRELATIONS)
 
     def attribution_segments(self) -> Frame:
@@ -66,11 +66,11 @@ class AttributedCorpus:
         return self.table(schemas.ATTRIBUTION_SEGMENTS)
 
     def attribution_slices(self) -> Frame:
-        """Return the conjunctions of up to three conditions that lack most attribution."""
+        """Return the conjunctions of up to three conditions that lose the most attribution."""
         return self.table(schemas.ATTRIBUTION_SLICES)
 
     def pair_segments(self) -> Frame:
-        """Return the nodes of the trees over pairs: which positives a model fails to tell from which negatives."""
+        """Return the nodes of the trees over pairs: which positives a model confuses with which negatives."""
         return self.table(schemas.PAIR_SEGMENTS)
 
     def named_pairs(self) -> Frame:
@@ -78,18 +78,18 @@ class AttributedCorpus:
         return self.table(schemas.NAMED_PAIRS)
 
     def auc_crosses(self) -> Frame:
-        """Return AUC and headroom of every two groups."""
+        """Return the AUC and headroom of every pair of groups."""
         return self.table(schemas.AUC_CROSSES)
 
     def example_attributions(self) -> Frame:
-        """Return every row's share of the AUC; lazy if it is a DataFrame of Spark."""
+        """Return the share of every row in the AUC; lazy if the frame is a DataFrame of Spark."""
         return self.table(schemas.EXAMPLE_ATTRIBUTIONS)
 
     def table(self, table: Table) -> Frame:
-        """Return one of the tables above. Raises `ConfigError` if it was not asked for."""
+        """Return one of the tables above. Raises `ConfigError` if it was not requested."""
         if table not in self._tables:
             fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.attribute."
-            raise ConfigError(f"{table.name}: it was not asked for when the rows were ranked. {fix}")
+            raise ConfigError(f"{table.name}: it was not requested when the rows were ranked. {fix}")
         return self._tables[table]
 
     def __repr__(self) -> str:
@@ -120,9 +120,9 @@ def attribute(
     ranges: int = 0,
     level: float = 0.95,
 ) -> AttributedCorpus:
-    """Rank the rows once, and find which rows, segments, groups and pairs cost the models their AUC.
+    """Rank the rows once, and find the rows, segments, groups and pairs by which the models lose AUC.
 
-    The other keywords, errors and warnings are those of `bias_metrics`; rows are comments or any others.
+    The other keywords, errors and warnings are those of `bias_metrics`. Rows need not be comments.
 
     Parameters
     ----------
@@ -138,17 +138,17 @@ def attribute(
     pairs : dict, optional
         Turns on `pair_segments`: ``{}``, or some of ``positives, negatives, max_depth, min_leaf, min_side, seed``.
     targets : list of {"auc", "cross_entropy", "gini"}
-        What trees predict.
+        The values that trees predict.
     compare : list of (model, baseline)
-        Models whose difference of attributions a tree predicts, too.
+        Models whose difference of attributions is predicted by a tree as well.
     groupings : dict of str to str, optional
         Turns on `auc_crosses`: names and columns, or Spark SQL expressions.
     pairs_of : dict of str to dict, optional
         Turns on `named_pairs`: names, each with the Spark SQL predicates of its ``negatives`` and ``positives``.
     segments : dict of str to str, optional
-        Names and Spark SQL predicates of further rows of `loss_by_segment`.
+        Names and Spark SQL predicates of segments in `loss_by_segment`.
     link : "logit", or dict of str to str, optional
-        ``"logit"`` makes probabilities of scores that are log-odds, ``{"model": "logit"}`` of those of some models.
+        ``"logit"`` turns scores that are log-odds into probabilities, ``{"model": "logit"}`` only those of some models.
     write_examples : bool, default False
         Turns on `example_attributions`.
 
@@ -169,18 +169,14 @@ def attribute(
     Notes
     -----
     The rows are scanned three times, twice to survey them and once to rank them, and shuffled once, and once more for
-    ``compare``. Ranked rows are kept until it returns. Each level of trees, or predicate of slices, reads them once.
+    ``compare``. Ranked rows are kept until the function returns. Each level of trees, and each added predicate of
+    slices, reads them once.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keys: dict[str, Any] = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare}
-    keys |= {"tree": tree, "slice_search": slice_search, "pairs": pairs, "groupings": groupings, "pairs_of": pairs_of}
-    keys |= {"segments": segments, "link": link, "write_examples": write_examples}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
-    return attribute_corpus(df, keywords, with_losses=True)
+    return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True)
 
 
 def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False) -> AttributedCorpus:
-    """Survey and rank a corpus, search it, and give the warnings about it; with the tables of losses if asked to."""
+    """Survey, rank and search a corpus, and issue its warnings. The tables of losses are optional."""
     with keywords.name_faults(), spark_rows(df) as corpus:
         surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
         with surveying as surveyed, ranked_blocks(surveyed, with_losses=with_losses) as ranked:
@@ -192,19 +188,6 @@ def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False
             counts, of_rows = describe_rows(surveyed, ranked)
     warn((*of_rows, *of_tables))
     return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
-
-
-def list_examples(df: Frame, keywords: Keywords) -> Frame:
-    """Survey and rank a corpus, and return the table of examples alone."""
-    with (
-        keywords.name_faults(),
-        spark_rows(df) as corpus,
-        survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
-    ):
-        rows, warnings = attribute_rows(surveyed)
-        examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
-    warn(warnings)
-    return examples
 
 
 def example_attributions(
@@ -219,12 +202,12 @@ def example_attributions(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return every row's share of the AUC, exact: one row a (model, slice, row).
+    """Return the exact share of every row in the AUC, for each (model, slice, row).
 
-    Half the credit of each rightly ordered (positive, negative) pair goes to either of its rows, half of that for a
-    tie. Of n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. A row's
-    ``normalized_attribution``, 0 to 1/2, is its attribution over the number of its pairs: low is bad, and its mean over
-    the positives, as over the negatives, is AUC / 2.
+    Each correctly ordered (positive, negative) pair gives 1/2 to each of its rows, and each tie gives 1/4 to each.
+    With n+ positives and n- negatives, the attributions of all rows add up to AUC n+ n-. The
+    ``normalized_attribution`` of a row, 0 to 1/2, is its attribution divided by the number of its pairs. Low is bad;
+    the mean over the positives, and that over the negatives, is AUC / 2.
 
     Keywords, errors and warnings are those of `attribute`.
 
@@ -243,12 +226,20 @@ def example_attributions(
 
     Notes
     -----
-    The rows are scanned three times: twice when the function is called, to survey and to rank them, and once when the
-    table is computed. They are shuffled twice.
+    The rows are scanned three times: to survey and to count them when the function is called, and once more when the
+    table is computed. They are shuffled twice. More than two million rows are counted by rounded scores, which shuffles
+    little; if that leaves a warning open, they are scanned and shuffled once more.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", write_examples=True)
-    return list_examples(df, keywords)
+    keywords = Keywords(locals() | {"write_examples": True}, "attribution")
+    with (
+        keywords.name_faults(),
+        spark_rows(df) as corpus,
+        survey_rows(corpus, keywords.measures(), id, "estimate") as surveyed,
+    ):
+        rows, warnings = attribute_rows(surveyed)
+        examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
+    warn(warnings)
+    return examples
 
 
 def attribution_correlations(
@@ -264,24 +255,22 @@ def attribution_correlations(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return how the attributions of rows correlate with their cross-entropy and Gini impurity.
+    """Return the correlations of the attributions of rows with their cross-entropy and Gini impurity.
 
-    Pearson's correlation, -1 to 1, over the rows of one label; NULL for scores outside 0 to 1 without a ``link``.
+    They are Pearson's, -1 to 1, over all rows; NULL for scores outside 0 to 1 without a ``link``.
 
     Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
     Frame
-        The columns of the table ``attribution_correlations`` less the run's.
+        The columns of the table ``attribution_correlations``, except those of the run.
 
     Notes
     -----
     Two scans and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", link=link)
-    return attribute_corpus(df, keywords, with_losses=True).attribution_correlations()
+    return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).attribution_correlations()
 
 
 def loss_by_segment(
@@ -298,22 +287,20 @@ def loss_by_segment(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return cross-entropy, Gini impurity, AUC and mean attribution of named segments, and of all rows.
+    """Return the cross-entropy, Gini impurity, AUC and mean attribution of named segments and of all rows.
 
     Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
     Frame
-        The columns of the table ``loss_by_segment`` less the run's.
+        The columns of the table ``loss_by_segment``, except those of the run.
 
     Notes
     -----
     Two scans and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", segments=segments, link=link)
-    return attribute_corpus(df, keywords, with_losses=True).loss_by_segment()
+    return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).loss_by_segment()
 
 
 def attribution_segments(
@@ -334,23 +321,20 @@ def attribution_segments(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return the trees that find where models gain and lose their AUC, one row per node, with honest estimates.
+    """Return the trees that find where models gain and lose AUC, a row per node, with honest estimates.
 
     Keywords, errors and warnings are those of `attribute`.
 
     Returns
     -------
     Frame
-        The columns of the table ``attribution_segments`` less the run's.
+        The columns of the table ``attribution_segments``, except those of the run.
 
     Notes
     -----
     Three scans, two of them to survey scores and columns, and one shuffle, and one more for ``compare``.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keys = {"numeric": numeric, "categorical": categorical, "targets": targets, "compare": compare, "link": link}
-    keys |= {"tree": {} if tree is None else tree}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    keywords = Keywords(locals() | {"tree": {} if tree is None else tree}, "attribution")
     return attribute_corpus(df, keywords).attribution_segments()
 
 
@@ -370,24 +354,21 @@ def attribution_slices(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return the conjunctions of up to three conditions that lack most attribution, with honest estimates.
+    """Return the conjunctions of up to three conditions that lose the most attribution, with honest estimates.
 
-    Keywords, errors and warnings are those of `attribute`. Of ``tree``, ``honest_fraction`` and ``seed`` split the
+    Keywords, errors and warnings are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split the
     rows, and ``max_bins`` cuts the numeric columns.
 
     Returns
     -------
     Frame
-        The columns of the table ``attribution_slices`` less the run's.
+        The columns of the table ``attribution_slices``, except those of the run.
 
     Notes
     -----
     Three scans, two of them to survey scores and columns, and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    search = {} if slice_search is None else slice_search
-    keys = {"numeric": numeric, "categorical": categorical, "slice_search": search, "tree": tree}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    keywords = Keywords(locals() | {"slice_search": {} if slice_search is None else slice_search}, "attribution")
     return attribute_corpus(df, keywords).attribution_slices()
 
 
@@ -406,26 +387,24 @@ def pair_segments(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return the tree over pairs that finds which positives a model fails to tell from which negatives.
+    """Return the tree over pairs that finds which positives a model confuses with which negatives.
 
-    A pair counts 1 where the positive scores higher, 0 where the negative does, and one half where they tie. The tree
-    explains these by least squares, so a tie pulls the mean of its node towards one half.
+    A pair counts 1 if the positive scores higher, 0 if the negative does, and one half for a tie. The tree predicts
+    these values by least squares, so ties pull the mean of a node towards one half.
 
-    Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is a
-    tenth of them unless given: lower it where groups are rare.
+    Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is by
+    default a tenth of all pairs. Lower it if groups are rare.
 
     Returns
     -------
     Frame
-        The columns of the table ``pair_segments`` less the run's.
+        The columns of the table ``pair_segments``, except those of the run.
 
     Notes
     -----
     Three scans, two of them to survey scores and columns, and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keys = {"numeric": numeric, "categorical": categorical, "pairs": {} if pairs is None else pairs}
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", **keys)
+    keywords = Keywords(locals() | {"pairs": {} if pairs is None else pairs}, "attribution")
     return attribute_corpus(df, keywords).pair_segments()
 
 
@@ -442,21 +421,20 @@ def auc_crosses(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return AUC and headroom of every cross of groups: positives of one against negatives of another, all pairs.
+    """Return the AUC and headroom of every cross of groups: all positives of one against all negatives of another.
 
-    Keywords, errors and warnings are those of `attribute`. Of more than 200 groups, the rest is one.
+    Keywords, errors and warnings are those of `attribute`. All but the 200 most frequent groups are combined into one.
 
     Returns
     -------
     Frame
-        The columns of the table ``auc_crosses`` less the run's.
+        The columns of the table ``auc_crosses``, except those of the run.
 
     Notes
     -----
     Three scans, two of them to survey scores and groups, and one shuffle.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", groupings=groupings)
+    keywords = Keywords(locals(), "attribution")
     if not groupings:
         _refuse(keywords, "groupings", groupings, "It must name a grouping.", '{"language": "lang"}')
     return attribute_corpus(df, keywords).auc_crosses()
@@ -475,16 +453,16 @@ def named_pairs(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return the AUC of given negatives against given positives, over all pairs of them, with its interval.
+    """Return the AUC of given negatives against given positives, over all their pairs, with its interval.
 
-    Keywords, errors and warnings are those of `attribute`. A row counts by its own label: a negative that meets the
-    predicate of the positives is left out. ``"true"`` are all rows of a label.
+    Keywords, errors and warnings are those of `attribute`. The predicate of the negatives selects only negatives, that
+    of the positives only positives. ``"true"`` selects all rows of a label.
 
     Returns
     -------
     Frame
-        The columns of the table ``named_pairs`` less the run's: one row per model, slice and name. ``auc`` is U/(n m),
-        ties half, in [0, 1], 1 is best, and NULL without a pair; its interval is by DeLong's variance.
+        The columns of the table ``named_pairs``, except those of the run: a row per model, slice and name. ``auc`` is
+        U/(n m), ties one half, in [0, 1], 1 is best, NULL without a pair. Its interval uses DeLong's variance.
 
     Examples
     --------
@@ -494,10 +472,9 @@ def named_pairs(
 
     Notes
     -----
-    Two scans and one shuffle. Ranked rows are read once, whatever the number of pairs.
+    Two scans and one shuffle. Ranked rows are read once for any number of pairs.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    keywords = Keywords({"id": id, "models": models, **rows}, "attribution", pairs_of=pairs_of)
+    keywords = Keywords(locals(), "attribution")
     if not pairs_of:
         example = '{"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}'
         _refuse(keywords, "pairs_of", pairs_of, "It must name a pair.", example)

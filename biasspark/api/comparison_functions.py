@@ -1,4 +1,4 @@
-"""The public functions that hold models against each other: on the rows that both score, or metric by metric."""
+"""The public functions that compare models, on the rows that both score, or metric by metric."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
-from biasspark.api.keywords import (
-    Engine,
-    IdentitiesLike,
-    Keywords,
-    Models,
-    Unannotated,
-    identity_keywords,
-    row_keywords,
-)
+from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Unannotated
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
@@ -31,30 +23,31 @@ MOST_NAMED = 10
 
 
 def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) -> Frame:
-    """Return two models side by side, one row per slice and identity: the five metrics of each, and their differences.
+    """Return two models side by side, a row per slice and identity: the five metrics of each, and their differences.
 
     Parameters
     ----------
     metrics : Frame
-        What `bias_metrics` returns, or the table or view of published runs.
+        The result of `bias_metrics`, or the table or view of published runs.
     first, second : str
-        Two models in it.
+        Two of its models.
     min_rows : int, default 0
         Identities with fewer rows in either model are left out.
 
     Returns
     -------
     Frame
-        For each X of the suite ``X_first, X_second`` and ``X_difference``: of AUCs second - first, -1 to 1, below 0 for
-        the worse; of gaps |second| - |first|, -1/2 to 1/2, above 0 for the worse. ``X_doubtful`` says whether either
-        value rests on too few rows: its interval is missing or wider than 0.1. Also the intervals, the rows in the
-        identity, the positives among them, ``worst_auc``, the lowest of the three AUCs, and ``bias``, by name.
+        For each metric X ``X_first, X_second`` and ``X_difference``: for AUCs second - first, -1 to 1, below 0 if the
+        second is worse; for gaps |second| - |first|, -1/2 to 1/2, above 0 if the second is worse. ``X_doubtful`` says
+        whether either value rests on too few rows: its interval is missing or wider than 0.1. Also the intervals, the
+        rows in the identity, the share of positives among them, ``worst_auc``, the lowest of the three AUCs, and the
+        ``bias`` by name.
 
     Raises
     ------
     ConfigError, InputError
-        If both models are the same, ``min_rows`` is no whole number of 0 or more, the frame holds no metrics or none of
-        one of the models, or a model has several rows of one slice and identity.
+        If both models are the same, ``min_rows`` is not an integer of 0 or more, the frame has no metrics, or none of
+        one of the models, or a model has several rows for one slice and identity.
 
     Examples
     --------
@@ -69,7 +62,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
     comparison.check_models(first, second)
     with Keywords({}).name_faults():
         if type(min_rows) is not int or min_rows < 0:
-            raise ConfigError(Fault(("min_rows",), min_rows, "It is no whole number of 0 or more.", "Give one."))
+            raise ConfigError(Fault(("min_rows",), min_rows, "It must be a whole number of 0 or more.", "Give one."))
         rows = _collect_metrics(metrics)
         models = sorted(set(map(str, rows[MODEL].to_pylist())))
         listed = list_first([show_value(model) for model in models], MOST_NAMED) or "no row"
@@ -89,7 +82,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
 
 
 def _collect_metrics(metrics: Frame) -> pa.Table:
-    """Return the columns of metrics that a comparison takes. Raises `InputError` if the frame lacks some."""
+    """Return the columns of metrics that a comparison needs. Raises `InputError` if some are missing."""
     columns = list_columns(metrics, "metrics")
     if missing := [name for name in comparison.NEEDED if name not in columns]:
         what = f"there is no column {list_first(missing, MOST_NAMED)}."
@@ -120,53 +113,53 @@ def model_comparisons(
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:
-    """Return by how much every model differs from a baseline, metric by metric, on the rows that both score.
+    """Return the differences between every model and a baseline, metric by metric, on the rows that both score.
 
-    Of AUCs the difference is model - baseline, -1 to 1, below 0 for the worse; of gaps |model| - |baseline|, -1/2 to
-    1/2, above 0 for the worse. Each has an interval, a p-value and a verdict.
+    For AUCs the difference is model - baseline, -1 to 1, below 0 if the model is worse; for gaps |model| - |baseline|,
+    -1/2 to 1/2, above 0 if the model is worse. Each has an interval, a two-sided p-value and a verdict.
 
-    The other keywords, errors and warnings are those of `bias_metrics`; the engine is "blocks" whatever is given.
+    The other keywords, errors and warnings are those of `bias_metrics`. The engine is always "blocks".
 
     Parameters
     ----------
     baseline : str
-        The model that the others of ``models`` are compared with.
+        The model of ``models`` with which the others are compared.
     method : {"delong", "jackknife"}
-        Variances from the paired placements of rows, or from leaving out one group of rows after another.
+        Variances from the paired placements of rows, or from leaving out each group of rows in turn.
     groups : int, default 100
-        Of the jackknife.
+        The number of groups of the jackknife.
     cluster : str, optional
-        A column whose equal values, such as an author's rows, the jackknife keeps in one group. A row on which it is
-        NULL or NaN stands for itself.
+        A column such as the author: the jackknife keeps rows with the same value in one group. A row with NULL or NaN
+        is a cluster of its own.
     id : str, optional
-        The column that identifies a row; the jackknife needs it.
+        The column that identifies a row, which the jackknife needs.
 
     Returns
     -------
     Frame
-        The columns of the table ``model_comparisons`` less the run's.
+        The columns of the table ``model_comparisons``, except those of the run.
 
     Warns
     -----
     InputWarning
-        Also of models that share no row with the baseline, or rows of one label alone; of clusters in fewer groups than
-        a verdict takes, and of rows without a cluster.
+        Also about models that share no row with the baseline, or only rows of one label; about clusters in too few
+        groups for a verdict; and about rows without a cluster.
 
     Notes
     -----
-    The rows are scanned twice, for a survey and to count them, and then once for every model other than the baseline
-    and every 32 identities, and each time shuffled twice, by the jackknife once; a row takes 8 bytes for each identity.
-    P-values are adjusted over one (slice, pair of models), crossed pairs separately.
+    The rows are scanned twice, for a survey and to count them, and then once for each other model and every 32
+    identities. Each of these scans shuffles twice, or once for the jackknife; a row takes 8 bytes per identity.
+    P-values are adjusted over each slice and pair of models, those of crossed pairs separately.
 
     References
     ----------
     DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver Operating
     Characteristic Curves: A Nonparametric Approach", 1988.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    given = {"models": models, **rows, **identity_keywords(identities, identity_threshold, unannotated, engine)}
-    given |= {} if id is None else {"id": id}
-    keywords = Keywords(given, "compare", baseline=baseline, method=method, groups=groups, cluster=cluster)
+    arguments = dict(locals())
+    if id is None:
+        del arguments["id"]
+    keywords = Keywords(arguments, "compare")
     with keywords.name_faults():
         measures = keywords.measures()
         with spark_rows(df) as corpus, compare(corpus, measures, id, "estimate" if id else "allow") as comparison:

@@ -1,16 +1,17 @@
-"""Frames of any kind: where the rows of a call come in, and where its results go out as the same kind, with warnings.
+"""Frames of any kind: the rows of a call as a DataFrame of Spark, and its results as a frame of the original kind.
 
-Rows that are not Spark's go to the engine as Parquet in a temporary folder, which is several times as fast as to send
+Rows of other libraries reach the engine as Parquet in a temporary folder, which is several times as fast as sending
 them, and gives each column the type that it has in a file.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from tempfile import TemporaryDirectory
@@ -18,13 +19,23 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from biasspark.api.record_batches import Frame, is_of, is_parquet, is_spark, read_batches, spark_schema_of
+from biasspark.api.record_batches import (
+    Frame,
+    cast_columns,
+    is_of,
+    is_parquet,
+    is_spark,
+    path_of,
+    read_batches,
+    read_rows,
+    spark_schema_of,
+)
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import ABSENT, Fault, InputError, InputWarning
+from biasspark.errors import BiasSparkError, Fault, InputWarning
 from biasspark.interrupts import interrupted_by
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
@@ -36,58 +47,65 @@ _MIN_GROUP, _MAX_GROUP = 100_000, 1_000_000  # rows of a row group
 
 @contextmanager
 def spark_rows(df: Frame) -> Iterator[DataFrame]:
-    """Give the rows of a frame as a DataFrame of Spark, for a block.
+    """Yield the rows of a frame as `_spark_rows` does, and have Ctrl-C wait where it would break the session."""
+    with interrupted_by(signal.SIGINT), _spark_rows(df) as rows:
+        yield rows
 
-    Those of another kind are given in the session that is there. Without one, the embedded engine is started if it is
-    installed, else local Spark. Raises as `read_batches`, and `ConfigError` if there is no session, and no engine is
-    installed.
+
+@contextmanager
+def _spark_rows(df: Frame) -> Iterator[DataFrame]:
+    """Yield the rows of a frame as a DataFrame of Spark.
+
+    Rows of other libraries are read in the active session. Without one, the embedded engine is started if it is
+    installed, else local Spark. Raises as `read_batches`, and `ConfigError` without a session and any engine.
     """
     if is_spark(df):
-        with interrupted_by(signal.SIGINT):
-            yield df
+        yield df
         return
-    batches = None if is_parquet(df) else read_batches(df)
+    rows = None if is_parquet(df) else read_rows(df)
     spark = find_session() if is_session_there() else build_session("biasspark")
-    with interrupted_by(signal.SIGINT):
-        if batches is None:
-            yield read_corpus(spark, Corpus(name="df", path=str(df)), date.min)
-            return
-        schema = spark_schema_of(batches.schema)
-        if not _sees_folders(spark):
-            yield to_frame(spark, batches.read_all(), schema)
+    if rows is None:
+        yield read_corpus(spark, Corpus(name="df", path=path_of(df)), date.min)
+        return
+    with _explain_missing_columns(rows.unreadable):
+        schema = spark_schema_of(rows.batches.schema)
+        is_local = not is_connect(spark) and (spark.conf.get("spark.master") or "").startswith("local")
+        if not (is_embedded(spark) or is_local):  # workers do not see the folders of this process
+            yield to_frame(spark, rows.batches.read_all(), schema)
             return
         with TemporaryDirectory(prefix="biasspark-") as folder:
-            _write_parquet(batches, folder)
+            # The schema of Arrow is left out, since the embedded engine would read other types by it than Spark.
+            options = pa.dataset.ParquetFileFormat().make_write_options(store_schema=False)
+            groups = {"min_rows_per_group": _MIN_GROUP, "max_rows_per_group": _MAX_GROUP}
+            pa.dataset.write_dataset(rows.batches, folder, format="parquet", file_options=options, **groups)
             # Without a scheme, a path of Spark may be on another file system.
             yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
 
 
-def _sees_folders(spark: SparkSession) -> bool:
-    """Return whether the workers of a session see the folders of this process."""
-    return is_embedded(spark) or (not is_connect(spark) and (spark.conf.get("spark.master") or "").startswith("local"))
+@contextmanager
+def _explain_missing_columns(unreadable: Mapping[str, Fault]) -> Iterator[None]:
+    """Add the faults of unreadable columns to errors that name them: nothing else needs these columns."""
+    try:
+        yield
+    except BiasSparkError as error:
+        values = [fault.value for fault in error.faults if isinstance(fault, Fault) and isinstance(fault.value, str)]
+        named = [name for name in unreadable if _is_named(name, str(error), " ".join(values))]
+        error.faults = (*(unreadable[name] for name in named), *error.faults)
+        raise
 
 
-def _write_parquet(batches: pa.RecordBatchReader, folder: str) -> None:
-    # Without the schema of Arrow, by which the embedded engine would read other types than Spark.
-    options = pa.dataset.ParquetFileFormat().make_write_options(store_schema=False)
-    groups = {"min_rows_per_group": _MIN_GROUP, "max_rows_per_group": _MAX_GROUP}
-    pa.dataset.write_dataset(batches, folder, format="parquet", file_options=options, **groups)
+def _is_named(column: str, text: str, values: str) -> bool:
+    """Return whether a column is in quotes in a text, or anywhere in values, which may be SQL."""
+    name = re.escape(column)
+    return any(re.search(*where, re.IGNORECASE) for where in ((f"['`]{name}['`]", text), (rf"\b{name}\b", values)))
 
 
 def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
-    """Return the columns of a schema, in its types, from a small frame. Those that it lacks are NULL."""
+    """Return the columns of a schema, in its types, from a small frame. Missing columns are NULL."""
     if is_spark(df):
         with describe(df.sparkSession, f"collect the {name}"):
             return to_arrow(df, schema)
-    rows = read_batches(df, name).read_all()
-    missing = pa.chunked_array([pa.nulls(len(rows))])
-    columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
-    try:
-        cast = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        rule = "a column has another type than in the tables of biasspark."
-        raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None
-    return pa.table(cast, schema=schema)
+    return cast_columns(read_batches(df, name).read_all(), schema, name)
 
 
 def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:
@@ -100,7 +118,7 @@ def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:
 
 
 def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
-    """Return what makes a frame of the kind of another one, from rows and their schema in Spark."""
+    """Return a function that converts rows, given their schema in Spark, to a frame of the same kind as ``df``."""
     if is_spark(df):
         return lambda rows, schema: to_frame(df.sparkSession, rows, schema)
     if is_of(df, "pandas"):
@@ -111,9 +129,9 @@ def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
 
 
 def _to_pandas(rows: pa.Table) -> Frame:
-    """Return rows in pandas; whole numbers and booleans, some of which may be missing, in its nullable types.
+    """Convert rows to pandas, with nullable types for integers and booleans.
 
-    Whole numbers that are decimals in Arrow are Int64 where all fit, else Python integers.
+    Integers that are decimals in Arrow become Int64 if all fit, else Python integers.
     """
     pd = sys.modules["pandas"]
     nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
@@ -126,12 +144,12 @@ def _to_pandas(rows: pa.Table) -> Frame:
 
 
 def hold(df: Frame, table: Table, rows: pa.Table) -> Frame:
-    """Return the rows of a table as a frame that holds them, of the kind of another one."""
+    """Return the rows of a table as a frame of the same kind as ``df`` that holds them."""
     return like(df)(rows, value_schema(table))
 
 
 def give(df: Frame, table: Table, rows: DataFrame) -> Frame:
-    """Return the rows of a table as a frame of the kind of another one: lazy if that is Spark's, else computed."""
+    """Return the rows of a table as a frame of the same kind as ``df``; lazy if it is a DataFrame of Spark."""
     if is_spark(df):
         return rows
     schema, is_new = table.arrow_schema, hasattr(rows, "toArrow")
@@ -140,7 +158,7 @@ def give(df: Frame, table: Table, rows: DataFrame) -> Frame:
 
 
 def warn(texts: Iterable[str]) -> None:
-    """Give warnings by Python's ``warnings``, at the line outside of this package from which it was called."""
+    """Issue warnings that point to the line outside of this package from which it was called."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("biasspark."):
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""From keyword arguments of the public functions to checked measures, and faults in the words of a call."""
+"""Keyword arguments of the public functions: the configuration for which they stand, and faults in their terms."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ PATHS: dict[str, KeyPath] = {
     "level": ("intervals", "level"),
     "template": ("templates", "column"),
 }
-"""Keywords that are keys of the configuration under another name. Any other keyword is a table of the same name."""
+"""Keywords that are keys of the configuration under another name."""
 _OF_COLUMNS = {"identity_threshold": 0.5, "unannotated": "exclude"}
-"""Keywords for a list of columns, and their defaults; identities that are a dict have these keys."""
+"""Keywords for identities given as columns, and their defaults. Identities given as a dict have these keys."""
+OF_IDENTITIES = ("identities", *_OF_COLUMNS)
 MAIN_KEYS = {
     "evidence": "min_rows",
     "privacy": "min_group_rows",
@@ -39,20 +40,28 @@ MAIN_KEYS = {
     "templates": "column",
     "pinned_auc": "trials",
 }
-"""Tables for which a single value may be given, and its key. True gives the table its defaults, False leaves it out."""
+"""Tables that may be given by a single value, and its key. True stands for all defaults, False for no table."""
+_SHARED = {"models", "identities", "slices", *PATHS, *MAIN_KEYS}
+"""Keywords that mean the same in every function that has them."""
 
 
 class Keywords(Language):
-    """The keyword arguments of a call: the configuration that they stand for, and faults in their words.
+    """The keyword arguments of a public function: the configuration for which they stand, and faults in their terms.
 
-    ``given`` are keywords that functions share; ``part`` is a table of the configuration whose ``keys`` are keywords of
-    their own.
+    Parameters
+    ----------
+    arguments
+        The arguments of the function by name, as ``locals()`` returns them at its beginning.
+    part
+        The table of the configuration whose keys are the arguments that only this function has. Without it, these are
+        ignored.
     """
 
-    def __init__(self, given: Mapping[str, Any], part: str = "", **keys: Any) -> None:
-        self.given = given
+    def __init__(self, arguments: Mapping[str, Any], part: str = "") -> None:
+        self.given = given = {name: value for name, value in arguments.items() if name in _SHARED}
+        keys = {name: value for name, value in arguments.items() if name not in {"df", *given}} if part else {}
         self.tables: dict[str, Any] = {part: keys} if part else {}
-        self.names: dict[KeyPath, str] = {(part, key): key for key in keys}
+        self.names: dict[KeyPath, str] = {("corpus", "path"): "df", **{(part, key): key for key in keys}}
         is_table = isinstance(given.get("identities"), Mapping | Identities)
         for keyword in [name for name in given if not (is_table and name in _OF_COLUMNS)]:
             path, value = _locate(keyword, given[keyword])
@@ -65,9 +74,9 @@ class Keywords(Language):
                 self.tables[keyword] = value
 
     def measures(self, *, scored: bool = True) -> Measures:
-        """Return the checked measures; without models unless ``scored``, without identities where none are given.
+        """Return the checked measures, with models if ``scored``, and with identities if they are given.
 
-        Raises `ConfigError` with every fault.
+        Raises `ConfigError` with all faults.
         """
         faults = []
         if "id" in self.given and (rule := broken_text_rule(self.given["id"])):
@@ -83,7 +92,7 @@ class Keywords(Language):
 
     @contextmanager
     def name_faults(self) -> Iterator[None]:
-        """Have the errors of a block name keywords in place of the configuration's keys."""
+        """Let errors within the block name keywords instead of keys of the configuration."""
         try:
             yield
         except BiasSparkError as error:
@@ -96,7 +105,7 @@ class Keywords(Language):
         named, inner = (self.names[path[:start]], path[start:]) if start else (str((*path, "")[0]), path[1:])
         return named + "".join(f'["{key}"]' if isinstance(key, str) else f"[{key - 1}]" for key in inner)
 
-    def near_key(self, key: KeyPath, path: KeyPath) -> str:  # noqa: ARG002 - a keyword is no shorter where it is near
+    def near_key(self, key: KeyPath, path: KeyPath) -> str:  # noqa: ARG002 - a keyword has no shorter form
         """Return a key."""
         return self.key(key)
 
@@ -117,12 +126,12 @@ class Keywords(Language):
         return "a dict" if isinstance(value, Mapping) else super().value(value)
 
     def words(self, words: Words) -> str:
-        """Return the words for a call."""
+        """Return the wording for a call."""
         return words.call
 
 
 def _locate(keyword: str, value: Any) -> tuple[KeyPath, Any]:
-    """Return the key of the configuration that a keyword is, and its value there."""
+    """Return the key of the configuration for which a keyword stands, and its value there."""
     if keyword == "identities" and not isinstance(value, Mapping | Identities):
         return ("identities", "columns"), [value] if isinstance(value, str) else value
     if keyword == "models":
@@ -132,24 +141,3 @@ def _locate(keyword: str, value: Any) -> tuple[KeyPath, Any]:
     if keyword in MAIN_KEYS and isinstance(value, bool):
         return (keyword,), {} if value else None
     return PATHS.get(keyword, (keyword,)), value
-
-
-def row_keywords(  # noqa: PLR0917 - in the order of the signatures
-    label: str,
-    label_threshold: float | None,
-    label_positive: Sequence[Any] | None,
-    slices: Mapping[str, str] | None,
-    ranges: int,
-    level: float,
-) -> dict[str, Any]:
-    """Return the keywords that every function has."""
-    label_keywords = {"label": label, "label_threshold": label_threshold, "label_positive": label_positive}
-    return {**label_keywords, "slices": slices, "ranges": ranges, "level": level}
-
-
-def identity_keywords(
-    identities: IdentitiesLike, identity_threshold: float, unannotated: Unannotated, engine: Engine
-) -> dict[str, Any]:
-    """Return the keywords of functions that look at identities."""
-    of_identities = {"identity_threshold": identity_threshold, "unannotated": unannotated}
-    return {"identities": identities, **of_identities, "engine": engine}

@@ -1,4 +1,4 @@
-"""One ranking and every table that follows from it: `biasspark.measure`."""
+"""One ranking and all tables that follow from it: `biasspark.measure`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql.types import StructType
 
 from biasspark.api.frame_kinds import collect_columns, give, like, spark_rows, warn
-from biasspark.api.keywords import (
-    Engine,
-    IdentitiesLike,
-    Keywords,
-    Models,
-    Unannotated,
-    identity_keywords,
-    row_keywords,
-)
+from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Unannotated
 from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.corpus.template_scores import template_scores
@@ -42,19 +34,19 @@ _TURNED_ON_BY = {
 
 
 class MeasuredCorpus:
-    """A measured corpus: what `measure` returns. Its tables are arithmetic on the counts that it holds.
+    """A measured corpus, as `measure` returns it. Its tables are computed from the counts that it holds.
 
-    Each method returns the table of that name in docs/tables.md, less the columns of a run, as a frame that holds its
-    rows, of the kind of the frame that was measured.
+    Each method returns the table of that name in docs/tables.md, except the columns of a run, as a frame that holds its
+    rows, of the kind of the measured frame.
 
     Attributes
     ----------
     n_rows : int
-        Rows read.
+        The number of rows read.
     rejects : dict of str to int
-        Rows that do not count, by reason.
+        The number of rejected rows by reason.
     warnings : tuple of str
-        What a person should look at, as the job prints it at its end.
+        Warnings that need a check by a person, as the job prints them at its end.
     """
 
     def __init__(self, df: Frame, surveyed: SurveyedCorpus, measurement: Measurement) -> None:
@@ -69,7 +61,7 @@ class MeasuredCorpus:
             self._template_scores = give(df, table, scores.select(*table.value_columns))
 
     def bias_metrics(self, *, narrow: bool = False) -> Frame:
-        """Return the bias suite: one row a (model, slice, identity); ``narrow`` is that of `biasspark.bias_metrics`."""
+        """Return the bias metrics, a row for each (model, slice, identity). See `biasspark.bias_metrics`."""
         schema, measures = value_schema(schemas.BIAS_METRICS), self._measurement.measures
         names = [name for name in schema.names if not name.endswith("_method")]
         if narrow:
@@ -80,11 +72,11 @@ class MeasuredCorpus:
         return self._like(rows, StructType([schema[name] for name in names]))
 
     def u_statistics(self) -> Frame:
-        """Return the integers from which every metric follows: six pairs of cells per identity."""
+        """Return the integers that determine every metric, for six pairs of cells per identity."""
         return self.table(schemas.U_STATISTICS)
 
     def model_summary(self) -> Frame:
-        """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities."""
+        """Return a row for each (model, slice): the overall AUC, and the worst, best and mean of each metric."""
         return self.table(schemas.MODEL_SUMMARY)
 
     def pinned_auc(self) -> Frame:
@@ -92,38 +84,38 @@ class MeasuredCorpus:
         return self.table(schemas.PINNED_AUC)
 
     def threshold_rates(self) -> Frame:
-        """Return decisions, rates and their gaps of every identity, at the thresholds that were asked for."""
+        """Return decisions, rates and gaps of every identity at the requested thresholds."""
         return self.table(schemas.THRESHOLD_RATES)
 
     def threshold_summary(self) -> Frame:
-        """Return the error rates of every slice, at the thresholds that were asked for, and how unequal they are."""
+        """Return the error rates of every slice at the requested thresholds, and their equality differences."""
         return self.table(schemas.THRESHOLD_SUMMARY)
 
     def score_histograms(self) -> Frame:
-        """Return the rows of every cell of every identity by equal bins of their scores."""
+        """Return the number of rows by bin of their score, for every cell of every identity."""
         return self.table(schemas.SCORE_HISTOGRAMS)
 
     def label_balance(self) -> Frame:
-        """Return how often every identity is positive by text length, and how many negatives would balance it."""
+        """Return the share of positives of every identity by text length, and the negatives that would balance it."""
         return self.table(schemas.LABEL_BALANCE)
 
     def template_scores(self) -> Frame:
         """Return the mean score of every template and identity.
 
-        The rows are scanned once more: those of Spark when the table is computed, others when they are measured.
+        The rows are scanned once more, with Spark when the table is computed, otherwise when they are measured.
         """
         if self._template_scores is None:
             raise _not_asked_for(schemas.TEMPLATE_SCORES)
         return self._template_scores
 
     def table(self, table: Table) -> Frame:
-        """Return one of the tables above as a frame that holds its rows. `ConfigError` if it was not asked for."""
+        """Return one of the tables above. Raises `ConfigError` if it was not requested."""
         if table not in self._measurement.tables:
             raise _not_asked_for(table)
         return self._like(self._measurement.tables[table], value_schema(table))
 
     def bias_report(self, out: str | Path | None = None, title: str = "a data frame") -> Document:
-        """Return the report of the corpus as one HTML page, with the pictures of all tables that were asked for.
+        """Return the report of the corpus as one HTML page, with charts of all requested tables.
 
         Parameters and errors are those of `biasspark.bias_report`.
         """
@@ -150,7 +142,7 @@ class MeasuredCorpus:
         return report
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release. It lets the object end a ``with`` block."""
+        """Do nothing, as there is nothing to release. A ``with`` block calls it."""
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +155,7 @@ class MeasuredCorpus:
 
 
 def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:
-    """Survey and rank a corpus, and give the warnings about it: see `measure`."""
+    """Survey and rank a corpus, and issue its warnings. See `measure`."""
     with keywords.name_faults():
         measures = keywords.measures()
         with spark_rows(df) as corpus, survey_for_ranking(corpus, measures) as surveyed:
@@ -174,7 +166,7 @@ def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:
 
 def _not_asked_for(table: Table) -> ConfigError:
     fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.measure."
-    return ConfigError(f"{table.name}: it was not asked for when the rows were ranked. {fix}")
+    return ConfigError(f"{table.name}: it was not requested when the rows were ranked. {fix}")
 
 
 def measure(
@@ -199,7 +191,7 @@ def measure(
     templates: Mapping[str, Any] | str | None = None,
     pinned_auc: Mapping[str, Any] | int | bool | None = None,
 ) -> MeasuredCorpus:
-    """Rank a corpus once, and keep the counts for as many tables as are wanted of it.
+    """Rank a corpus once, and keep the counts for any of its tables.
 
     The other keywords, errors and warnings are those of `bias_metrics`.
 
@@ -212,16 +204,16 @@ def measure(
     histograms : True, int, or dict, optional
         Turns on `score_histograms`: the number of bins; True for 100.
     label_balance : True, str, or dict, optional
-        Turns on `label_balance`: the column with the text, True to leave lengths out, or ``{"length": "n_words"}``.
+        Turns on `label_balance`: the column with the text, True to ignore lengths, or ``{"length": "n_words"}``.
     templates : str, optional
-        Turns on `template_scores`: the column of the template from which a row was made.
+        Turns on `template_scores`: the column with the template of each row.
     pinned_auc : int, or dict, optional
-        How `pinned_auc`, which is always there, is also sampled: how many trials, or ``{"trials": 10, "seed": 1}``.
+        Samples of `pinned_auc`, which is always computed: the number of trials, or ``{"trials": 10, "seed": 1}``.
 
     Returns
     -------
     MeasuredCorpus
-        A method for each table, ``n_rows``, ``rejects`` and ``warnings``, for each of which an InputWarning is given.
+        A method for each table, ``n_rows``, ``rejects`` and ``warnings``, each also issued as an InputWarning.
 
     Examples
     --------
@@ -234,13 +226,9 @@ def measure(
 
     Notes
     -----
-    The rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine "windows" four
-    times or more. Tables cost next to nothing after that, unless their method says so: what is kept are counts, which
-    do not grow with the rows.
+    The rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine "windows" they are
+    scanned four times or more. After that, tables cost almost nothing unless their method says otherwise: only counts
+    are kept, which do not grow with the rows.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    parts: dict[str, Any] = {"evidence": evidence, "privacy": privacy, "thresholds": thresholds}
-    parts |= {"histograms": histograms, "label_balance": label_balance, "templates": templates}
-    parts |= {"pinned_auc": pinned_auc or True}
-    return measure_corpus(df, Keywords({"models": models, **rows, **groups, **parts}))
+    arguments = locals() | {"pinned_auc": pinned_auc or True}
+    return measure_corpus(df, Keywords(arguments))

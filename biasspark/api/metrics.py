@@ -1,7 +1,7 @@
-"""The public functions of single tables, for notebooks: the job's tables of a frame of any kind.
+"""The public functions that return one table of metrics, from a frame of any kind.
 
-Each ranks the rows when it is called: `biasspark.measure` ranks once for several. What it returns holds the rows of the
-table, so nothing is ranked again. Each raises the errors of `biasspark.measure`, and gives its warnings.
+Each ranks the rows when it is called; `biasspark.measure` ranks once for several tables. The result holds the rows of
+the table, so nothing is ranked again. Errors and warnings are those of `biasspark.measure`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from biasspark.api.frame_kinds import collect_columns, hold, spark_rows, warn
-from biasspark.api.keywords import (
-    Engine,
-    IdentitiesLike,
-    Keywords,
-    Models,
-    Unannotated,
-    identity_keywords,
-    row_keywords,
-)
+from biasspark.api.keywords import OF_IDENTITIES, Engine, IdentitiesLike, Keywords, Models, Unannotated
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
 from biasspark.tables import schemas
 from biasspark.workflows.measurement import balance_labels, measure, survey_for_ranking
-from biasspark.workflows.pinned_skew import skew_alone, skew_classes
+from biasspark.workflows.pinned_skew import skew_classes, skew_only
 
 Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", "background_positive"]
 
@@ -47,10 +39,10 @@ def bias_metrics(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return the bias suite: one row a (model, slice, identity) with six metrics and their intervals.
+    """Return the bias metrics: a row for each (model, slice, identity) with six metrics and their intervals.
 
-    A metric compares two cells of an identity: the rows in it (subgroup) or known to be outside (background) with one
-    label. Of a low cell of n rows and a high one of m,
+    A metric compares two cells: the rows with one label that are in the identity (subgroup) or known to be outside
+    (background). For a low cell of n rows and a high cell of m rows,
 
         AUC = U / (n m),    U = pairs in which the row of the high cell scores higher, ties one half (Mann-Whitney)
 
@@ -65,7 +57,7 @@ def bias_metrics(
     ``positive_aeg`` + 1/2    background positives  subgroup positives    gap from -1/2 to 1/2, far from 0
     ========================  ====================  ====================  ===================================
 
-    All are exact; a metric with an empty cell is NULL, with a reason.
+    All values are exact. A metric with an empty cell is NULL, with a reason.
 
     Parameters
     ----------
@@ -73,54 +65,54 @@ def bias_metrics(
         One row per comment: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
         else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
     narrow : bool, default False
-        Return seven columns, as the well-known notebook on these metrics does: identity, subgroup_size and the five
-        metrics. Before them stand model and slice, if several models or any slices are given.
+        Return seven columns, as in the well-known notebook on these metrics: identity, subgroup_size and the five
+        metrics; preceded by model and slice, if several models or any slices are given.
     models : str, list of str, or dict of str to str
-        Score columns, or names and their score columns. Higher is more likely positive; any increasing scale.
+        Score columns, or names with their score columns. Higher is more likely positive, on any increasing scale.
     label : str
-        The label's column: boolean, or numeric with `label_threshold`.
+        The column of the label: boolean, or numeric with `label_threshold`.
     label_threshold : float, optional
-        A row is positive at or above it.
+        A row is positive if its label is at or above the threshold.
     label_positive : list, optional
-        The values of the label's column that are positive, in place of a threshold.
+        The positive values of the label, instead of a threshold.
     identities : str, list of str, dict, or Identities
-        Columns of annotations, or a dict with the keys of ``[identities]`` of the configuration.
+        Columns of annotations, or a dict with the keys of ``[identities]`` in the configuration.
     identity_threshold : float, default 0.5
-        For a list of columns: a row is in the identity of a numeric column at or above it.
+        For a list of columns: a row is in the identity of a numeric column if its value is at or above the threshold.
     unannotated : {"exclude", "background"}
-        For a list of columns: what NULL in an identity's column means.
+        For a list of columns: whether a row with NULL is excluded, or belongs to the background.
     slices : dict of str to str, optional
-        Names and Spark SQL predicates of parts of the corpus that are measured, too.
+        Names and Spark SQL predicates of parts of the corpus that are measured as well.
     engine : {"blocks", "windows"}
         Sorted blocks in numpy, or rank windows in pure Spark SQL.
     ranges : int, default 0
-        Into how many score ranges the ranking is cut; 0: chosen from the rows.
+        The number of score ranges into which the ranking is split; 0 chooses it from the number of rows.
     level : float, default 0.95
-        Of the intervals.
+        The level of the intervals.
     evidence : int, or dict, optional
-        How many rows each of the two cells of a metric needs for the metric to have a value, or a dict with the keys of
+        The fewest rows that each cell of a metric needs for the metric to have a value, or a dict with the keys of
         ``[evidence]``.
     privacy : True, int, or dict, optional
-        Below how many rows the numbers of a group are suppressed; True for 10.
+        The group size below which numbers are suppressed; True for 10.
 
     Returns
     -------
     Frame
-        The columns of the table ``bias_metrics`` less the run's (run_date, corpus, run_id) and less ``X_method``, as a
-        frame of the kind of ``df``: of paths, relations and streams an Arrow table. How an interval is made follows
+        The columns of the table ``bias_metrics``, except those of the run (run_date, corpus, run_id) and ``X_method``.
+        It is of the kind of ``df``; for paths, relations and streams, an Arrow table. The method of an interval follows
         from the value and the counts. ``bias`` and ``bias_size`` name what the intervals show.
 
     Raises
     ------
     ConfigError
-        With every fault of the keywords at once.
+        With all faults of the keywords.
     InputError
-        With every fault of the rows at once, or if a model has no usable score.
+        With all faults of the rows, or if a model has no usable score.
 
     Warns
     -----
     InputWarning
-        Of what a person should look at: scores, identities and rejected rows that are peculiar.
+        If scores, identities or rejected rows need a check by a person.
 
     Examples
     --------
@@ -132,18 +124,15 @@ def bias_metrics(
     Notes
     -----
     The rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine "windows" they are
-    scanned four times or more. Every other function does the same: `biasspark.measure` does it once for all tables.
-    NaN and missing scores leave a row out for that model, a missing label for all.
+    scanned four times or more. So does every other function; `biasspark.measure` does it once for all tables. A row
+    with a NaN or missing score is left out for that model, one with a missing label for all models.
 
     References
     ----------
     Borkan, Dixon, Sorensen, Thain and Vasserman, "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text
     Classification", 2019. The intervals: docs/metrics.md.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).bias_metrics(narrow=narrow)
+    return measure_corpus(df, Keywords(locals())).bias_metrics(narrow=narrow)
 
 
 def u_statistics(
@@ -163,22 +152,19 @@ def u_statistics(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return the integers from which every metric follows: six pairs of cells per identity.
+    """Return the integers that determine every metric, for six pairs of cells per identity.
 
-    Of a low cell of n rows and a high one of m: n, m, twice their Mann-Whitney U, and the sums of squares of the
-    placements that DeLong's variance takes, all exact. ``AUC = U / (n m)``.
+    For a low cell of n rows and a high cell of m rows these are n, m, twice their Mann-Whitney U, and the sums of
+    squared placements for DeLong's variance, all exact. ``AUC = U / (n m)``.
 
     Keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Returns
     -------
     Frame
-        The columns of the table ``u_statistics`` less the run's.
+        The columns of the table ``u_statistics``, except those of the run.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(schemas.U_STATISTICS)
+    return measure_corpus(df, Keywords(locals())).table(schemas.U_STATISTICS)
 
 
 def model_summary(
@@ -198,22 +184,19 @@ def model_summary(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return one row a (model, slice): overall AUC, and each metric's worst, best and mean over identities.
+    """Return a row for each (model, slice): the overall AUC, and the worst, best and mean of each metric.
 
-    Keywords, errors, warnings and costs are those of `bias_metrics`, but identities are not needed: without them there
-    is the overall AUC alone.
+    Keywords, errors, warnings and costs are those of `bias_metrics`. Without identities, only the overall AUC is known.
 
     Returns
     -------
     Frame
-        The columns of the table ``model_summary`` less the run's.
+        The columns of the table ``model_summary``, except those of the run.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups: dict[str, Any] = {"engine": engine}
-    if identities is not None:
-        groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given)).table(schemas.MODEL_SUMMARY)
+    arguments = dict(locals())
+    for name in OF_IDENTITIES if identities is None else ():
+        del arguments[name]
+    return measure_corpus(df, Keywords(arguments)).table(schemas.MODEL_SUMMARY)
 
 
 def pinned_auc(
@@ -236,27 +219,29 @@ def pinned_auc(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return the pinned AUC of every identity, with the four weights and the four AUCs of which it is made.
+    """Return the pinned AUC of every identity, with the four AUCs and weights that determine it.
 
-    The AUC, 0 to 1, of the subgroup and of as many rows drawn from the background. In the limit of many draws it is a
-    mean of the AUCs of the four pairs of cells, weighted by their pairs. Its authors advise against it: it moves with
-    the share of positives of an identity while the model stays the same. Decide by `bias_metrics`.
+    Pinned AUC, 0 to 1, is the AUC over the subgroup and an equal number of rows drawn from the background. In the limit
+    of many draws it is the mean of the AUCs of four pairs of cells, weighted by their numbers of pairs. Its authors
+    advise against it: it changes with the share of positives in an identity even if the model stays the same. Use
+    `bias_metrics` for decisions.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
     ----------
     trials : int, default 0
-        How often the pinned set is also drawn, as it was published; each trial costs about as much as ranking it.
+        The number of times that the pinned set is also drawn, as in the publication. A trial costs about as much as
+        ranking the set.
     seed : int, default 1
-        Of the draws.
+        The seed of the draws.
     include_subgroup_in_background : bool, default True
-        Whether the background is drawn from all rows, as the papers say, or from those outside the identity.
+        Whether the background is drawn from all rows, as in the papers, or from those outside the identity.
 
     Returns
     -------
     Frame
-        The columns of the table ``pinned_auc`` less the run's.
+        The columns of the table ``pinned_auc``, except those of the run.
 
     Notes
     -----
@@ -266,11 +251,7 @@ def pinned_auc(
     ----------
     Borkan, Dixon, Li, Sorensen, Thain and Vasserman, "Limitations of Pinned AUC for Measuring Unintended Bias", 2019.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    pinned = {"trials": trials, "seed": seed, "include_subgroup_in_background": include_subgroup_in_background}
-    return measure_corpus(df, Keywords(given, "pinned_auc", **pinned)).table(schemas.PINNED_AUC)
+    return measure_corpus(df, Keywords(locals(), "pinned_auc")).table(schemas.PINNED_AUC)
 
 
 def pinned_skew(
@@ -295,50 +276,45 @@ def pinned_skew(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return what the pinned AUC of an identity becomes when rows of one cell are dropped, and what the suite becomes.
+    """Return how pinned AUC and the other AUCs change when rows of one cell of an identity are dropped.
 
-    The model stays the same: subgroup, BPSN and BNSP AUC stand still, and the pinned AUC moves with the class balance.
+    The model stays the same, so subgroup, BPSN and BNSP AUC do not change, but pinned AUC moves with the class balance.
 
-    The other keywords, errors, warnings and costs are those of `bias_metrics`; it is an error, too, if there is no such
-    identity, or a cell of it has no row.
+    The other keywords, errors, warnings and costs are those of `bias_metrics`. It is also an error if there is no such
+    identity, or if one of its cells has no row.
 
     Parameters
     ----------
     identity : str
-        Its name among ``identities``; of a categorical column ``column=value``, of an array the value.
+        The identity among ``identities``: ``column=value`` for a categorical column, the value for an array.
     cell : {"subgroup_negative", "subgroup_positive", "background_negative", "background_positive"}
-        Of which rows are dropped.
+        The cell whose rows are dropped.
     fraction : float, default 0.5
-        How much of the cell is dropped, between 0 and 1.
+        The share of the cell that is dropped, between 0 and 1.
     trials : int, default 100
-        How often other rows are dropped at random; a trial ranks nothing anew.
+        The number of times that rows are dropped at random. A trial needs no new ranking.
     seed : int, default 1
-        Of the draws: it fixes which rows are dropped, on any cluster.
+        The seed that determines which rows are dropped, on any cluster.
 
     Returns
     -------
     Frame
-        The columns of the table ``pinned_skew`` less the run's: one row for each (model, slice) and identity.
-        Of the identities that lose no row of a cell of theirs there is the closed form alone.
+        The columns of the table ``pinned_skew``, except those of the run: a row for each (model, slice) and identity.
+        Identities that lose no row have only the closed form.
 
     Notes
     -----
-    Identities are ranked by the engine "blocks" whatever is given, crossed pairs left out. The rows are scanned three
-    times, for a survey, the ranking, and to keep them packed for the ranking without the cell and the trials, and
-    shuffled three times.
+    The engine is always "blocks", and crossed pairs are left out. The rows are scanned three times, for a survey, for
+    the ranking, and to pack them for the ranking without the cell and for the trials, and shuffled three times.
 
     References
     ----------
     "Limitations of Pinned AUC for Measuring Unintended Bias", 2019, section 3.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    skew = {"identity": identity, "cell": cell, "fraction": fraction, "trials": trials, "seed": seed}
-    keywords = Keywords(given, "pinned_skew", **skew)
+    keywords = Keywords(locals(), "pinned_skew")
     with keywords.name_faults():
         measures = keywords.measures()
-        with spark_rows(df) as corpus, survey_for_ranking(corpus, skew_alone(measures)) as surveyed:
+        with spark_rows(df) as corpus, survey_for_ranking(corpus, skew_only(measures)) as surveyed:
             check_identity(surveyed.survey, measures.identities, identity)
             measurement = measure(surveyed)
             skewed = skew_classes(surveyed, measurement)
@@ -365,29 +341,26 @@ def threshold_rates(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return decisions, rates and their gaps to the background of every identity at every threshold.
+    """Return decisions, rates, and gaps of rates to the background, for every identity and threshold.
 
-    TPR, FPR, TNR, FNR, precision and selection rate, 0 to 1, from exact counts; a gap, -1 to 1, is the rate of the
-    subgroup less that of the background, with Newcombe's interval for a difference of proportions.
+    The rates are TPR, FPR, TNR, FNR, precision and selection rate, 0 to 1, from exact counts. A gap, -1 to 1, is the
+    rate of the subgroup minus that of the background, with Newcombe's interval for a difference of proportions.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
     ----------
     at : sequence of float, optional
-        Thresholds; a row is decided positive where its score is at or above one.
+        Thresholds. The decision is positive if the score is at or above the threshold.
     grid : mapping, optional
-        Thresholds from ``low`` to ``high`` in so many ``steps``, by default 0, 1 and 100.
+        Thresholds from ``low`` to ``high`` in a number of ``steps``, by default 0, 1 and 100.
 
     Returns
     -------
     Frame
-        The columns of the table ``threshold_rates`` less the run's.
+        The columns of the table ``threshold_rates``, except those of the run.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_RATES)
+    return measure_corpus(df, Keywords(locals(), "thresholds")).table(schemas.THRESHOLD_RATES)
 
 
 def threshold_summary(
@@ -409,22 +382,19 @@ def threshold_summary(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return the error rates of every slice at every threshold, and how unequal those of its identities are.
+    """Return the error rates of every slice at every threshold, and their equality differences over identities.
 
-    The False Positive and False Negative Equality Difference (Dixon et al. 2018): the sum over identities of ``|rate of
-    the identity - rate of the slice|``, 0 or more, 0 is best.
+    The False Positive and False Negative Equality Difference (Dixon et al. 2018) is the sum over identities of ``|rate
+    of the identity - rate of the slice|``, 0 or more, 0 is best.
 
     Keywords, errors, warnings and costs are those of `threshold_rates`.
 
     Returns
     -------
     Frame
-        The columns of the table ``threshold_summary`` less the run's.
+        The columns of the table ``threshold_summary``, except those of the run.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "thresholds", at=at, grid=grid)).table(schemas.THRESHOLD_SUMMARY)
+    return measure_corpus(df, Keywords(locals(), "thresholds")).table(schemas.THRESHOLD_SUMMARY)
 
 
 def score_histograms(
@@ -445,24 +415,21 @@ def score_histograms(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return how many rows of every cell of every identity have a score in each of equal bins.
+    """Return the number of rows by bin of their score, for every cell of every identity.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
     ----------
     bins : int, default 100
-        Bins of [0, 1], or of the range of all scores of a model if some lie outside.
+        The number of equal bins of [0, 1], or of the range of all scores of a model if some lie outside.
 
     Returns
     -------
     Frame
-        The columns of the table ``score_histograms`` less the run's.
+        The columns of the table ``score_histograms``, except those of the run.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    return measure_corpus(df, Keywords(given, "histograms", bins=bins)).table(schemas.SCORE_HISTOGRAMS)
+    return measure_corpus(df, Keywords(locals(), "histograms")).table(schemas.SCORE_HISTOGRAMS)
 
 
 def label_balance(
@@ -471,7 +438,7 @@ def label_balance(
     text: str | None = None,
     length: str | None = None,
     buckets: Sequence[int] | None = None,
-    models: Models | None = None,  # noqa: ARG001 - the same keywords fit every function
+    models: Models | None = None,
     label: str,
     label_threshold: float | None = None,
     label_positive: Sequence[Any] | None = None,
@@ -484,32 +451,31 @@ def label_balance(
     level: float = 0.95,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return how often every identity is positive by text length, and how many negatives would balance it.
+    """Return the share of positives of every identity by text length, and the negatives that would balance it.
 
-    The other keywords, errors and warnings are those of `bias_metrics`; it is an error, too, if no row has a label.
+    The other keywords, errors and warnings are those of `bias_metrics`. It is also an error if no row has a label.
 
     Parameters
     ----------
     text, length : str, optional
-        The column with the text, or the one with its length; without either, lengths do not count.
+        The column with the text, or with its length. Without either, rows are not split by length.
     buckets : sequence of int, optional
-        Where lengths are cut; by default 20, 60, 180, 540, 1620, 4860.
+        The edges of the length bins; by default 20, 60, 180, 540, 1620, 4860.
     models : optional
-        Not used, since scores do not count: the same keywords fit every function.
+        Ignored. It is there so that the same keywords fit every function.
 
     Returns
     -------
     Frame
-        The columns of the table ``label_balance`` less the run's.
+        The columns of the table ``label_balance``, except those of the run.
 
     Notes
     -----
     The rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {**rows, **groups, "privacy": privacy}
-    keywords = Keywords(given, "label_balance", text=text, length=length, buckets=buckets)
+    arguments = dict(locals())
+    del arguments["models"]
+    keywords = Keywords(arguments, "label_balance")
     with keywords.name_faults():
         measures = keywords.measures(scored=False)
         with spark_rows(df) as corpus, balance_labels(corpus, measures) as counted:
@@ -536,28 +502,25 @@ def template_scores(
     evidence: Mapping[str, Any] | int | None = None,
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
-    """Return the mean score of every template and identity: a fair model scores a template alike for all.
+    """Return the mean score of every template and identity. A fair model scores a template equally for all identities.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
     ----------
     template : str
-        The column of the template from which a row was made.
+        The column with the template of each row.
 
     Returns
     -------
     Frame
-        The columns of the table ``template_scores`` less the run's.
+        The columns of the table ``template_scores``, except those of the run.
 
     Notes
     -----
     The rows are scanned once more.
     """
-    rows = row_keywords(label, label_threshold, label_positive, slices, ranges, level)
-    groups = identity_keywords(identities, identity_threshold, unannotated, engine)
-    given = {"models": models, **rows, **groups, "evidence": evidence, "privacy": privacy}
-    measured = measure_corpus(df, Keywords(given | {"template": template}))
+    measured = measure_corpus(df, Keywords(locals()))
     scores = collect_columns(measured.template_scores(), schemas.TEMPLATE_SCORES.arrow_schema, "template scores")
     if not len(scores):
         warn([f"template: no usable row has a value in '{template}', so the table is empty. Is it the right column?"])

@@ -1,13 +1,14 @@
-"""The rows of a frame of any library, or of files, as record batches of Arrow, in the types that Spark has."""
+"""The rows of a frame of any library, or of files, as Arrow record batches with types of Spark."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = Any
 """A DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything else that has
-``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; of the last three, Arrow."""
+``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; for the last three, Arrow."""
 
 _CSV = (".csv", ".csv.gz")
 _BATCH = 100_000  # rows
 _MAX_LISTED = 6
 _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises on values that it does not convert. Its messages quote them."""
+"""Errors of Arrow for values that it cannot convert. Their messages quote the values."""
+
+_NO_TYPE = "Arrow has no single type for its values"
 
 _AS_IN_PARQUET = {
     pa.null(): pa.int32(),
@@ -41,57 +44,106 @@ _AS_IN_PARQUET = {
     pa.large_binary(): pa.binary(),
     **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
 }
-"""Types of Arrow, and those as which Spark reads them from Parquet. It does not read half floats."""
+"""Arrow types, and the types by which Spark reads them from Parquet. It does not read half floats."""
+
+
+class Rows(NamedTuple):
+    """The rows of a frame without the columns for which Spark has no type, and the faults of these columns by name."""
+
+    batches: pa.RecordBatchReader
+    unreadable: dict[str, Fault]
 
 
 def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
-    """Return the rows of a frame that is not Spark's, each column in the type as which Spark reads it from Parquet.
+    """Return the rows of a frame as `read_rows`. Raises `InputError` also if Spark has no type for a column."""
+    batches, unreadable = read_rows(df, name)
+    if unreadable:
+        raise InputError(*unreadable.values())
+    return batches
 
-    Faults call it ``name``. Raises `TypeError` if it is of no such kind, and `InputError` if columns have the same
-    name, or values that have no type in Spark, or a file cannot be read.
+
+def read_rows(df: Frame, name: str = "df") -> Rows:
+    """Return the rows of a frame of another library than Spark, with the types by which Spark reads them from Parquet.
+
+    Faults call the frame ``name``. Raises `TypeError` if it is not a frame, and `InputError` if columns have the same
+    name, no column has a type that Spark has, or a file cannot be read.
     """
-    batches = open_frame(df, name)
-    kinds = list(map(_as_in_parquet, batches.schema.types))
-    schema = pa.schema(list(zip(batches.schema.names, kinds, strict=True)))
-    _check_names(schema.names, name)
-    _check_types(schema, name)
-    # Arrow decodes no dictionary of views: its values are cast before.
+    batches, unreadable = _open(df, name)
+    _check_names(batches.schema.names, name)
+    kinds = {field.name: _as_in_parquet(field.type) for field in batches.schema}
+    for field in batches.schema:
+        if not _has_type(kinds[field.name]) or not _is_cast(field.type, kinds[field.name]):
+            rule = f"Spark reads no {field.type}"
+            unreadable[field.name] = _column_fault(name, field.name, rule)
+    schema = pa.schema([(column, kind) for column, kind in kinds.items() if column not in unreadable])
+    if unreadable and not schema.names:
+        raise InputError(*unreadable.values())
+    # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
     values = pa.schema(
-        [(field.name, _cast_values(field.type, kind)) for field, kind in zip(batches.schema, kinds, strict=True)]
+        [(column, _cast_values(batches.schema.field(column).type, kinds[column])) for column in schema.names]
     )
-    # Not safe: nanoseconds are cut to microseconds.
-    tables = (pa.Table.from_batches([batch]).cast(values, safe=False).cast(schema) for batch in batches)
-    return pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
+    # Not safe, since nanoseconds are truncated to microseconds.
+    tables = (
+        pa.Table.from_batches([batch]).select(schema.names).cast(values, safe=False).cast(schema) for batch in batches
+    )
+    readable = pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
+    return Rows(readable, unreadable)
 
 
 def spark_schema_of(schema: pa.Schema) -> StructType:
-    """Return the columns of `read_batches` as Spark has them."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - pictures are drawn without Spark
+    """Return the schema of `read_batches` in Spark."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - charts are drawn without Spark
 
     kinds = map(_spark_type, schema.types)
     return StructType([StructField(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
 
 
 def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
-    """Return the rows of a frame that is not Spark's, in the types that it has itself."""
+    """Return the rows of a frame of another library than Spark, in its own types. Raises as `read_batches`."""
+    batches, unreadable = _open(df, name)
+    if unreadable:
+        raise InputError(*unreadable.values())
+    return batches
+
+
+def _open(df: Frame, name: str) -> Rows:
     if isinstance(df, str | Path):
-        return _open_path(df, name)
+        return Rows(_open_path(path_of(df), name), {})
     if is_of(df, "pandas"):
         return _open_pandas(df, name)
+    unreadable = {}
+    if is_of(df, "polars"):
+        objects = [column for column, kind in df.schema.items() if str(kind) == "Object"]
+        unreadable = {column: _column_fault(name, column, _NO_TYPE) for column in objects}
+        df = df.drop(objects)
     try:
-        return pa.RecordBatchReader.from_stream(df)
-    except _REFUSALS:  # no stream of Arrow, or not of rows
+        return Rows(pa.RecordBatchReader.from_stream(df), unreadable)
+    except _REFUSALS:  # not an Arrow stream, or not one of rows
         pass
     conversion = next((method for method in ("to_spark", "collect") if hasattr(df, method)), "")
     fix = f"Convert it: {name}.{conversion}()." if conversion else "Give one of these."
+    if isinstance(df, Mapping | list):
+        fix = f"Convert it, as by pandas.DataFrame({name})."
     raise TypeError(
         f"{name}: it must be a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB, or the path "
-        f"of Parquet or CSV, not {describe_type(df)}. {fix}"
+        f"of Parquet or CSV, not {'a dict' if isinstance(df, Mapping) else describe_type(df)}. {fix}"
     )
 
 
+def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """Return the columns of a schema in its types. Missing columns are NULL."""
+    missing = pa.chunked_array([pa.nulls(len(rows))])
+    columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
+    try:
+        cast = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        rule = "a column has another type than in the tables of biasspark."
+        raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None
+    return pa.table(cast, schema=schema)
+
+
 def list_columns(df: Frame, name: str) -> list[str]:
-    """Return the names of the columns of a frame. Raises `TypeError`, with ``name``, if it is no frame."""
+    """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
     return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
 
 
@@ -101,8 +153,13 @@ def is_spark(df: Frame) -> bool:
 
 
 def is_parquet(df: Frame) -> bool:
-    """Return whether a frame is a path of Parquet."""
+    """Return whether a frame is the path of Parquet."""
     return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)
+
+
+def path_of(df: str | Path) -> str:
+    """Return a path as text, with the folder of the user for ``~``."""
+    return str(Path(df).expanduser()) if str(df).startswith("~") else str(df)
 
 
 def is_of(df: Frame, library: str) -> bool:
@@ -111,30 +168,43 @@ def is_of(df: Frame, library: str) -> bool:
     return loaded is not None and isinstance(df, loaded.DataFrame)
 
 
-def _open_pandas(df: Any, name: str) -> pa.RecordBatchReader:
+def _open_pandas(df: Any, name: str) -> Rows:
     _check_names(list(map(str, df.columns)), name)
+    df = _simplify(df)
     try:
-        return pa.Table.from_pandas(df, preserve_index=False).to_reader(_BATCH)
+        return Rows(pa.Table.from_pandas(df, preserve_index=False).to_reader(_BATCH), {})
     except _REFUSALS:
-        broken = [str(column) for column in df.columns if not _is_convertible(df[column])]
-    rule = f"the values of {list_first(broken, _MAX_LISTED)} have no type, or several, that Arrow has."
-    raise InputError(Fault((name,), ABSENT, rule, "Convert these columns, or drop them."))
+        pass
+    columns, unreadable = {}, {}
+    for column in df.columns:
+        try:
+            columns[str(column)] = pa.array(df[column], from_pandas=True)
+        except _REFUSALS:
+            unreadable[str(column)] = _column_fault(name, str(column), _NO_TYPE)
+    return Rows(pa.table(columns).to_reader(_BATCH), unreadable)
 
 
-def _is_convertible(column: Any) -> bool:
-    try:
-        pa.array(column, from_pandas=True)
-    except _REFUSALS:
-        return False
-    return True
+def _simplify(df: Any) -> Any:
+    """Return a frame of pandas with intervals as the text that pandas writes, and without sparse columns."""
+    pd, simple = sys.modules["pandas"], df.copy(deep=False)
+    for column, kind in df.dtypes.items():
+        if isinstance(kind, pd.SparseDtype):
+            simple[column] = df[column].sparse.to_dense()
+        elif isinstance(getattr(getattr(kind, "categories", kind), "dtype", kind), pd.IntervalDtype):
+            simple[column] = df[column].astype("category").cat.rename_categories(str)
+    return simple
 
 
-def _open_path(path: str | Path, name: str) -> pa.RecordBatchReader:
-    """Open Parquet, or CSV with a header line as RFC 4180 has it, whose empty and NA cells are missing."""
+def _open_path(path: str, name: str) -> pa.RecordBatchReader:
+    """Open Parquet, or CSV (RFC 4180) with a header line, in which empty and NA cells are missing values."""
     kind = "Parquet" if is_parquet(path) else "CSV with a header line and as many fields in each record"
+    if Path(path, "_delta_log").exists():
+        rule = "It is a Delta table, whose log lists the files that count."
+        fix = f"Pass the Arrow table deltalake.DeltaTable({path!r}).to_pyarrow_table()."
+        raise InputError(Fault((name,), path, rule, fix))
     try:
         if is_parquet(path):
-            return pa.dataset.dataset(str(path), format="parquet").scanner().to_reader()
+            return pa.dataset.dataset(path, format="parquet").scanner().to_reader()
         rows = pa.csv.read_csv(
             path,
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),
@@ -143,12 +213,17 @@ def _open_path(path: str | Path, name: str) -> pa.RecordBatchReader:
     except pa.ArrowInvalid as error:
         row = re.search(r"Row #(\d+)", str(error))
         rule = f"It is not {kind}.{f' Line {row[1]} has more, or fewer.' if row else ''}"
-        raise InputError(Fault((name,), str(path), rule, "Correct the file.")) from None
+        raise InputError(Fault((name,), path, rule, "Correct the file.")) from None
+    except FileNotFoundError:
+        fix = "Read it with pandas and pass the frame." if "://" in path else "Check the path."
+        raise InputError(Fault((name,), path, "There is nothing at this path.", fix)) from None
     except OSError as error:
-        rule = f"It cannot be read: {error.strerror or type(error).__name__}."
-        raise InputError(Fault((name,), str(path), rule, "Name a file that can be read.")) from None
+        reason = os.strerror(error.errno) if error.errno else type(error).__name__
+        rule = "It is a folder." if Path(path).is_dir() else f"It cannot be read: {reason}."
+        fix = "Name a file that can be read, or read it with pandas and pass the frame."
+        raise InputError(Fault((name,), path, rule, fix)) from None
     if any(map(pa.types.is_binary, rows.schema.types)):
-        raise InputError(Fault((name,), str(path), "It is not UTF-8.", "Convert it."))
+        raise InputError(Fault((name,), path, "It is not UTF-8.", "Convert it."))
     return rows.to_reader(_BATCH)
 
 
@@ -166,12 +241,8 @@ def _as_in_parquet(kind: pa.DataType) -> pa.DataType:
     return _AS_IN_PARQUET.get(kind, kind)
 
 
-def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
-    return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
-
-
 def _check_names(names: Sequence[str], name: str) -> None:
-    """Raise `InputError` if columns have the same name, for Spark also those that differ in case alone."""
+    """Raise `InputError` if columns have the same name, ignoring case as Spark does."""
     counts = Counter(map(str.lower, names))
     repeated = list(dict.fromkeys(column for column in names if counts[column.lower()] > 1))
     if repeated:
@@ -179,12 +250,8 @@ def _check_names(names: Sequence[str], name: str) -> None:
         raise InputError(Fault((name,), ABSENT, rule, "Rename them, or drop all but one."))
 
 
-def _check_types(schema: pa.Schema, name: str) -> None:
-    """Raise `InputError` if Spark has no such type as a column."""
-    unknown = [f"{field.name} ({field.type})" for field in schema if not _has_type(field.type)]
-    if unknown:
-        rule = f"Spark does not read columns of the types of {list_first(unknown, _MAX_LISTED)}."
-        raise InputError(Fault((name,), ABSENT, rule, "Cast these columns, or drop them."))
+def _column_fault(name: str, column: str, rule: str) -> Fault:
+    return Fault((name, column), ABSENT, f"{rule}, so the column is not read.", "Convert it, or drop it.")
 
 
 def _has_type(kind: pa.DataType) -> bool:
@@ -192,7 +259,20 @@ def _has_type(kind: pa.DataType) -> bool:
         return False
     try:
         _spark_type(kind)
-    except Exception:  # noqa: BLE001 - which one depends on the version of Spark
+    except Exception:  # noqa: BLE001 - its type depends on the version of Spark
+        return False
+    return True
+
+
+def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
+    return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
+
+
+def _is_cast(kind: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether Arrow casts a type to another one, whatever the values."""
+    try:
+        pa.nulls(0, kind).cast(_cast_values(kind, target), safe=False).cast(target)
+    except _REFUSALS:
         return False
     return True
 

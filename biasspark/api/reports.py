@@ -1,4 +1,4 @@
-"""The public functions that show reports and tables of metrics in a notebook."""
+"""The public functions that show reports and tables in a notebook."""
 
 from __future__ import annotations
 
@@ -40,20 +40,21 @@ WORST_DIFFERENCE = "worst_auc_difference"
 def night_report(
     spark: SparkSession, store: Store, run_date: date, corpus: str, nights: int = MAX_NIGHTS
 ) -> NightReport:
-    """Return the report of a published night.
+    """Return the report of a published run.
 
     Parameters
     ----------
     spark : SparkSession
         Any session, classic or Connect.
     store : Store
-        Where the tables are: ``PathStore("warehouse")`` or ``CatalogStore("lake.bias")`` of ``biasspark.tables.store``.
+        The location of the tables: ``PathStore("warehouse")`` or ``CatalogStore("lake.bias")`` of
+        ``biasspark.tables.store``.
     run_date : date
-        The night.
+        The date of the run.
     corpus : str
         The name of the corpus.
     nights : int
-        The most nights before it to read.
+        The most earlier dates to read.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def night_report(
     TypeError
         If an argument is of another type, such as a path for a store.
     InputError
-        If no run is published, with the nights and corpora that there are.
+        If no such run is published, listing the dates and corpora that are.
     """
     if not hasattr(spark, "createDataFrame"):
         raise TypeError(f"spark: it must be a SparkSession, not {describe_type(spark)}.")
@@ -87,11 +88,11 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     Parameters
     ----------
     table : Frame
-        What a function of biasspark returns, or one night of a published table or of its view. Of ``bias_metrics`` the
-        color-coded table of all identities and models is shown; of the others at most 1,000 rows. Values of two models
-        side by side that rest on too few rows are marked ◦.
+        The result of a function of biasspark, or one run of a published table or of its view. ``bias_metrics`` is shown
+        as the color-coded table of all identities and models; of other tables, at most 1,000 rows are shown. Values of
+        two models side by side that rest on too few rows are marked ◦.
     slice : str
-        Of ``bias_metrics`` the slice to show.
+        The slice of ``bias_metrics`` to show.
 
     Returns
     -------
@@ -101,13 +102,13 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     Raises
     ------
     TypeError
-        If ``table`` is no frame.
+        If ``table`` is not a frame.
     InputError
-        If it lacks columns of every table, before any Spark job; if it has no row, or the slice has none.
+        If the columns are not those of any table, before any Spark job; or if the table or the slice has no row.
 
     Notes
     -----
-    These rows come to the driver. They grow with identities, not with the corpus.
+    The shown rows are collected on the driver. Their number grows with the identities, not with the corpus.
     """
     columns = list_columns(table, "metric_table(): table")
     if not set(_NEEDED) - set(columns):
@@ -181,9 +182,9 @@ def bias_report(
     templates: Mapping[str, Any] | str | None = None,
     pinned_auc: Mapping[str, Any] | int | bool | None = None,
 ) -> Document:
-    """Return the report of a frame as one HTML page: models, worst identities, intervals, where the scores lie.
+    """Return the report of a frame as one HTML page: models, worst identities, intervals, score distributions.
 
-    It is the page of a published night, less what a frame has not: a gate, earlier nights, a baseline, attribution.
+    It is the page of a published run without the parts that need one: gate, earlier runs, baseline, attribution.
 
     The other keywords, errors and warnings are those of `measure`.
 
@@ -192,11 +193,11 @@ def bias_report(
     df : Frame
         One row per comment.
     out : str or Path, optional
-        Where to write the page, too.
+        A file to which the page is also written.
     title : str
-        What the page calls the data.
+        The name of the data on the page.
     histograms : int, bool, or dict, optional
-        The number of bins of its pictures of the scores, by default 100; False leaves them out.
+        The number of bins of the score distributions, by default 100; False leaves them out.
 
     Returns
     -------
@@ -217,34 +218,16 @@ def bias_report(
 
     Notes
     -----
-    Costs what `biasspark.measure` does, and a second to draw. The page loads nothing, and shows text of the data as
-    text.
+    Costs as much as `biasspark.measure`, and a second to draw. The page loads nothing, and escapes all text from the
+    data.
     """
-    return measure(
-        df,
-        models=models,
-        label=label,
-        label_threshold=label_threshold,
-        label_positive=label_positive,
-        identities=identities,
-        identity_threshold=identity_threshold,
-        unannotated=unannotated,
-        slices=slices,
-        engine=engine,
-        ranges=ranges,
-        level=level,
-        evidence=evidence,
-        privacy=privacy,
-        thresholds=thresholds,
-        histograms=True if histograms is None else histograms,
-        label_balance=label_balance,
-        templates=templates,
-        pinned_auc=pinned_auc,
-    ).bias_report(out, title)
+    arguments = locals() | {"histograms": True if histograms is None else histograms}
+    del arguments["out"], arguments["title"]
+    return measure(**arguments).bias_report(out, title)
 
 
 def draw_report(tables: Mapping[str, pa.Table], run: Mapping[str, Any], title: str) -> Document:
-    """Return the report of a measurement from its tables by name, and what the page says of how it was measured."""
+    """Return the report of a measurement from its tables by name. ``run`` says how it was measured."""
     sorted_tables = {
         name: rows.sort_by([(key, "ascending") for key in TABLES[name].key_columns if key in rows.column_names])
         for name, rows in tables.items()
@@ -252,7 +235,7 @@ def draw_report(tables: Mapping[str, pa.Table], run: Mapping[str, Any], title: s
     n_bins = int((read_config(dict(run)).get("histograms") or {}).get("bins", 0))
     data = ReportData(
         corpus=title,
-        run_date=date.min,  # of no night
+        run_date=date.min,  # not a published run
         run=dict(run),
         tables=filter_tables(sorted_tables, n_bins),
         n_identities=len(list_identities(tables[BIAS_METRICS.name])),

@@ -1,9 +1,9 @@
-"""What rows of a block add up to: by cell, by set of rows, by bin of a node.
+"""Sums over the rows of a block: by cell, by set of rows, and by bin of a node.
 
     blocks of rows --sum_blocks--> cells of each block, and sums of values over the rows of each cell
 
-Trees, slices and tables ask for sums over the rows that meet conditions. Rows are added up by cell once; conditions are
-looked up in the cells, of which there are far fewer. That is far less to read, once for each level.
+Trees, slices and tables ask for sums over the rows that meet conditions. Rows are added up by cell once, and conditions
+are looked up in the cells, of which there are far fewer: each level of a tree reads far less.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.evidence import LossSums, NodeSums
-from biasspark.attribution.growth import Histogram, Node
-from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.growth import Histogram, Tree
+from biasspark.attribution.moments import N_LIMBS, cut_moments, read_moments
 from biasspark.attribution.row_values import Target, opposite_rows, rows_with_opposite, target_values
+from biasspark.attribution.segments import NodeSums
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts
@@ -28,11 +28,11 @@ from biasspark.ranking.range_job import CountsRow, map_to_counts
 from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches
 
-N_SUMS = 1 + N_LIMBS + 3
-"""Of some rows: their number, the limbs of the moments of a value, and of their AUC losses and its squares."""
+N_SUMS = 1 + N_LIMBS + 1
+"""Of some rows: their number, the limbs of the moments of a value, and their AUC loss."""
 
 N_COUNTS = 5
-"""Of a slice: see `slice_kernel.Counts`."""
+"""Columns of `slice_kernel.Counts`."""
 
 
 def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
@@ -53,10 +53,9 @@ def add_by_code(codes: SmallInts, columns: Sequence[Ints] | Ints, n_codes: int) 
 
 
 def sum_values(block: RowBlock, slice_number: int, rows: Ints, values: Floats) -> Ints:
-    """Return what `NodeSums` is read from, by cell: int64, shape (`N_SUMS`, cells)."""
+    """Return the sums that `NodeSums` are read from, by cell: int64, shape (`N_SUMS`, cells)."""
     losses = 2 * opposite_rows(block, slice_number, rows) - block.placed(slice_number, rows)
-    columns = [np.ones(len(rows), np.int64), *cut_moments(values), losses, *cut_limbs(losses * losses)]
-    return sum_by_cell(block, rows, columns)
+    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), *cut_moments(values), losses])
 
 
 def meet(condition: Condition, bins: SmallInts) -> Flags:
@@ -70,37 +69,27 @@ def meet(condition: Condition, bins: SmallInts) -> Flags:
 
 
 def sum_sets(cells: Cells, sums: Ints, sets: Sequence[Flags]) -> Ints:
-    """Return the sums of several sets of cells, those of train and honest rows and of either label apart.
+    """Return the sums of several sets of cells, those of train and of honest rows, shape (sets, 2, `N_SUMS`).
 
     Parameters
     ----------
     sums : int64 array, shape (`N_SUMS`, cells)
     sets : sequence of bool arrays, shape (cells,)
-
-    Returns
-    -------
-    int64 array, shape (sets, 2, 2, `N_SUMS`)
-        By set, whether rows are honest, and label.
     """
-    kinds = [(cells.honest == honest) & (cells.label == label) for honest in (False, True) for label in (False, True)]
-    by_kind = [[sums[:, inside & kind].sum(axis=1) for kind in kinds] for inside in sets]
-    return np.array(by_kind, np.int64).reshape(len(sets), 2, 2, N_SUMS)
+    by_sample = [[sums[:, inside & part].sum(axis=1) for part in (~cells.honest, cells.honest)] for inside in sets]
+    return np.array(by_sample, np.int64).reshape(len(sets), 2, N_SUMS)
 
 
 def read_node_sums(sums: Ints) -> NodeSums:
-    """Return the sums of one set, given those of each kind, shape (2, 2, `N_SUMS`)."""
-    total = NodeSums()
-    for honest, of_labels in zip((False, True), sums, strict=True):
-        for label, (n, *limbs, loss, high, low) in zip((False, True), of_labels.tolist(), strict=True):
-            losses = LossSums(n, loss, join_limbs(high, low))
-            total += NodeSums.of(read_moments(limbs, n), losses, honest=honest, label=label)
-    return total
+    """Return the sums of one set, given those of its train and of its honest rows, shape (2, `N_SUMS`)."""
+    (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
+    return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)
 
 
-def find_nodes(nodes: Sequence[Node], bins: SmallInts) -> Ints:
-    """Return the leaf of a tree that each cell is in, given the nodes by ascending number and the cells' bins."""
+def find_nodes(tree: Tree, bins: SmallInts) -> Ints:
+    """Return the leaf of a tree that each cell is in, given the bins of the cells."""
     leaves = np.ones(bins.shape[1], np.int64)
-    for node in nodes:
+    for node in tree:
         if node.split:
             inside = np.flatnonzero(leaves == node.node_id)
             goes_left = meet({node.split.feature: node.split.left}, bins[:, inside])
@@ -111,12 +100,7 @@ def find_nodes(nodes: Sequence[Node], bins: SmallInts) -> Ints:
 def measure_bins(cells: Cells, counts: Ints, leaves: Ints, asked: Sequence[int], features: Sequence[Feature]) -> Ints:
     """Return the histograms of some leaves by the bins of all features, int64, shape (leaves, 3, bins of all features).
 
-    Parameters
-    ----------
-    counts : int64 array, shape (3, cells)
-        What a `Histogram` adds up.
-    leaves : int64 array, shape (cells,)
-        The leaf of each cell.
+    `counts` are the columns of a `Histogram` by cell, and `leaves` the leaf of each cell.
     """
     starts = np.cumsum([0, *(feature.n_bins for feature in features)])
     histograms = np.zeros((len(asked), len(Histogram._fields), starts[-1]), np.int64)
@@ -135,23 +119,16 @@ def read_histograms(sums: Ints, features: Sequence[Feature]) -> list[Histogram]:
 
 
 def count_for_histograms(cells: Cells, sums: Ints) -> Ints:
-    """Return what histograms add up, by cell: train rows, their values in units, and honest rows.
-
-    `sums` are those of `CellSums`.
-    """
+    """Return the columns of a `Histogram` by cell, given the sums of `CellSums`."""
     (n_rows, totals, _), honest = sums, cells.honest
     return np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
 
 
 def count_for_slices(cells: Cells, sums: Ints, bits: int) -> Ints:
-    """Return what slices are counted by, by cell: the five of `slice_kernel.Counts`.
+    """Return the five `slice_kernel.Counts` by cell, given the sums of `CellSums`.
 
-    Parameters
-    ----------
-    sums : int64 array, shape (3, cells)
-        Those of `CellSums`, whose ceiling is at least the mean of the train rows.
-    bits : int
-        Of the hash of a cell's bins: sums over all rows have 63 at the most.
+    Their ceiling is at least the mean of the train rows. `bits` are those of the hash of a cell's bins: sums over all
+    rows have 63 at most.
     """
     (n_rows, totals, bounds), honest = sums, cells.honest
     fingerprints = hash_bins(cells.bins) >> np.uint64(64 - bits)
@@ -170,17 +147,12 @@ def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:
     return hashed
 
 
-def in_units(values: Floats, shift: int) -> Ints:
-    """Return values in whole units of 2^-shift."""
-    return np.rint(values * 2.0**shift).astype(np.int64)
-
-
 SUM_BITS = 62
 """Of a sum of values in whole units, int64."""
 
 
 class SummedValue(NamedTuple):
-    """What is summed up: the values of a target, in whole units of 2^-shift, and how far they are below a ceiling."""
+    """The values of a target to be summed up, in whole units of 2^-shift, and how far they are below a ceiling."""
 
     target: Target
     shift: int
@@ -194,8 +166,8 @@ class CellSums(NamedTuple):
     ----------
     cells : Cells
     sums : mapping of SummedValue to int64 array, shape (3, cells)
-        Rows, the sum of their values, and the sum of what their values lack of the ceiling, if they lack anything. None
-        of values that no row has.
+        Rows, the sum of their values, and the sum of what their values lack of the ceiling, if they lack anything.
+        Values that no row has are missing.
     """
 
     cells: Cells
@@ -208,7 +180,7 @@ class CellSums(NamedTuple):
         for number, value in enumerate(values):
             target = value.target
             if target.model == model and len(rows := rows_with_opposite(block, target.slice)):
-                units = in_units(target_values(block, target, rows), value.shift)
+                units = np.rint(target_values(block, target, rows) * 2.0**value.shift).astype(np.int64)
                 columns = [np.ones(len(rows), np.int64), units, np.maximum(value.ceiling - units, 0)]
                 arrays.append(sum_by_cell(block, rows, columns))
                 numbers.append(number)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import divide
-from biasspark.attribution.set_placements import SetSums, as_cell_pair
+from biasspark.attribution.influence import PlacedSet
 from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
 from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.delong import delong_variance
@@ -24,16 +24,9 @@ _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_sq
 def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
     """Return the table ``auc_crosses``.
 
-    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of rightly ordered pairs, ties half,
-    and headroom = n_i m_j - U, the wrongly ordered ones. The headroom of all crosses over all pairs is 1 - AUC. Its
-    interval is that of the AUC of any two cells.
-
-    Parameters
-    ----------
-    crosses : sequence of mappings
-        As `biasspark.ranking.group_pair_counts.count_pairs_of_groups` gives them.
-    level : float
-        Of the intervals.
+    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties
+    half, and headroom = n_i m_j - U, the wrongly ordered pairs. The headroom of all crosses over all pairs is 1 - AUC.
+    `crosses` are the result of `biasspark.ranking.group_pair_counts.count_pairs_of_groups`.
     """
     all_wrong: dict[tuple[Any, ...], int] = {}
     groups = [tuple(row[name] for name in (MODEL, SLICE, "grouping")) for row in crosses]
@@ -44,29 +37,20 @@ def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
 
 def named_pairs(
     pairs: Mapping[str, NamedPair],
-    placements: Mapping[tuple[str, str], Sequence[tuple[SetSums, SetSums]]],
+    placements: Mapping[tuple[str, str], Sequence[PlacedSet]],
     all_wrong: Mapping[tuple[str, str], int],
     level: float,
 ) -> pa.Table:
-    """Return the table ``named_pairs``: as `auc_crosses`, of the negatives of each pair against its positives.
+    """Return the table ``named_pairs``: like `auc_crosses`, for the negatives of each pair against its positives.
 
-    Parameters
-    ----------
-    pairs : mapping of str to NamedPair
-        By name.
-    placements : mapping
-        By model and slice, for each pair the sums over the placements of its negatives and of its positives.
-    all_wrong : mapping
-        By model and slice, twice the wrongly ordered pairs of all rows: see `count_wrong_pairs`.
-    level : float
-        Of the intervals.
+    `placements` are by model and slice the sums over placements of each pair, `all_wrong` those of `count_wrong_pairs`.
     """
     rows, wrong = [], []
     for model, name in sorted(all_wrong):
-        for pair, of_labels in zip(pairs, placements[model, name], strict=True):
-            cells = as_cell_pair(*of_labels)
+        for pair, (negatives, positives) in zip(pairs, placements[model, name], strict=True):
             predicates = {f"{side[:-1]}_predicate": text for side, text in vars(pairs[pair]).items()}
-            sums = (cells.n_high, cells.n_low, cells.u_doubled, cells.low_square_sum, cells.high_square_sum)
+            square_sums = negatives.inside_squares, positives.inside_squares
+            sums = positives.k, negatives.k, positives.inside, *square_sums
             rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, sums, strict=True)))
             wrong.append(all_wrong[model, name])
     return _measure(NAMED_PAIRS, rows, wrong, level)
@@ -86,7 +70,7 @@ def _count_wrong(row: Mapping[str, Any]) -> int:
 
 
 def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequence[int], level: float) -> pa.Table:
-    """Return a table of negatives against positives, given twice the wrongly ordered pairs that each is a share of."""
+    """Return a table of negatives against positives; `all_wrong` are twice the pairs that a row has a share of."""
     n_positive, n_negative, ordered, *square_sums = (
         np.array([int(row[name]) for row in rows], object) for name in _SUMS
     )

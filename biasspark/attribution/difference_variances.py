@@ -3,10 +3,10 @@
     blocks of comparisons --cut at the ranges of the baseline--> rows, placed among regions by the model
         --one shuffle--> rows, placed among regions by both models --> sums of sets
 
-Both models are ranked among the rows that both score, so a row has as many opposite rows for either, and whatever holds
-for the placements of one model holds for the differences of two. Let E be the difference of a row's two doubled
-placements among all opposite rows, in place of D, and e that among those of the set, in place of d: then the variance
-is that of `influence_variance`.
+Both models are ranked among the rows that both score, so a row has as many opposite rows for either, and the formulas
+for the placements of one model hold for the differences of two. Let E be the difference of the two doubled placements
+of a row among all opposite rows, in place of D, and e that among those of the set, in place of d: then the variance is
+that of `influence_variance`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from biasspark.arrays import Flags, Floats, Ints
+from biasspark.arrays import BigInts, Flags, Floats, Ints
 from biasspark.attribution.block_sums import meet
 from biasspark.attribution.influence import Placed, influence_variance
 from biasspark.attribution.row_values import Target, rows_with_opposite
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.exact import join_wide, signed_dot, split_wide
+from biasspark.ranking.kernels.exact import join_wide, split_wide
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
-from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.range_job import (
     CountsRow,
     combine_counts,
@@ -41,23 +40,25 @@ from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, read_b
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
 
 MOST_SETS = 16
-"""Sets that rows are placed in by one job: a row carries 4 or 8 bytes for each of their regions."""
+"""Sets of one job: a row carries 4 or 8 bytes for each of their regions."""
+
+_ROWS_AT_ONCE, _LIMB_BITS = 1 << 16, 18
 
 
 class Regions(NamedTuple):
-    """Disjoint sets of rows, of which sets that nest are unions: rows are placed among regions, and placements add up.
+    """Disjoint sets of rows, of which nested sets are unions: rows are placed among regions, and placements add up.
 
     Attributes
     ----------
     conditions : sequence of Condition
-        Of the sets. Any two nest or exclude each other, and the outer one comes first, as of the nodes of a tree. A
+        Of the sets. Any two nest or exclude each other, and the outer one comes first, as with the nodes of a tree. A
         region is the rows of a set that are in none of the sets within it.
     numbers : int64 array, shape (regions,)
-        Of the sets whose region has rows.
+        The sets whose region has rows.
     within : bool array, shape (sets, regions)
-        Which regions each set is the union of.
+        The regions that each set is the union of.
     offsets : mapping of int to RankOffsets
-        By range of the model, where the range stands among the rows of each region.
+        By range of the model, its rank offsets among the rows of each region.
     """
 
     conditions: Sequence[Condition]
@@ -66,26 +67,26 @@ class Regions(NamedTuple):
     offsets: Mapping[int, RankOffsets]
 
     @classmethod
-    def of(cls, conditions: Sequence[Condition], offsets: Mapping[int, RankOffsets]) -> Regions:
-        """Return the regions of some sets, given where each range stands among the rows of each set."""
+    def of(
+        cls, conditions: Sequence[Condition], offsets: Mapping[int, RankOffsets], chosen: slice = slice(None)
+    ) -> Regions:
+        """Return the regions of the chosen sets, given the rank offsets of each range among the rows of all sets."""
+        conditions = conditions[chosen]
         within = np.array([[is_within(inner, outer) for inner in conditions] for outer in conditions])
 
         def count_regions(of_sets: Ints) -> Ints:
-            counts = of_sets.copy()
+            counts: Ints = of_sets.reshape(2, -1)[:, chosen].copy()
             for number in reversed(range(len(conditions))):
                 counts[:, number] -= counts[:, number + 1 :][:, within[number, number + 1 :]].sum(axis=1)
             return counts
 
-        of_regions = {
-            number: [count_regions(counts.reshape(2, -1)) for counts in of_range]
-            for number, of_range in offsets.items()
-        }
+        of_regions = {number: list(map(count_regions, of_range)) for number, of_range in offsets.items()}
         numbers = np.flatnonzero(next(total for _, total in of_regions.values()).any(axis=0))
-        chosen = {
+        by_range = {
             number: RankOffsets(below[:, numbers].ravel(), total[:, numbers].ravel())
             for number, (below, total) in of_regions.items()
         }
-        return cls(conditions, numbers, within[:, numbers], chosen)
+        return cls(conditions, numbers, within[:, numbers], by_range)
 
     def split(self, bins: SmallInts) -> list[Flags]:
         """Return for each region which cells are in it, given their bins."""
@@ -111,9 +112,9 @@ def vary_differences(
     Parameters
     ----------
     asked : mapping of Target to sequence of Condition
-        Of comparisons; see `Regions`.
+        The sets of comparisons: see `Regions`.
     offsets : mapping
-        By target and range of the model, where the range stands among the honest rows of each set.
+        By target and range of the model, its rank offsets among the honest rows of each set.
     edges : mapping of int to float64 array
         By the number of a comparison, the boundaries of its baseline.
 
@@ -126,7 +127,7 @@ def vary_differences(
     for start in range(0, max(map(len, asked.values()), default=0), MOST_SETS):
         chosen = slice(start, start + MOST_SETS)
         regions = {
-            target: Regions.of(conditions[chosen], _choose_sets(offsets[target], chosen))
+            target: Regions.of(conditions, offsets[target], chosen)
             for target, conditions in asked.items()
             if conditions[chosen] and target in offsets
         }
@@ -136,21 +137,13 @@ def vary_differences(
     return variances
 
 
-def _choose_sets(offsets: Mapping[int, RankOffsets], chosen: slice) -> dict[int, RankOffsets]:
-    """Return the offsets of some of the sets, of which there are those of negatives, then of positives."""
-    return {
-        number: RankOffsets(*(counts.reshape(2, -1)[:, chosen].ravel() for counts in of_range))
-        for number, of_range in offsets.items()
-    }
-
-
 def _vary_chunk(
     blocks: Blocks, asked: Mapping[Target, Regions], edges: Mapping[int, Floats]
 ) -> dict[Target, list[float | None]]:
     if not asked:
         return {}
     columns = blocks.columns
-    within = {(target.model, target.slice): regions.within for target, regions in asked.items()}
+    n_regions = {(target.model, target.slice): len(regions.numbers) for target, regions in asked.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
         for model, score_range, block in read_blocks(batches, columns):
@@ -160,70 +153,122 @@ def _vary_chunk(
 
     def measure(batches: Batches) -> Iterator[CountsRow]:
         return (
-            (*key, 0, sum_range(parts, within[key[:2]])) for key, parts in read_ranges(batches) if Kind.ROWS in parts
+            (*key, 0, sum_range(parts, n_regions[key[:2]])) for key, parts in read_ranges(batches) if Kind.ROWS in parts
         )
 
     parts = cut_batches(blocks.frame, cut)
     ranges = gather_ranges(parts, list(edges.values()), columns.n_slices, BLOCKS_A_TASK)
     combined = combine_counts(map_to_counts(ranges, measure), add_wide, N_GROUPS)
     return {
-        target: read_variances(combined.get((target.model, target.slice, 0)), len(regions.conditions))
+        target: read_variances(combined.get((target.model, target.slice, 0)), regions.within)
         for target, regions in asked.items()
     }
 
 
 def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOffsets, edges: Floats) -> Iterator[Part]:
-    """Place the rows of a block among the regions, by the model, and cut them at the ranges of the baseline."""
+    """Place the rows of a block among the regions by the model's scores, and cut them into ranges of the baseline."""
     assert block.baseline is not None
     rows, cells = rows_with_opposite(block, target.slice), block.cells
     if not len(rows):
         return
     number = np.full(cells.size, len(regions.numbers), np.uint8)
-    for index, inside in enumerate(regions.split(cells.bins)):
-        number[inside & cells.honest] = index
-    region = number[block.cell[rows]]
-    label, scores = block.label[rows], block.baseline.scores[rows]
-    sets = [region == index for index in range(len(regions.numbers))]
-    placed = narrow(place_rows(block.scores[rows], label, sets, offsets))
-    known: list[NDArray[Any]] = [scores, label.astype(np.uint8), block.difference(target.slice, rows), region, placed]
+    for of_region, inside in enumerate(regions.split(cells.bins)):
+        number[inside & cells.honest] = of_region
+    region, label, scores = number[block.cell[rows]], block.label[rows], block.baseline.scores[rows]
+    index = block.score_index[rows]
+    placed = np.empty((len(regions.numbers), len(rows)), np.int64)
+    for value, table in enumerate(place_scores(index, label, region, offsets)):
+        placed[:, label == value] = table[:, index[label == value]]
+    known: list[NDArray[Any]] = [scores, label.astype(np.uint8), block.difference(target.slice, rows), region]
+    known.append(narrow(placed))
     for score_range, chosen in split_by_range(scores, edges):
         yield Part(target.model, target.slice, score_range, Kind.ROWS, pack([array[..., chosen] for array in known]))
-    of_labels = (np.flatnonzero(inside & (label == value)) for value in (False, True) for inside in sets)
-    counts = count_by_range(of_labels, np.searchsorted(edges, scores, "right"), len(edges) + 1)
+    sets = (np.flatnonzero((region == index) & (label == value)) for value in (0, 1) for index in range(len(placed)))
+    counts = count_by_range(sets, np.searchsorted(edges, scores, "right"), len(edges) + 1)
     for score_range, data in enumerate(RankOffsets.encode(counts)):
         yield Part(target.model, target.slice, score_range, Kind.OFFSETS, data)
 
 
-def sum_range(parts: Parts, within: Flags) -> bytes:
-    """Place the rows of a range of the baseline among the regions, and return the sums of `Placed`, by label and set.
+def place_scores(index: Ints, positive: Flags, region: SmallInts, offsets: RankOffsets) -> tuple[Ints, Ints]:
+    """Return the doubled placements of negatives and of positives at each score among the rows of each region.
 
-    `within` tells which regions each set is the union of.
+    Parameters
+    ----------
+    index : int64 array, shape (n,)
+        Of the score of each row among the distinct scores of the range.
+    region : array of unsigned integers, shape (n,)
+        The region of each row; a greater number than that of the last region for none.
+    offsets : RankOffsets
+        For the negatives of each region, then for the positives of each.
+
+    Returns
+    -------
+    two int64 arrays, shape (regions, scores)
+    """
+    n_scores = int(index.max(initial=-1)) + 1
+    (below_negatives, below_positives), (_, n_positives) = (counts.reshape(2, -1, 1) for counts in offsets)
+
+    def count_doubled(of_label: Flags) -> Ints:
+        rows = np.flatnonzero(of_label & (region < len(n_positives)))
+        codes = region[rows].astype(np.int64) * n_scores + index[rows]
+        at = np.bincount(codes, minlength=len(n_positives) * n_scores).reshape(-1, n_scores)
+        # Rows below, twice, and those at the score. In place: most of the time would go into fresh memory.
+        doubled = np.cumsum(at, axis=1)
+        doubled *= 2
+        doubled -= at
+        return doubled
+
+    above, below = count_doubled(positive), count_doubled(~positive)
+    np.subtract(2 * (n_positives - below_positives), above, out=above)
+    below += 2 * below_negatives
+    return above, below
+
+
+def sum_range(parts: Parts, n_regions: int) -> bytes:
+    """Place the rows of a range of the baseline among the regions, and return their `multiply_rows`.
+
+    The result has the products of the negatives and of the positives of each region, and last of the rows in none.
     """
     pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
     scores, label, of_all, region, placed = (np.concatenate(arrays, axis=-1) for arrays in pieces)
-    order = np.argsort(scores)
-    scores, positive, of_all, region = scores[order], label[order] == 1, of_all[order], region[order]
-    regions = [region == index for index in range(within.shape[1])]
-    nobody = np.zeros(2 * len(regions), np.int64)
+    nobody = np.zeros(2 * n_regions, np.int64)
     offsets = RankOffsets.add_up(parts[Kind.OFFSETS]) if Kind.OFFSETS in parts else RankOffsets(nobody, nobody)
-    inside = placed[:, order].astype(np.int64) - place_rows(scores, positive, regions, offsets)
-    sums = np.zeros((2, len(within), len(Placed._fields)), object)
-    for side, of_label in enumerate((~positive, positive)):
-        rows = np.flatnonzero(of_label)
-        # Placements are below 2^34, so doubles hold their sums, and multiply faster.
-        of_sets = (within.astype(np.float64) @ inside[:, rows].astype(np.float64)).astype(np.int64)
-        for number, (of_set, of_regions) in enumerate(zip(of_sets, within, strict=True)):
-            is_in = np.append(of_regions, False)[region[rows]]
-            sums[side, number] = _sum_set(of_all[rows], of_set, is_in)
-    return pack([split_wide(sums)])
+    _, index = np.unique(scores, return_inverse=True)
+    tables = place_scores(index, label == 1, region, offsets)
+    products = [
+        [
+            multiply_rows(of_all[rows], placed[:, rows].astype(np.int64) - table[:, index[rows]])
+            for rows in (np.flatnonzero((label == value) & (region == number)) for number in range(n_regions + 1))
+        ]
+        for value, table in enumerate(tables)
+    ]
+    return pack([split_wide(np.array(products))])
 
 
-def _sum_set(of_all: Ints, inside: Ints, is_in: Flags) -> list[int]:
-    """Return the fields of `Placed`, given E and e of the rows of a label."""
-    members, within = of_all[is_in], inside[is_in]
-    squares, crossed = signed_dot(members, members), signed_dot(members, within)
-    sums = [len(of_all), len(members), int(members.sum()), int(within.sum())]
-    return [*sums, squares, crossed, signed_dot(inside, inside)]
+def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
+    """Return the sums over rows of the products of any two of 1, E, and e among each region: Python integers.
+
+    Parameters
+    ----------
+    of_all : int64 array, shape (n,)
+    inside : int64 array, shape (regions, n)
+        Within ±2^36, as is `of_all`.
+
+    Notes
+    -----
+    Factors are cut into limbs of 18 bits, so that sums of products over 2^16 rows are whole numbers below 2^53. Doubles
+    hold these, and a matrix product of doubles is ten times as fast as one of integers.
+    """
+    n_factors = 2 + len(inside)
+    products = np.zeros((2, n_factors, 2, n_factors), object)
+    for start in range(0, len(of_all), _ROWS_AT_ONCE):
+        some = slice(start, start + _ROWS_AT_ONCE)
+        factors = np.concatenate([np.ones_like(of_all[np.newaxis, some]), of_all[np.newaxis, some], inside[:, some]])
+        limbs = np.concatenate([factors & (1 << _LIMB_BITS) - 1, factors >> _LIMB_BITS]).astype(np.float64)
+        products += (limbs @ limbs.T).astype(np.int64).astype(object).reshape(products.shape)
+    low, high = products
+    sums: BigInts = low[:, 0] + (low[:, 1] + high[:, 0] << _LIMB_BITS) + (high[:, 1] << 2 * _LIMB_BITS)
+    return sums
 
 
 def add_wide(_: Key, ranges: Iterator[memoryview]) -> bytes:
@@ -231,9 +276,27 @@ def add_wide(_: Key, ranges: Iterator[memoryview]) -> bytes:
     return pack([split_wide(reduce(np.add, (join_wide(unpack(data)[0]) for data in ranges)))])
 
 
-def read_variances(data: bytes | None, n_sets: int) -> list[float | None]:
-    """Return the variance of each set, None where no row counts."""
+def read_variances(data: bytes | None, within: Flags) -> list[float | None]:
+    """Return the variance of each set, None where no row counts, given the regions that each set is the union of."""
     if data is None:
-        return [None] * n_sets
-    negatives, positives = join_wide(unpack(data)[0]).tolist()
-    return [influence_variance(Placed(*low), Placed(*high)) for low, high in zip(negatives, positives, strict=True)]
+        return [None] * len(within)
+    products = join_wide(unpack(data)[0])
+    return [
+        influence_variance(*(_sum_set(of_label, np.flatnonzero(of_set)) for of_label in products)) for of_set in within
+    ]
+
+
+def _sum_set(products: BigInts, regions: Ints) -> Placed:
+    """Return the sums over the rows of one label that the variance of a set needs."""
+    inside, of_all, members = 2 + regions, products.sum(axis=0), products[regions].sum(axis=0)
+    return Placed(
+        n=of_all[0, 0],
+        k=members[0, 0],
+        placed=members[0, 1],
+        inside=members[0, inside].sum(),
+        squares=members[1, 1],
+        crossed=members[1, inside].sum(),
+        inside_squares=members[np.ix_(inside, inside)].sum(),
+        inside_of_all=of_all[0, inside].sum(),
+        inside_squares_of_all=of_all[np.ix_(inside, inside)].sum(),
+    )

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
+from biasspark.arrays import Floats, Ints
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, ROW_ID, SCORE, SLICE
+from biasspark.corpus.encoding import Encoding
+from biasspark.metrics.data_quality import FEW_DISTINCT, GIANT_TIE
+from biasspark.ranking.counts import Counts
+from biasspark.ranking.engine import CORPUS, ROW_COUNTS, collect_counts, count_rows, rank_ranges
+from biasspark.ranking.kernels.blocks import cut_runs
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
+from biasspark.ranking.kernels.sorted_runs import collapse
+from biasspark.ranking.range_job import cut_examples
+from biasspark.ranking.task_rows import Kind, Part, TaskRows
+
+_ROUNDED_BITS = 40
+"""The bits of a score that rounding drops: of the 52 bits of its fraction, 12 stay."""
 
 
 def example_attributions(ranked: DataFrame) -> DataFrame:
     """Return the table ``example_attributions``, less the run's columns.
 
-    AUC is the share of rightly ordered (positive, negative) pairs, ties half. Half of each pair's credit goes to its
-    positive, half to its negative: a row that is rightly ordered with d/2 of its m opposite rows has the attribution
-    d/4, and normalized d/(4m). The attributions of all rows add up to p·n·AUC; the normalized ones have the mean AUC/2
-    over the positives, and over the negatives.
-
-    Parameters
-    ----------
-    ranked : DataFrame
-        RANKED rows, with ``row_id``.
+    AUC is the share of correctly ordered (positive, negative) pairs, ties half. Half of the credit of each pair goes to
+    its positive, half to its negative: a row that is correctly ordered with d/2 of its m opposite rows has the
+    attribution d/4, and normalized d/(4m). The attributions of all rows add up to p·n·AUC; the normalized ones have the
+    mean AUC/2 over the positives, and over the negatives. `ranked` are RANKED rows with ``row_id``.
     """
     return ranked.select(
         *(MODEL, SLICE, F.col(ROW_ID).cast("string").alias(ROW_ID), LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
@@ -28,3 +39,49 @@ def example_attributions(ranked: DataFrame) -> DataFrame:
             "normalized_attribution"
         ),
     )
+
+
+def count_rounded(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> Counts:
+    """Return COUNTS of the rows with their scores rounded down by less than 1/4096 of their size.
+
+    Rows and labels are exact; about U and the score profiles see `is_settled`. Runs one Spark action: a scan, and a
+    small shuffle of the distinct rounded scores.
+    """
+
+    def cut(rows: TaskRows) -> Iterator[Part]:
+        yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
+        for model, slice_number, usable in rows.groups():
+            codes = (_flip_negative(rows.scores[model][usable].view(np.int64)) >> _ROUNDED_BITS).astype(np.int32)
+            runs = []
+            for label in (0, 1):
+                distinct, counts = collapse(np.sort(codes[rows.label[usable] == label]))
+                scores = _flip_negative(distinct.astype(np.int64) << _ROUNDED_BITS).view(np.float64)
+                runs.append((label, scores, counts))
+            for score_range, block in cut_runs(runs, boundaries[model]):
+                yield Part(model, slice_number, score_range, Kind.CELLS, block.encode())
+
+    return collect_counts(rank_ranges(cut_examples(examples, encoding, cut), encoding, boundaries), encoding)
+
+
+def _flip_negative(bits: Ints) -> Ints:
+    """Map the bits of doubles to integers of the same order, and back."""
+    return bits ^ (bits >> 63 & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+def is_settled(counts: Counts, encoding: Encoding) -> bool:
+    """Return whether exact scores would give the same warnings as rounded ones: none about the values of scores.
+
+    Pairs of rows whose scores are equal once rounded count one half. There are at most as many as rows with the most
+    frequent rounded score, times rows of the rarer label, and each is wrong by one half at most.
+    """
+    labels = counts.cells[2:].reshape(2, len(encoding.models), -1)[:, :, 0].astype(object)
+    two_u = counts.sums[BACKGROUND_PAIR, 0].reshape(len(encoding.models), -1)[:, 0]
+    for model, (n_negative, n_positive), doubled in zip(encoding.models, labels.T, two_u, strict=True):
+        profile, n_pairs = counts.profiles.get(model), n_negative * n_positive
+        if profile is None or profile.n_distinct < FEW_DISTINCT or profile.largest_tie >= GIANT_TIE * profile.n_rows:
+            return False
+        error = profile.largest_tie * min(n_negative, n_positive)
+        may_hold_a_mark = profile.lowest < 0 and profile.highest <= 1
+        if may_hold_a_mark or not n_pairs <= doubled - error <= doubled + error < 2 * n_pairs:
+            return False
+    return True

@@ -1,7 +1,7 @@
-"""Trees, grown level by level from histograms of their nodes, whoever makes those. numpy only.
+"""Trees, grown level by level from histograms of their nodes, which the caller makes. numpy only.
 
-The rows that grow a tree choose its splits. Those that estimate ("honest") are only counted, so that leaves hold enough
-of them.
+The train rows choose the splits of a tree. The rows that estimate ("honest") are only counted, so that leaves hold
+enough of them.
 """
 
 from __future__ import annotations
@@ -25,32 +25,22 @@ NodeKey: TypeAlias = tuple[int, int]
 
 
 class Histogram(NamedTuple):
-    """The rows of a node by the bins of one feature.
+    """The rows of a node by the bins of one feature: int64 arrays, shape (bins,).
 
-    Attributes
-    ----------
-    counts, sums : int64 [n_bins]
-        Rows that grow the tree, and the sums of their values in whole units.
-    honest : int64 [n_bins]
-        Rows that estimate.
+    Train rows, the sums of their values in whole units, and honest rows.
     """
 
     counts: Ints
     sums: Ints
     honest: Ints
 
-    def without(self, other: Histogram) -> Histogram:
-        """Return the histogram of the rows that are not among the other's."""
-        return Histogram(*(whole - part for whole, part in zip(self, other, strict=True)))
-
 
 Histograms: TypeAlias = Sequence[Histogram]
 """Of one node, by feature."""
 
 
-@dataclass(frozen=True)
-class Split:
-    """How a node is split: by which feature, and its bins that go to either side."""
+class Split(NamedTuple):
+    """How a node is split: by which feature, and its bins on each side."""
 
     feature: int
     left: frozenset[int]
@@ -59,21 +49,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Node:
-    """One node of a tree.
-
-    Attributes
-    ----------
-    node_id
-        1 for the root; the children of node k are 2k and 2k + 1.
-    parent_id
-        None for the root.
-    depth
-        0 for the root.
-    condition
-        What the node's rows meet.
-    split
-        None in a leaf.
-    """
+    """One node of a tree: the rows that meet a condition. A root has depth 0 and no parent; a leaf has no split."""
 
     node_id: int
     parent_id: int | None
@@ -87,135 +63,104 @@ class Node:
         return self.split is None
 
 
-@dataclass(frozen=True)
-class GrownTree:
-    """A tree by its number, and its nodes by ascending id; the root first."""
-
-    number: int
-    nodes: tuple[Node, ...]
+Tree: TypeAlias = tuple[Node, ...]
+"""The nodes by ascending number, the root first."""
 
 
 class Asked(NamedTuple):
-    """Trees as they have grown so far, and those of their leaves whose histograms are asked for."""
+    """The trees as grown so far, and those of their leaves whose histograms are asked for."""
 
-    trees: Sequence[GrownTree]
+    trees: Sequence[Tree]
     leaves: Sequence[NodeKey]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What splits must keep to.
-
-    Attributes
-    ----------
-    max_depth, min_leaf
-        As in the configuration.
-    least_gains
-        By tree the least gain of a split, in squared units of the histograms' sums.
-    """
-
-    max_depth: int
-    min_leaf: int
-    least_gains: tuple[float, ...]
-
-    @classmethod
-    def of(cls, settings: TreeSettings, square_sums: Sequence[float]) -> Limits:
-        """Return the limits for trees whose values have these sums of squares around their means."""
-        least = tuple(settings.min_gain * square_sum for square_sum in square_sums)
-        return cls(settings.max_depth, settings.min_leaf, least)
-
-
 def grow(
-    features: Sequence[Feature], limits: Limits
-) -> Generator[Asked, Mapping[NodeKey, Histograms], list[GrownTree]]:
+    features: Sequence[Feature], settings: TreeSettings, square_sums: Sequence[float]
+) -> Generator[Asked, Mapping[NodeKey, Histograms], list[Tree]]:
     """Grow trees together, one level at a time.
 
-    Of a node that is split only the side with fewer rows is measured: the other is what is left of the node's
-    histograms.
+    If a node is split, only the side with fewer rows is measured: the other is the rest of the node's histograms.
 
     Parameters
     ----------
     features : sequence of Feature
         At equal gains the first is split on.
-    limits : Limits
-        One least gain for each tree.
+    square_sums : sequence of float
+        For each tree, the sum of squares of the train values around their mean, in squared units of the histograms'
+        sums. A split must explain at least ``min_gain`` of it.
 
     Yields
     ------
     Asked
-        Some leaves, whose histograms are to be sent; of a leaf without rows, histograms of zeros.
+        Some leaves, whose histograms are to be sent: zeros for a leaf without rows.
 
     Returns
     -------
-    list of GrownTree
-        In the order of their numbers, from 0. Every leaf but a root holds at least `min_leaf` rows that grow the tree
-        and as many that estimate. A node's children partition its rows.
+    list of Tree
+        Every leaf except a root holds at least `min_leaf` train rows and as many honest rows.
 
     Notes
     -----
-    Costs a sort of the bins for each node and feature. The driver holds the histograms of two
-    levels: nodes times all bins of all features.
+    Costs a sort of the bins for each node and feature. The driver holds the histograms of two levels: nodes times all
+    bins of all features.
     """
-    nodes = {(tree, ROOT): Node(ROOT, None, 0, {}) for tree in range(len(limits.least_gains))}
-    asked: dict[NodeKey, Histograms | None] = dict.fromkeys(nodes) if features else {}
-    for _ in range(limits.max_depth):
+    nodes = [{ROOT: Node(ROOT, None, 0, {})} for _ in square_sums]
+    asked: dict[NodeKey, Histograms | None] = {(tree, ROOT): None for tree in range(len(nodes)) if features}
+    for _ in range(settings.max_depth):
         if not asked:
             break
-        measured = yield Asked(_trees(nodes), list(asked))
+        measured = yield Asked(_list_trees(nodes), list(asked))
         wanted, asked = asked, {}
-        for key, histograms in _with_siblings(measured, wanted):
-            split = find_split(nodes[key].condition, histograms, features, limits, limits.least_gains[key[0]])
+        for (tree, node_id), histograms in _with_siblings(measured, wanted):
+            node, least_gain = nodes[tree][node_id], settings.min_gain * square_sums[tree]
+            split = find_split(node.condition, histograms, features, settings.min_leaf, least_gain)
             if split:
-                nodes |= _apply(split, key, nodes[key])
-                asked |= _ask_further(split, key, histograms, limits.min_leaf)
-    return _trees(nodes)
+                nodes[tree] |= _apply(split, node)
+                asked |= _ask_further(split, (tree, node_id), histograms, settings.min_leaf)
+    return _list_trees(nodes)
 
 
 def find_split(
-    condition: Condition, histograms: Histograms, features: Sequence[Feature], limits: Limits, least_gain: float
+    condition: Condition, histograms: Histograms, features: Sequence[Feature], min_leaf: int, least_gain: float
 ) -> Split | None:
-    """Return the split of a node that explains most, or None where none that is allowed explains enough."""
+    """Return the allowed split of a node that explains most, or None if none explains enough."""
     best: tuple[float, Split] | None = None
-    if not _may_be_split(histograms[0].counts, histograms[0].honest, limits.min_leaf):
+    if not _may_be_split(histograms[0].counts, histograms[0].honest, min_leaf):
         return None
     for index, (feature, histogram) in enumerate(zip(features, histograms, strict=True)):
-        fits = leave_enough(np.stack([histogram.counts, histogram.honest], axis=1), limits.min_leaf)
+        fits = leave_enough(np.stack([histogram.counts, histogram.honest], axis=1), min_leaf)
         cut = best_cut(feature, histogram.counts, histogram.sums, fits, condition.get(index))
         if cut and cut.gain >= least_gain and (best is None or cut.gain > best[0]):
             best = cut.gain, Split(index, cut.left, cut.right)
     return best[1] if best else None
 
 
-def _trees(nodes: Mapping[NodeKey, Node]) -> list[GrownTree]:
-    by_tree: dict[int, list[Node]] = {}
-    for (tree, _), node in sorted(nodes.items(), key=lambda item: item[0]):
-        by_tree.setdefault(tree, []).append(node)
-    return [GrownTree(tree, tuple(members)) for tree, members in by_tree.items()]
+def _list_trees(nodes: Sequence[Mapping[int, Node]]) -> list[Tree]:
+    return [tuple(node for _, node in sorted(of_tree.items())) for of_tree in nodes]
 
 
 def _with_siblings(
     measured: Mapping[NodeKey, Histograms], wanted: Mapping[NodeKey, Histograms | None]
 ) -> Iterator[tuple[NodeKey, Histograms]]:
-    """Give the histograms that were measured, and for each node's sibling what its parent has left."""
+    """Yield the histograms that were measured, and for each node's sibling the rest of its parent's."""
     for (tree, node_id), parent in wanted.items():
         histograms = measured[tree, node_id]
         yield (tree, node_id), histograms
         if parent is not None:
-            rest = [whole.without(part) for whole, part in zip(parent, histograms, strict=True)]
-            yield (tree, node_id ^ 1), rest
+            pairs = zip(parent, histograms, strict=True)
+            yield (tree, node_id ^ 1), [Histogram(*(a - b for a, b in zip(*pair, strict=True))) for pair in pairs]
 
 
 def _may_be_split(counts: Ints, honest: Ints, min_leaf: int) -> bool:
     return bool(min(counts.sum(), honest.sum()) >= 2 * min_leaf)
 
 
-def _apply(split: Split, key: NodeKey, node: Node) -> dict[NodeKey, Node]:
+def _apply(split: Split, node: Node) -> dict[int, Node]:
     """Return the node with its split, and its children."""
-    tree, node_id = key
-    changed = {key: replace(node, split=split)}
-    for child_id, bins in ((2 * node_id, split.left), (2 * node_id + 1, split.right)):
+    changed = {node.node_id: replace(node, split=split)}
+    for child_id, bins in ((2 * node.node_id, split.left), (2 * node.node_id + 1, split.right)):
         condition = {**node.condition, split.feature: bins}
-        changed[tree, child_id] = Node(child_id, node_id, node.depth + 1, condition)
+        changed[child_id] = Node(child_id, node.node_id, node.depth + 1, condition)
     return changed
 
 

@@ -1,91 +1,109 @@
-"""The variance of a set's mean attribution, from sums over placements.
+"""The variance of the mean attribution of a set of rows, from sums over placements within the set. No Spark.
 
-A row's attribution depends on the rows of the other label, which are a sample as well. So each row of the slice moves
-the mean of a set twice: as a row of it, and as one that its rows are compared with. Arithmetic on integers; no Spark.
+The attribution of a row depends on the rows of the other label, which are a sample as well. So each row of the slice
+influences the mean of a set twice: as a row of the set, and as a row that its rows are compared with.
+
+A set is the honest rows that meet a condition, or the rows of a named segment or pair. For each label: n rows of the
+slice, of which k are in the set. D is the doubled placement of a row among all rows of the other label, d that among
+those of the set. A range knows D, but it knows d only within the range. Rows in other ranges increase all placements d
+of one label by the same offset o, twice the rows of the set with the other label below (for positives) or above (for
+negatives):
+
+    Σ(d + o) = Σd + k·o,   Σ(d + o)² = Σd² + 2o·Σd + k·o²,   ΣD·(d + o) = ΣD·d + o·ΣD.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
+from biasspark.arrays import BigInts, Flags, Ints
 from biasspark.metrics.delong import delong_part
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
+from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.sorted_runs import collapse
+
+NEGATIVE, POSITIVE = 0, 1
 
 
-class CellPair(NamedTuple):
-    """One row of `u_statistics`, of two cells (low, high).
+class Placed(NamedTuple):
+    """Sums over the rows of one label, for a set of rows.
 
     Attributes
     ----------
-    n_low, n_high
-        Rows of the cells.
-    u_doubled
-        2 x pairs with the high row's score above, + ties.
-    low_square_sum, high_square_sum
-        Sum over the rows of that cell of its doubled placement, squared.
+    n, k
+        Rows of the label in the slice, and those in the set.
+    placed, inside, squares, crossed, inside_squares
+        Over the rows of the set: ΣD, Σd, ΣD², ΣD·d and Σd².
+    inside_of_all, inside_squares_of_all
+        Over all rows of the label: Σd and Σd².
     """
 
-    n_low: int
-    n_high: int
-    u_doubled: int
-    low_square_sum: int
-    high_square_sum: int
+    n: int
+    k: int
+    placed: int
+    inside: int
+    squares: int
+    crossed: int
+    inside_squares: int
+    inside_of_all: int
+    inside_squares_of_all: int
 
-    @property
-    def mirrored(self) -> CellPair:
-        """The same upside down: low is high."""
-        return CellPair(self.n_high, self.n_low, self.u_doubled, self.high_square_sum, self.low_square_sum)
+    def attribution_total(self, n_opposite: int) -> Fraction:
+        """Return the sum of the normalized attributions of the rows of the set."""
+        return Fraction(self.placed, 4 * n_opposite)
 
-    @property
-    def auc(self) -> float | None:
-        """U / (n_low n_high); None where a cell is empty."""
-        n_pairs = self.n_low * self.n_high
-        return float(Fraction(self.u_doubled, 2 * n_pairs)) if n_pairs else None
+    def square_sum(self, n_opposite: int, mean: Fraction, opposite_total: Fraction) -> Fraction:
+        """Return k²·Σψ² over all rows of the label, where k is the number of rows of the set of both labels."""
+        total = self.attribution_total(n_opposite)
+        around_mean = Fraction(self.squares, 16 * n_opposite**2) - 2 * mean * total + self.k * mean**2
+        both = Fraction(self.crossed, 16 * n_opposite) - opposite_total * total
+        both -= mean * (Fraction(self.inside, 4) - self.k * opposite_total)
+        compared = Fraction(self.inside_squares_of_all, 16) - self.n * opposite_total**2
+        return around_mean + 2 * both / self.n + compared / self.n**2
 
-    @property
-    def auc_variance(self) -> float | None:
-        """DeLong's variance of the AUC, rounded once; None where a cell has fewer than two rows."""
-        if min(self.n_low, self.n_high) < 2:
-            return None
-        return float(self._low_part + self.mirrored._low_part)
 
-    @property
-    def _low_part(self) -> Fraction:
-        return delong_part(self.n_low, self.n_high, self.u_doubled, self.low_square_sum)
+PlacedSet = tuple[Placed, Placed]
+"""The negatives and the positives of a set."""
 
 
 def influence_variance(negatives: Placed, positives: Placed) -> float | None:
     """Return the variance of the mean normalized attribution of a set of rows, such as the honest ones of a segment.
 
-    Let L be the set, k its rows, with mean attribution t; and T⁺, T⁻ the sums of the attributions of its positives and
-    negatives. The slice has p positives and n negatives. Row i moves the mean by its influence
+    Let L be the set, k the number of its rows and t their mean attribution; let T⁺ and T⁻ be the sums of the
+    attributions of its positives and of its negatives. The slice has p positives and n negatives. The influence of
+    row i on the mean is
 
-        ψ_i = 1[i ∈ L]·(a_i - t)/k + (k⁻/k)(g_i - t⁻)/p    of a positive; of a negative, with k⁺, h_i, t⁺ and n
+        ψ_i = 1[i ∈ L]·(a_i - t)/k + (k⁻/k)(g_i - t⁻)/p    for a positive; for a negative, with k⁺, h_i, t⁺ and n
 
-    where g_i is half the share of L's negatives that i is rightly ordered with. The variance is the sum of ψ_i² over
-    all rows of the slice.
+    where g_i is half the share of the negatives of L that i is correctly ordered with. The variance is the sum of ψ_i²
+    over all rows of the slice.
 
     Parameters
     ----------
     negatives, positives : Placed
-        Sums of doubled placements; ties count one half. They may be of one model's placements, or of what is linear in
-        them, like the difference of two models' placements.
+        Ties count one half. The placements may be those of one model, or be linear in such placements, like the
+        difference of the placements of two models.
 
     Returns
     -------
     float or None
-        At least 0, rounded once. None where the slice lacks a label, so that no attribution is defined, and where L has
-        fewer than two rows, whose spread says nothing. If L has one label, only rows of the other are compared with
-        it: the second term of its own label is 0.
+        At least 0, rounded once. None if the slice lacks a label, so that no attribution is defined, or if L has fewer
+        than two rows. If L has rows of one label only, no row of that label is compared with L: the second term of
+        that label is 0.
 
     Notes
     -----
-    For the positives: D_i is the doubled placement against all n negatives, of which d_i is against those of L; so
-    a_i = D_i/(4n), and (k⁻/k)(g_i - t⁻) = (d_i/4 - T⁻)/k, which needs no k⁻ to divide by. Then
+    For the positives: D_i is the doubled placement among all n negatives, d_i that among those of L. So a_i = D_i/(4n),
+    and (k⁻/k)(g_i - t⁻) = (d_i/4 - T⁻)/k, which does not divide by k⁻. Then
 
         k²·Σψ² = Σ_L (D/(4n) - t)² + (2/p)·Σ_L (D/(4n) - t)(d/4 - T⁻) + (1/p²)·Σ_all (d/4 - T⁻)²
 
-    The negatives are the same upside down. Costs some fifty operations on integers, whatever the number of rows.
+    The negatives mirror this. Costs some fifty operations on integers, whatever the number of rows.
     """
     k = negatives.k + positives.k
     if k < 2 or not negatives.n or not positives.n:
@@ -98,40 +116,116 @@ def influence_variance(negatives: Placed, positives: Placed) -> float | None:
     return float(squares / k**2)
 
 
-class Placed(NamedTuple):
-    """The rows of one label, placed against those of the other: sums over the rows of a set, except the last.
+def auc_within(negatives: Placed, positives: Placed) -> tuple[float | None, float | None]:
+    """Return the AUC of the positives of a set against its negatives, and DeLong's variance, each rounded once.
 
-    Attributes
-    ----------
-    n, k
-        Rows of the label, and those in the set.
-    placed
-        Sum of doubled placements D against all rows of the other label.
-    placed_inside
-        Sum of doubled placements d against the set's rows of the other label.
-    squares, crossed
-        Sums of D² and of D·d.
-    squares_inside_of_all
-        Sum of d² over all rows of the label.
+    No AUC if a label has no rows in the set, no variance if it has fewer than two.
     """
+    n_pairs = negatives.k * positives.k
+    if not n_pairs:
+        return None, None
+    auc = float(Fraction(positives.inside, 2 * n_pairs))
+    if min(negatives.k, positives.k) < 2:
+        return auc, None
+    low, high = (
+        delong_part(one.k, opposite.k, positives.inside, one.inside_squares)
+        for one, opposite in ((negatives, positives), (positives, negatives))
+    )
+    return auc, float(low + high)
 
-    n: int
-    k: int
-    placed: int
-    placed_inside: int
-    squares: int
-    crossed: int
-    squares_inside_of_all: int
 
-    def attribution_total(self, n_opposite: int) -> Fraction:
-        """Return the sum of the attributions of the set's rows."""
-        return Fraction(self.placed, 4 * n_opposite)
+# ---- sums over placements
 
-    def square_sum(self, n_opposite: int, mean: Fraction, opposite_total: Fraction) -> Fraction:
-        """Return k²·Σψ² over all rows of the label, k being the rows of the set."""
-        total = self.attribution_total(n_opposite)
-        around_mean = Fraction(self.squares, 16 * n_opposite**2) - 2 * mean * total + self.k * mean**2
-        both = Fraction(self.crossed, 16 * n_opposite) - opposite_total * total
-        both -= mean * (Fraction(self.placed_inside, 4) - self.k * opposite_total)
-        compared = Fraction(self.squares_inside_of_all, 16) - self.n * opposite_total**2
-        return around_mean + 2 * both / self.n + compared / self.n**2
+
+def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence[Flags]) -> bytes:
+    """Return the sums of `Placed` over one range, encoded: shape (labels, fields, sets).
+
+    Parameters
+    ----------
+    rows : int64 array
+        The rows of the slice.
+    sets : sequence of bool arrays, shape (cells,)
+        Which cells are in each set.
+    """
+    index, label = block.score_index[rows], block.label[rows]
+    of_label = [np.flatnonzero(label == value) for value in (False, True)]
+    # The rows of each label at or below every score, starting with 0.
+    reached = [
+        np.append(0, np.cumsum(np.bincount(index[chosen], minlength=len(block.score_starts)))) for chosen in of_label
+    ]
+    cells = [block.cell[rows[chosen]] for chosen in of_label]
+    placements = block.placed(slice_number, rows)
+    sums = np.zeros((2, len(Placed._fields), len(sets)), object)
+    for number, inside in enumerate(sets):
+        members = [chosen[inside[of_cell]] for chosen, of_cell in zip(of_label, cells, strict=True)]
+        scores = [index[chosen] for chosen in members]
+        for side in (NEGATIVE, POSITIVE):
+            d = np.searchsorted(scores[1 - side], scores[side], "left")
+            d += np.searchsorted(scores[1 - side], scores[side], "right")
+            if side == NEGATIVE:
+                d = 2 * len(scores[POSITIVE]) - d
+            of_all = placements[members[side]]
+            of_set = [len(of_label[side]), len(d), int(of_all.sum()), int(d.sum())]
+            of_set += [dot(of_all, of_all), dot(of_all, d), dot(d, d)]
+            sums[side, :, number] = [*of_set, *_sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVE)]
+    return pack([split_wide(sums)])
+
+
+def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, int]:
+    """Return Σd and Σd² over all rows of a label, given the scores of the rows of the set that have the other label.
+
+    d changes only at these scores: rows at the t-th distinct score have d = 2·C_(t-1) + c_t, with c_t opposite rows at
+    that score and C_t up to it, and rows between it and the next have d = 2·C_t.
+
+    Parameters
+    ----------
+    reached : int64 array, shape (scores + 1,)
+        How many rows of the label are below each score; the last entry counts all.
+    opposite : int64 array
+        Indices of scores, ascending.
+    from_above : bool
+        Whether d counts the opposite rows above a row.
+    """
+    if not len(opposite):
+        return 0, 0
+    distinct, at = collapse(opposite)
+    below, up_to = reached[distinct], reached[distinct + 1]
+    counted = np.cumsum(at)
+    if from_above:
+        counted = counted[-1] - counted + at
+        between = below - np.append(0, up_to[:-1])
+    else:
+        between = np.append(below[1:], reached[-1]) - up_to
+    of_tied, of_between, tied = 2 * counted - at, 2 * counted, up_to - below
+    total = int((tied * of_tied).sum() + (between * of_between).sum())
+    return total, dot(tied, of_tied**2) + dot(between, of_between**2)
+
+
+def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
+    """Combine the results of `place_in_sets` for all ranges, by ascending score, to those of the whole score line."""
+    of_ranges = [join_wide(unpack(data)[0]) for data in ranges]
+    rows = Placed._fields.index("k")
+    below = np.zeros(of_ranges[0].shape[-1], object)
+    above = sum(positives[rows] for _, positives in of_ranges)
+    totals = np.zeros_like(of_ranges[0])
+    for negatives, positives in of_ranges:
+        above = above - positives[rows]
+        totals += np.stack([_shift(negatives, 2 * above), _shift(positives, 2 * below)])
+        below = below + negatives[rows]
+    return pack([split_wide(totals)])
+
+
+def _shift(sums: BigInts, offset: BigInts) -> BigInts:
+    """Return sums, shape (fields, sets), with every placement d greater by the offset of its set."""
+    n, k, placed, inside, squares, crossed, inside_squares, inside_of_all, squares_of_all = sums
+    inside_squares = inside_squares + 2 * offset * inside + k * offset**2
+    squares_of_all = squares_of_all + 2 * offset * inside_of_all + n * offset**2
+    inside, inside_of_all = inside + k * offset, inside_of_all + n * offset
+    crossed = crossed + offset * placed
+    return np.stack([n, k, placed, inside, squares, crossed, inside_squares, inside_of_all, squares_of_all])
+
+
+def read_sets(data: bytes) -> list[PlacedSet]:
+    """Return the sums of the negatives and of the positives of each set."""
+    of_labels = join_wide(unpack(data)[0]).transpose(2, 0, 1).tolist()
+    return [(Placed(*negatives), Placed(*positives)) for negatives, positives in of_labels]

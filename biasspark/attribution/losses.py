@@ -1,6 +1,6 @@
 """Losses of single rows, by segment, and how they correlate with attributions (Attributing, Tables 1 and 3).
 
-Everything is a sum over the rows of a (model, slice, segment, label). A total attribution is the normalized one times
+All results are sums over the rows of a (model, slice, segment, label). A total attribution is the normalized one times
 the number of opposite rows, which is the same for all rows of a label. numpy only.
 """
 
@@ -12,15 +12,14 @@ from fractions import Fraction
 from functools import reduce
 from itertools import chain
 from math import inf, isqrt, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.influence import CellPair, Placed, influence_variance
+from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influence_variance
 from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.attribution.row_values import losses
-from biasspark.attribution.set_placements import SetSums, as_cell_pair, as_placed
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
@@ -30,10 +29,16 @@ from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
 
 MOST_OPPOSITE = isqrt(2**63 - 1) // 2
-"""Beyond so many rows of a label the square of a doubled placement passes 63 bits."""
+"""With more rows of a label the square of a doubled placement exceeds 63 bits."""
 
 LOSSES = ("cross_entropy", "gini")
 _VALUES = ("normalized", *LOSSES, *(f"normalized_{loss}" for loss in LOSSES))
+_COLUMNS = {
+    "cross_entropy": ("cross_entropy", (0.0, inf)),
+    "gini": ("gini_impurity", (0.0, 1.0)),
+    "normalized": ("mean_normalized_attribution", (0.0, 0.5)),
+}
+"""The columns of mean values, and the ranges of these."""
 _SCORES_AT_ONCE = 1 << 12
 """Distinct scores whose sums fit the cache of a processor."""
 _N_COUNTS = 4
@@ -51,7 +56,7 @@ class LabelSums:
     ordered_doubled, ordered_square_sum
         Sums of doubled placements, and of their squares.
     moments
-        By name: the normalized attribution, both losses, and of all rows the sum of the former and each of the latter.
+        By name: the normalized attribution, both losses, and for all rows the sum of the attribution and each loss.
     """
 
     n: int
@@ -62,28 +67,16 @@ class LabelSums:
 
 
 Losses = Mapping[tuple[str, str, str], Mapping[bool, LabelSums]]
-"""By model, slice and segment, `OVERALL` for all rows, the sums of either label that is there."""
+"""By model, slice and segment, `OVERALL` for all rows, the sums of each label that occurs."""
 
 
 def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -> list[Ints]:
-    """Return for each slice the sums over its rows: of all, of those that search, and of those of each segment.
+    """Return for each slice the sums over all its rows, over those that search, and over those of each segment.
 
-    Parameters
-    ----------
-    link : {None, "logit"}
-        Whether scores are log-odds.
-    with_losses : bool
-        Whether losses are summed up, or attributions alone, which takes a third of the time.
-
-    Returns
-    -------
-    list of int64 array, shape (2 + segments, 2, 44 or 12)
-        By label; what `read_losses` reads.
-
-    Notes
-    -----
-    All that is summed up depends on label and score alone, so it is computed once for each distinct score of a label,
-    and weighted with the rows that have it.
+    Each is an int64 array of shape (2 + segments, 2, 44) by label, which `read_losses` reads; 12 columns without
+    losses, which take two thirds of the time. Under the `link` "logit" scores are log-odds. All values that are summed
+    up depend only on label and score, so they are computed once for each distinct score of a label, and weighted with
+    the rows that have it.
     """
     columns, cells = block.cells.columns, block.cells
     sets = [np.ones(cells.size, bool), ~cells.honest, *map(cells.in_segment, range(columns.n_segments))]
@@ -96,7 +89,9 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
         for first in range(0, len(starts), _SCORES_AT_ONCE):
             begins, end = starts[first : first + _SCORES_AT_ONCE], starts[first + _SCORES_AT_ONCE :][:1]
             distinct, cell = rows[begins], block.cell[rows[begins[0] : end[0] if len(end) else None]]
-            counts = np.add.reduceat(members[:, :, cell], begins - begins[0], axis=2, dtype=np.int64)
+            counts = members[:, :, cell]
+            if len(cell) > len(begins):  # otherwise each row has its own score
+                counts = np.add.reduceat(counts, begins - begins[0], axis=2, dtype=np.int64)
             of_losses = losses(block.scores[distinct], label, link) if with_losses else ()
             limbs = [cut_moments(loss) for loss in of_losses]
             for number, of_sets in enumerate(counts):
@@ -114,12 +109,8 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
 def _weigh(counts: Ints, columns: Ints) -> Ints:
     """Return the sums of columns by the rows of each set, int64, shape (sets, columns).
 
-    Parameters
-    ----------
-    counts : int64 array, shape (sets, scores)
-        How many rows of a set have each score.
-    columns : int64 array, shape (columns, scores)
-        Within ±2^33. So sums over 2^20 rows are whole numbers below 2^53, which doubles hold, and multiply faster.
+    `counts` are the rows of each set with each score, and `columns` are within ±2^33: sums over 2^20 rows are whole
+    numbers below 2^53, which doubles hold, and multiply faster.
     """
     if counts.sum(axis=1).max(initial=0) > 1 << 20:
         return counts @ columns.T
@@ -127,14 +118,10 @@ def _weigh(counts: Ints, columns: Ints) -> Ints:
 
 
 def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelSums]]:
-    """Return the sums of all rows, of those that search and of each segment, by label that is there.
+    """Return the sums over all rows, over those that search and over each segment, by label that occurs.
 
-    Parameters
-    ----------
-    sums : int64 array
-        What `sum_losses` returns, over all blocks.
-    n_opposite : sequence of int
-        For negatives and positives, the rows of the slice with the other label.
+    `sums` are those of `sum_losses` over all blocks, and `n_opposite` for negatives and positives the rows of the slice
+    with the other label.
     """
     sets: list[dict[bool, LabelSums]] = []
     for of_set in sums.tolist():
@@ -149,7 +136,7 @@ def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelS
 
 
 def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
-    """Stop where squares of placements among so many rows of a label would be wrong."""
+    """Raise `InputError` if squares of placements among so many rows of a label would exceed 63 bits."""
     if n_rows > MOST_OPPOSITE:
         raise InputError(
             f"corpus: {model}, {slice_name}: more than {MOST_OPPOSITE:,} rows of one label. Attributions are "
@@ -158,14 +145,8 @@ def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
         )
 
 
-def say_what_link_does(model: str, within: bool, link: str | None) -> str | None:
-    """Say how the scores of a model become probabilities, where that is probably not what is wanted.
-
-    Parameters
-    ----------
-    within : bool
-        Whether all its scores lie within 0 to 1.
-    """
+def describe_link(model: str, within: bool, link: str | None) -> str | None:
+    """Return a warning if the link of a model is probably wrong; `within`: whether all scores are within 0 to 1."""
     if link is not None and within:
         return (
             f"model {model}: all its scores lie within 0 to 1, and `link` takes them for log-odds. "
@@ -182,10 +163,7 @@ def say_what_link_does(model: str, within: bool, link: str | None) -> str | None
 def list_correlations(of_segments: Losses, probable: Mapping[str, bool]) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_correlations``: Pearson correlations of attributions with losses.
 
-    Parameters
-    ----------
-    probable
-        By model, whether its scores are probabilities.
+    `probable` tells for each model whether its scores are probabilities.
     """
     return [
         {
@@ -206,7 +184,7 @@ def list_correlations(of_segments: Losses, probable: Mapping[str, bool]) -> list
 def list_losses(
     of_segments: Losses,
     predicates: Mapping[str, str],
-    placements: Mapping[tuple[str, str, str], tuple[SetSums, SetSums]],
+    placements: Mapping[tuple[str, str, str], PlacedSet],
     probable: Mapping[str, bool],
     level: float,
 ) -> list[dict[str, Any]]:
@@ -217,12 +195,10 @@ def list_losses(
     predicates
         By name of the segment.
     placements
-        By model, slice and segment, the sums over placements of its negatives and its positives; without `OVERALL`,
-        which follows from the attributions.
+        By model, slice and segment, the sums over placements of its negatives and its positives. `OVERALL` is not
+        needed: its sums are those of the attributions.
     probable
         By model, whether its scores are probabilities.
-    level
-        Of the intervals.
     """
     rows = []
     for model, name in sorted({key[:2] for key in of_segments}):
@@ -230,79 +206,51 @@ def list_losses(
         for segment in (OVERALL, *predicates):
             key = model, name, segment
             both = of_segments.get(key, {})
-            placed = _place_all(overall) if segment == OVERALL else _place(both, placements.get(key))
+            placed = _place_all(overall) if segment == OVERALL else placements.get(key)
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
             rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, probable[model], level))
     return rows
 
 
-class _PlacedSegment(NamedTuple):
-    """How the rows of a segment are ordered: its cells, and the sums over its negatives and positives."""
-
-    cells: CellPair
-    negatives: Placed
-    positives: Placed
-
-
-def _place(both: Mapping[bool, LabelSums], sums: tuple[SetSums, SetSums] | None) -> _PlacedSegment | None:
-    if sums is None:
-        return None
-    squares = (both[label].ordered_square_sum if label in both else 0 for label in (False, True))
-    return _PlacedSegment(as_cell_pair(*sums), *map(as_placed, sums, squares))
-
-
-def _place_all(both: Mapping[bool, LabelSums]) -> _PlacedSegment | None:
-    """Return how all rows of a slice are ordered: every opposite row is in the segment."""
+def _place_all(both: Mapping[bool, LabelSums]) -> PlacedSet | None:
+    """Return the sums over placements of all rows of a slice: every opposite row is in the segment."""
     if len(both) < 2:
         return None
-    low, high = both[False], both[True]
-    pair = CellPair(low.n, high.n, high.ordered_doubled, low.ordered_square_sum, high.ordered_square_sum)
-    placed = (
-        Placed(sums.n, sums.n, *[sums.ordered_doubled] * 2, *[sums.ordered_square_sum] * 3) for sums in (low, high)
+    negatives, positives = (
+        Placed(sums.n, sums.n, total, total, squares, squares, squares, total, squares)
+        for sums in (both[False], both[True])
+        for total, squares in [(sums.ordered_doubled, sums.ordered_square_sum)]
     )
-    return _PlacedSegment(pair, *placed)
+    return negatives, positives
 
 
 def _list_segment(
-    both: Mapping[bool, LabelSums], defined: bool, placed: _PlacedSegment | None, probable: bool, level: float
+    both: Mapping[bool, LabelSums], defined: bool, placed: PlacedSet | None, probable: bool, level: float
 ) -> dict[str, Any]:
-    """Return what is said of a segment; `defined` says whether its slice has both labels."""
-    means = {value: _mean(both, value) for value in (*LOSSES, "normalized")}
-    cross_entropy, gini = (
-        (means[loss], _variance_of_mean(both, loss)) if probable else (None, None) for loss in LOSSES
-    )
-    variance = influence_variance(placed.negatives, placed.positives) if placed else None
-    attribution = (means["normalized"], variance) if defined else (None, None)
-    return {
+    """Return the values of a segment; `defined` tells whether its slice has both labels."""
+    auc, auc_variance = auc_within(*placed) if placed else (None, None)
+    sizes = [one.k for one in placed] if placed else [0, 0]
+    (aucs, variances), (n_low, n_high) = np.array([[auc], [auc_variance]], np.float64), np.array(sizes)[:, np.newaxis]
+    auc_low, auc_high, method = (column.item() for column in auc_interval(aucs, variances, n_low, n_high, level))
+    row = {
         "n_rows": sum(sums.n for sums in both.values()),
         "n_positive": both[True].n if True in both else 0,
-        **_with_ends("cross_entropy", cross_entropy, (0.0, inf), level),
-        **_with_ends("gini_impurity", gini, (0.0, 1.0), level),
-        **_describe_auc(placed.cells if placed else CellPair(0, 0, 0, 0, 0), level),
-        **_with_ends("mean_normalized_attribution", attribution, (0.0, 0.5), level),
+        "auc": auc,
+        "auc_low": auc_low,
+        "auc_high": auc_high,
+        "auc_variance": auc_variance,
+        "auc_method": None if auc is None else method,
     }
-
-
-def _describe_auc(cells: CellPair, level: float) -> dict[str, Any]:
-    """Return the AUC within a segment, with its interval."""
-    auc, variance = (np.array([value], np.float64) for value in (cells.auc, cells.auc_variance))
-    n_low, n_high = (np.array([size], np.int64) for size in (cells.n_low, cells.n_high))
-    low, high, method = (column.tolist()[0] for column in auc_interval(auc, variance, n_low, n_high, level))
-    return {
-        "auc": cells.auc,
-        "auc_low": low,
-        "auc_high": high,
-        "auc_variance": cells.auc_variance,
-        "auc_method": None if cells.auc is None else method,
-    }
-
-
-def _with_ends(
-    name: str, mean_and_variance: tuple[float | None, float | None], limits: tuple[float, float], level: float
-) -> dict[str, float | None]:
-    """Return a mean with its interval."""
-    low, high = clip(interval(*mean_and_variance, level), *limits)
-    return {name: mean_and_variance[0], f"{name}_low": low, f"{name}_high": high}
+    for value, (name, limits) in _COLUMNS.items():
+        moments = add_moments(both, value)
+        mean, variance = moments.mean, moments.variance_of_mean
+        if value == "normalized":
+            variance = influence_variance(*placed) if placed else None
+        if not (defined if value == "normalized" else probable):
+            mean = variance = None
+        low, high = clip(interval(mean, variance, level), *limits)
+        row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+    return row
 
 
 def add_moments(both: Mapping[bool, LabelSums], name: str) -> Moments:
@@ -310,17 +258,8 @@ def add_moments(both: Mapping[bool, LabelSums], name: str) -> Moments:
     return reduce(Moments.__add__, (sums.moments[name] for sums in both.values()), NO_ROWS)
 
 
-def _variance_of_mean(both: Mapping[bool, LabelSums], name: str) -> float | None:
-    moments = add_moments(both, name)
-    return None if moments.variance is None else moments.variance / moments.n
-
-
-def _mean(both: Mapping[bool, LabelSums], name: str) -> float | None:
-    return add_moments(both, name).mean
-
-
 def _pearson(both: Mapping[bool, LabelSums], total: bool, loss: str) -> float | None:
-    """Return the correlation from exact sums, with Σxy = (Σ(x + y)² - Σx² - Σy²)/2; None where either does not vary."""
+    """Return the correlation from exact sums, with Σxy = (Σ(x + y)² - Σx² - Σy²)/2; None if either does not vary."""
     if len(both) < 2:
         return None
     n = sum(sums.n for sums in both.values())

@@ -1,8 +1,8 @@
 """Exact sums of fractions and of wide integers, in int64: the same bits in any order. numpy only.
 
-A value is held as fixed point, high/2^25 + low/2^57, with integers up to 2^31, so that its square, too, is made of
-products that fit 62 bits. Each product is cut into two *limbs* of 31 bits. Limbs of up to 2^31 rows add up in int64,
-and Python joins the sums.
+A value is a fixed-point number, high/2^25 + low/2^57, with integers up to 2^31, so that its square is made of products
+that fit 62 bits. Each product is cut into two *limbs* of 31 bits. Limbs of up to 2^31 rows add up in int64, and Python
+joins the sums.
 """
 
 from __future__ import annotations
@@ -37,12 +37,9 @@ def join_limbs(high: int, low: int) -> int:
 
 
 def cut_moments(values: Floats) -> Ints:
-    """Return the limbs of values and of their squares, int64, shape (8, n).
+    """Return the limbs of values within ±64, and of their squares, int64, shape (8, n).
 
-    Parameters
-    ----------
-    values : float64 array, shape (n,)
-        Within ±64. Each counts as the nearest multiple of 2^-57, which from 1/16 on is the value itself.
+    Each value counts as the nearest multiple of 2^-57, which from 1/16 on is the value itself.
     """
     limbs = np.empty((N_LIMBS, len(values)), np.int64)
     high, low = limbs[:2]
@@ -64,9 +61,8 @@ def read_moments(sums: Sequence[int] | Ints, n: int) -> Moments:
     high_squares, products, low_squares = (join_limbs(*limbs[k : k + 2]) for k in (0, 2, 4))
     total = (high << _STEP) + low
     squares = (high_squares << 2 * _STEP) + (products << _STEP + 1) + low_squares
-    return Moments(int(n), _fixed_point(total, _LOW_BITS), _fixed_point(squares, 2 * _LOW_BITS))
-
-
-def _fixed_point(whole: int, bits: int) -> Decimal:
-    """Return whole / 2^bits, which is a finite decimal."""
-    return EXACT.divide(Decimal(whole), Decimal(2**bits))
+    # Both quotients are finite decimals.
+    fractions = (
+        EXACT.divide(Decimal(sums), 1 << bits) for sums, bits in ((total, _LOW_BITS), (squares, 2 * _LOW_BITS))
+    )
+    return Moments(int(n), *fractions)

@@ -1,17 +1,17 @@
 """Pair segments without pairs: the tree, the AUC of each node and its tests, from rows alone. numpy only.
 
-A pair is a negative and a positive. Its label is 1 where the positive scores higher, 0 where it scores lower, and 1/2
-where they tie. The tree explains labels by least squares, so to it a tie is a label like the others, half way between:
-it pulls the mean of its node towards 1/2. Labels are kept doubled, as 2, 0 and 1.
+A pair is a negative and a positive. Its label is 1 if the positive scores higher, 0 if it scores lower, and 1/2 if they
+tie. The tree explains labels by least squares, so a tie pulls the mean of its node towards 1/2. Labels are kept
+doubled, as 2, 0 and 1.
 
 A node is a set of negatives times a set of positives. The doubled labels of its pairs whose positive is in bin b of a
 feature add up to the doubled placements of those positives among the node's negatives,
 
     Σ_{i positive in b} d_i,  d_i = 2·#{j: s_j < s_i} + #{j: s_j = s_i},
 
-and those whose negative is in b likewise to Σ_{j negative in b} d_j, d_j = 2·#{i: s_i > s_j} + #{i: s_i = s_j}. That is
-all that a cut is chosen by, so a tree over 10,000 times 10,000 pairs is grown by looking up 20,000 scores in sorted
-ones, and is the one that the cross join would give. The mean label of a node is the AUC of its positives against its
+and those whose negative is in b likewise to Σ_{j negative in b} d_j, d_j = 2·#{i: s_i > s_j} + #{i: s_i = s_j}. Cuts
+are chosen by these sums alone. So a tree over 10,000 times 10,000 pairs is grown by looking up 20,000 scores in sorted
+ones, and is the tree that the cross join would give. The mean label of a node is the AUC of its positives against its
 negatives.
 """
 
@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -34,26 +35,18 @@ from biasspark.attribution.pair_significance import (
     compare_samples,
     compare_with_all,
 )
-from biasspark.attribution.significance import Findings
+from biasspark.attribution.segments import decide
 from biasspark.attribution.splits import BinCut, best_cut, leave_enough
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
 from biasspark.metrics.delong import delong_part
-from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
+from biasspark.metrics.multiple_testing import SIGNIFICANT
 
 T = TypeVar("T")
 
 
 class Examples(NamedTuple):
-    """Examples of one label, ascending by score.
-
-    Attributes
-    ----------
-    scores
-        float64 [n_rows].
-    bins
-        int64 [n_features, n_rows].
-    """
+    """Examples of one label, ascending by score; bins have the shape (features, rows)."""
 
     scores: Floats
     bins: Ints
@@ -62,7 +55,7 @@ class Examples(NamedTuple):
 Sample: TypeAlias = tuple[Examples, Examples]
 """Negatives and positives."""
 Sides: TypeAlias = tuple[Sequence[Feature], Sequence[Feature]]
-"""The features of negatives and of positives: the same, but for the values that are rare."""
+"""The features of negatives and of positives: the same, except for the values that are rare."""
 
 
 class Samples(NamedTuple):
@@ -82,58 +75,20 @@ class PairNode(NamedTuple):
     rows: tuple[Rows, Rows]
 
 
-class PairSegment(NamedTuple):
-    """What a node says of its pairs: the columns of ``pair_segments``, with conditions in place of their texts."""
-
-    node_id: int
-    parent_id: int | None
-    depth: int
-    is_leaf: bool
-    conditions: tuple[Condition, Condition]
-    n_pairs_train: int
-    mean_train: float | None
-    n_negatives_honest: int
-    n_positives_honest: int
-    mean_honest: float | None
-    variance_honest: float | None
-    p_value: float | None
-    p_train_honest: float | None
-    false_discovery: bool | None
-    p_chance: float | None
-    p_adjusted: float | None = None
-    p_chance_adjusted: float | None = None
-    found: bool | None = None
-    confirmed: bool | None = None
-
-
-class _Whole(NamedTuple):
-    """All honest rows: their AUC, and what draws from them give."""
-
-    auc: PlacedAuc
-    draws: Draws | None
-
-
 class _Split(NamedTuple):
     side: int
     feature: int
     cut: BinCut
 
 
-class _Fewest(NamedTuple):
-    """What either child must have: pairs in training, and distinct rows on either side of both samples."""
-
-    pairs: int
-    rows: int
-
-
 def sort_examples(scores: Floats, bins: Ints) -> Examples:
-    """Put the examples of one label in the order of their scores; `bins` has one row per feature."""
+    """Sort the examples of one label by score; `bins` have the shape (features, rows)."""
     order = np.argsort(scores, kind="stable")
     return Examples(scores[order], bins[:, order])
 
 
 def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
-    """Return the features of either side, on which values are rare that fewer than `min_side` rows of it grow with."""
+    """Return the features of each side, with values as rare that fewer than `min_side` of its training rows have."""
     negatives, positives = (
         [
             mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
@@ -144,7 +99,7 @@ def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: 
     return negatives, positives
 
 
-def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[PairSegment]:
+def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[dict[str, Any]]:
     """Grow a tree over all pairs of the training sample, and estimate and test its nodes on the honest one.
 
     Parameters
@@ -152,60 +107,59 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[Pa
     samples : Samples
         Up to a million rows per side: sums of squared placements are kept in 63 bits.
     features : Sides
-        What the rows of `Examples.bins` are.
-    settings : Pairs
-        Depth, and the fewest pairs and rows of a leaf.
+        Those of the rows of `Examples.bins`.
 
     Returns
     -------
-    list of PairSegment
-        Every node by number, the root first. The same for any order of the rows. If a sample lacks a label, the root
-        alone, with None for what cannot be computed.
+    list of dict
+        Every node by number, the root first: the columns of ``pair_segments``, with ``conditions`` in place of their
+        texts, and ``variance_honest``. The same for any order of the rows. If a sample lacks a label, only the root,
+        with None for what cannot be computed.
 
     Notes
     -----
     A split is on one feature of one side: of all features of the negatives, then of the positives, the first whose
     best cut explains most.
 
-    ``p_value`` says whether a node's honest AUC differs from that of all honest pairs (`compare_with_all`), and
-    ``p_chance`` whether it does from that of as many honest rows drawn at random (`Draws`); ``p_train_honest`` whether
-    it differs from the node's training AUC, which is of other examples, so that variances add up. ``p_adjusted`` is
-    ``p_value`` adjusted over the leaves that have one (Benjamini and Hochberg 1995), ``p_chance_adjusted`` likewise. A
-    leaf is found where ``p_adjusted`` < 0.05 and ``p_train_honest`` >= 0.05, and confirmed where ``p_chance_adjusted``
-    < 0.05 as well. All tests are two-sided.
+    ``p_value`` tests whether a node's honest AUC differs from that of all honest pairs (`compare_with_all`),
+    ``p_chance`` whether it differs from that of as many honest rows drawn at random (`Draws`), and ``p_train_honest``
+    whether it differs from the node's training AUC, which is of other examples, so that variances add up. All tests are
+    two-sided. Leaves are decided on together: see `segments.decide`. A leaf that cannot be tested is not found.
 
-    Where scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
-    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at the last
-    too few pairs are wrongly ordered for paired placements.
+    If scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
+    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at an AUC of
+    0.99 too few pairs are wrongly ordered for paired placements.
 
-    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes per row
-    and node on the way down, never a pair.
+    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes per row and
+    node of a path, never a pair.
     """
-    whole = _measure_whole(samples.honest)
-    segments = [_measure(node, samples, whole) for node in grow_tree(samples, features, settings)]
-    return _decide(sorted(segments, key=lambda segment: segment.node_id))
+    negatives, positives = samples.honest
+    overall = measure_auc(samples.honest, _all_rows(samples.honest))
+    below, up_to = (np.searchsorted(negatives.scores, positives.scores, end) for end in ("left", "right"))
+    draws = Draws.of(overall, below, up_to)
+    segments = [_measure(node, samples, overall, draws) for node in grow_tree(samples, features, settings)]
+    return decide(sorted(segments, key=itemgetter("node_id")))
 
 
 def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
-    """Give every node, parents before their children; depth first, so that few are held at a time."""
+    """Yield every node, parents before their children; depth first, so that few are held at a time."""
     every = (_all_rows(samples.train), _all_rows(samples.honest))
     n_pairs = math.prod(len(side.scores) for side in samples.train)
-    min_leaf = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
-    fewest = _Fewest(min_leaf, max(settings.min_side, 1))
+    min_pairs = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
+    min_rows = max(settings.min_side, 1)
     waiting = [PairNode(ROOT, 0, True, ({}, {}), every)]
     while waiting:
         node = waiting.pop()
-        split = _best_split(node, samples, features, fewest) if node.depth < settings.max_depth else None
+        split = _best_split(node, samples, features, min_pairs, min_rows) if node.depth < settings.max_depth else None
         yield node._replace(is_leaf=split is None)
         if split:
             waiting += _divide(node, split, samples)
 
 
 def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
-    """Return the AUC of these positives against these negatives, and its variance by DeLong.
+    """Return the AUC of these positives against these negatives, and its variance by DeLong, of parts rounded once.
 
-    With placements d of either side, doubled, against the rows of the other, U = Σd / 2 from either side. The part of
-    either side in the variance is rounded once.
+    With doubled placements d of either side against the rows of the other, U = Σd / 2 from either side.
     """
     placements = _place(sample, rows)
     n_negatives, n_positives = map(len, rows)
@@ -224,14 +178,8 @@ def _all_rows(sample: Sample) -> Rows:
     return negatives, positives
 
 
-def _measure_whole(sample: Sample) -> _Whole:
-    auc = measure_auc(sample, _all_rows(sample))
-    below, up_to = (np.searchsorted(sample[NEGATIVE].scores, sample[POSITIVE].scores, end) for end in ("left", "right"))
-    return _Whole(auc, Draws.of(auc, below, up_to))
-
-
 def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
-    """Return doubled placements: the places left and right of ties add up to twice the rows below, plus ties."""
+    """Return doubled placements: the indices left and right of ties add up to twice the rows below, plus ties."""
     negatives, positives = (side.scores[chosen] for side, chosen in zip(sample, rows, strict=True))
     below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
     reached = np.searchsorted(positives, negatives, "left") + np.searchsorted(positives, negatives, "right")
@@ -243,17 +191,20 @@ def _measure_part(placements: Ints, n_opposite: int) -> float:
     return float(delong_part(len(placements), n_opposite, total, squares))
 
 
-def _best_split(node: PairNode, samples: Samples, features: Sides, fewest: _Fewest) -> _Split | None:
+def _best_split(node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int) -> _Split | None:
+    """Return the best split whose children have enough training pairs, and rows per side in both samples."""
     train, honest = node.rows
-    if min(map(len, (*train, *honest))) < fewest.rows:
+    if min(map(len, (*train, *honest))) < min_rows:
         return None
     placements = _place(samples.train, train)
     best: _Split | None = None
     for side in (NEGATIVE, POSITIVE):
         n_opposite = len(train[1 - side])
-        least = np.array([max(fewest.rows, -(-fewest.pairs // n_opposite)), fewest.rows])
+        least = np.array([max(min_rows, -(-min_pairs // n_opposite)), min_rows])
         for index, feature in enumerate(features[side]):
-            bins = [_bins(sample, rows, side, index) for sample, rows in zip(samples, node.rows, strict=True)]
+            bins = [
+                sample[side].bins[index, of_sides[side]] for sample, of_sides in zip(samples, node.rows, strict=True)
+            ]
             counts = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.
             sums = np.bincount(bins[0], placements[side], feature.n_bins).astype(np.int64)
@@ -264,69 +215,41 @@ def _best_split(node: PairNode, samples: Samples, features: Sides, fewest: _Fewe
     return best
 
 
-def _bins(sample: Sample, rows: Rows, side: int, feature: int) -> Ints:
-    bins: Ints = sample[side].bins[feature, rows[side]]
-    return bins
-
-
 def _divide(node: PairNode, split: _Split, samples: Samples) -> Iterator[PairNode]:
     for number, bins in enumerate((split.cut.left, split.cut.right)):
         condition = {**node.conditions[split.side], split.feature: bins}
+        kept = []
+        for sample, rows in zip(samples, node.rows, strict=True):
+            inside = np.isin(sample[split.side].bins[split.feature, rows[split.side]], list(bins))
+            kept.append(_put(rows, split.side, rows[split.side][inside]))
         conditions = _put(node.conditions, split.side, condition)
-        train, honest = (_keep(sample, rows, split, bins) for sample, rows in zip(samples, node.rows, strict=True))
-        yield PairNode(2 * node.node_id + number, node.depth + 1, True, conditions, (train, honest))
-
-
-def _keep(sample: Sample, rows: Rows, split: _Split, bins: frozenset[int]) -> Rows:
-    inside = np.isin(_bins(sample, rows, split.side, split.feature), list(bins))
-    return _put(rows, split.side, rows[split.side][inside])
+        yield PairNode(2 * node.node_id + number, node.depth + 1, True, conditions, (kept[0], kept[1]))
 
 
 def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:
-    """Return both sides with this one replaced."""
+    """Return both sides with one replaced."""
     return (value, sides[POSITIVE]) if side == NEGATIVE else (sides[NEGATIVE], value)
 
 
-def _measure(node: PairNode, samples: Samples, whole: _Whole) -> PairSegment:
+def _measure(node: PairNode, samples: Samples, overall: PlacedAuc, draws: Draws | None) -> dict[str, Any]:
     train, honest = (measure_auc(sample, rows) for sample, rows in zip(samples, node.rows, strict=True))
     is_root = node.node_id == ROOT
     p_train_honest = compare_samples(train, honest)
     n_honest = len(honest.placements[NEGATIVE]), len(honest.placements[POSITIVE])
-    return PairSegment(
-        node_id=node.node_id,
-        parent_id=None if is_root else node.node_id // 2,
-        depth=node.depth,
-        is_leaf=node.is_leaf,
-        conditions=node.conditions,
-        n_pairs_train=math.prod(map(len, train.placements)),
-        mean_train=train.value,
-        n_negatives_honest=n_honest[NEGATIVE],
-        n_positives_honest=n_honest[POSITIVE],
-        mean_honest=honest.value,
-        variance_honest=honest.variance,
-        p_value=None if is_root else compare_with_all(honest, whole.auc, node.rows[1]),
-        p_train_honest=p_train_honest,
-        false_discovery=None if p_train_honest is None else p_train_honest < SIGNIFICANT,
-        p_chance=None if is_root else _test_chance(honest.value, n_honest, whole.draws),
-    )
-
-
-def _test_chance(auc: float | None, n_drawn: tuple[int, int], draws: Draws | None) -> float | None:
-    return None if auc is None or draws is None else draws.p_value(auc, n_drawn)
-
-
-def _decide(segments: Sequence[PairSegment]) -> list[PairSegment]:
-    """Adjust the tests of the leaves, and say which are found; a leaf that cannot be tested is not."""
-    leaves = [segment if segment.is_leaf else None for segment in segments]
-    p_values = benjamini_hochberg([leaf and leaf.p_value for leaf in leaves])
-    p_chances = benjamini_hochberg([leaf and leaf.p_chance for leaf in leaves])
-    return [
-        segment._replace(
-            p_adjusted=p_value,
-            p_chance_adjusted=p_chance,
-            **Findings.of(p_value, p_chance, segment.false_discovery)._asdict(),
-        )
-        if segment.is_leaf
-        else segment
-        for segment, p_value, p_chance in zip(segments, p_values, p_chances, strict=True)
-    ]
+    return {
+        "node_id": node.node_id,
+        "parent_id": None if is_root else node.node_id // 2,
+        "depth": node.depth,
+        "is_leaf": node.is_leaf,
+        "conditions": node.conditions,
+        "n_pairs_train": math.prod(map(len, train.placements)),
+        "mean_train": train.value,
+        "n_negatives_honest": n_honest[NEGATIVE],
+        "n_positives_honest": n_honest[POSITIVE],
+        "mean_honest": honest.value,
+        "variance_honest": honest.variance,
+        "p_value": None if is_root else compare_with_all(honest, overall, node.rows[1]),
+        "p_train_honest": p_train_honest,
+        "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
+        "p_chance": None if is_root or honest.value is None or not draws else draws.p_value(honest.value, n_honest),
+    }

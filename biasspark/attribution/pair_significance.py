@@ -1,12 +1,11 @@
 """Whether a leaf of pairs differs by more than chance: tests by the placements of its rows. numpy only.
 
-Pairs that share a row are not independent of each other, so nothing here counts pairs as if they were: positives vary,
-and negatives vary.
+Pairs that share a row are not independent, so no test counts pairs as if they were: positives vary, and negatives vary.
 
-Two tests hold a leaf against all honest pairs. By paired placements its AUC is tested with the variance that its own
-rows show (`compare_with_all`). That is unsafe where hardly any pair is wrongly ordered: a leaf that happened to get
-none has nearly no variance, and seems certain. So a leaf must also differ from what chance would draw (`Draws`), with a
-variance that comes from all honest rows and a skewness, since few rows make up the wrongly ordered pairs.
+Two tests compare a leaf with all honest pairs. The first tests its AUC by paired placements, with the variance of its
+own rows (`compare_with_all`). That is unreliable if hardly any pair is wrongly ordered: a leaf that happens to have
+none has nearly no variance, and seems certain. So a leaf must also differ from random draws (`Draws`), with a variance
+of all honest rows and a skewness, since few rows make up the wrongly ordered pairs.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from biasspark.arrays import Floats, Ints
 from biasspark.attribution.significance import two_sided
 
 NEGATIVE, POSITIVE = 0, 1
-"""The sides of a pair, by place."""
+"""The indices of the sides of a pair."""
 
 Rows: TypeAlias = tuple[Ints, Ints]
-"""Places of some negatives and of some positives in their sample, ascending."""
+"""Indices of some negatives and of some positives in their sample, ascending."""
 
 
 class PlacedAuc(NamedTuple):
-    """How positives are placed against negatives.
+    """The placements of negatives and positives, and the AUC.
 
     Attributes
     ----------
     placements
-        Of each negative and of each positive, doubled: how many of the other side it is rightly ordered with, times
-        two, plus ties.
+        Of each negative and of each positive, doubled: twice the rows of the other side that it is correctly ordered
+        with, plus ties.
     value
-        Ties one half; None where a side is empty.
+        Ties count one half; None if a side is empty.
     variance
-        DeLong's; None where a side has fewer than two rows.
+        DeLong's; None if a side has fewer than two rows.
     """
 
     placements: tuple[Ints, Ints]
@@ -48,14 +47,14 @@ class PlacedAuc(NamedTuple):
 class Draws(NamedTuple):
     """The AUC of some negatives and some positives that are drawn at random, without replacement, from all honest rows.
 
-    Let h_ij be 1, 1/2 or 0, as positive i stands above negative j, ties with it or stands below, over all m⁺ times m⁻
-    honest pairs, and A their mean, the AUC. It parts into
+    Let h_ij be 1, 1/2 or 0, if positive i scores above negative j, ties with it or scores below, over all m⁺ times m⁻
+    honest pairs, and A their mean, the AUC. It splits into
 
         h_ij = A + a_i + b_j + c_ij,   a_i = mean_j h_ij - A,   b_j = mean_i h_ij - A,
 
-    so that a and b sum to 0, and c does over either side. If a leaf's conditions say nothing about the scores, its k⁺
-    positives and k⁻ negatives are drawn at random, and its AUC is A + ā + b̄ + c̄, means over what is drawn. The mean of
-    k out of m numbers x that sum to 0 has, over all draws, the moments
+    so that a and b sum to 0, and c does over either side. If the conditions of a leaf have nothing to do with the
+    scores, its k⁺ positives and k⁻ negatives are drawn at random, and its AUC is A + ā + b̄ + c̄, means over the drawn
+    rows. The mean of k out of m numbers x that sum to 0 has, over all draws, the moments
 
         E x̄² = g·Σx²,   g = (m - k) / (k·m·(m - 1)),
         E x̄³ = t·Σx³,   t = (m - k)·(m - 2k) / (k²·m·(m - 1)·(m - 2)).
@@ -65,7 +64,7 @@ class Draws(NamedTuple):
         σ² = g⁺·Σa² + g⁻·Σb² + g⁺·g⁻·Σc²,
         μ₃ = t⁺·Σa³ + t⁻·Σb³ + 6·g⁺·g⁻·Σ a_i·b_j·c_ij.
 
-    σ² is exact; of μ₃ the means of 3āc̄², 3b̄c̄² and c̄³ are left out, which are smaller by k or more.
+    σ² is exact; μ₃ leaves out the means of 3āc̄², 3b̄c̄² and c̄³, which are smaller by a factor of k or more.
 
     Attributes
     ----------
@@ -88,14 +87,9 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, overall: PlacedAuc, below: Ints, up_to: Ints) -> Draws | None:
-        """Return what draws from these rows give; None where a side has fewer than two rows.
+        """Return the draws from all honest rows, given their AUC; None if a side has fewer than two rows.
 
-        Parameters
-        ----------
-        overall : PlacedAuc
-            Of all honest rows.
-        below, up_to : int64 [n_positives]
-            How many negatives score below each positive, and how many no higher; both sides ascend by score.
+        `below` and `up_to` count for each positive the negatives that score below it, and no higher.
         """
         sizes = len(overall.placements[NEGATIVE]), len(overall.placements[POSITIVE])
         if overall.value is None or min(sizes) < 2:
@@ -110,7 +104,7 @@ class Draws(NamedTuple):
         return cls(overall.value, sizes, squares, cubes, max(rest, 0.0), products)
 
     def moments(self, n_drawn: tuple[int, int]) -> tuple[float, float]:
-        """Return σ² and μ₃ of so many drawn negatives and positives."""
+        """Return σ² and μ₃ for so many drawn negatives and positives."""
         (g_negative, t_negative), (g_positive, t_positive) = map(_draw_factors, self.sizes, n_drawn)
         both = g_negative * g_positive
         squares, cubes = self.squares, self.cubes
@@ -127,7 +121,7 @@ class Draws(NamedTuple):
 
             (6/s)·((1 + s·z/2)^(1/3) - 1) + s/6
 
-        is about standard normal then (Wilson and Hilferty 1931), z itself where s is 0. 1 where no draw differs.
+        is then about standard normal (Wilson and Hilferty 1931), as is z itself if s is 0. 1 if no draw differs.
         """
         variance, third = self.moments(n_drawn)
         if variance == 0:
@@ -140,7 +134,7 @@ class Draws(NamedTuple):
 
 
 def compare_samples(train: PlacedAuc, honest: PlacedAuc) -> float | None:
-    """Return p of the difference between the AUCs of two samples, of different rows, so that variances add up."""
+    """Return p of the difference between the AUCs of two samples without a common row, so that variances add up."""
     if train.value is None or train.variance is None or honest.value is None or honest.variance is None:
         return None
     return two_sided(train.value - honest.value, train.variance + honest.variance)
@@ -149,16 +143,16 @@ def compare_samples(train: PlacedAuc, honest: PlacedAuc) -> float | None:
 def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float | None:
     """Return p of the difference between the AUC of a leaf and that of all, by paired placements.
 
-    Both AUCs are means over the same rows, so their errors go together. Let the leaf have k of the m positives, V_i be
-    the share of the leaf's negatives that positive i is rightly ordered with, ties half, W_i that of all negatives. To
-    first order, an error of either AUC is a sum over positives, and one over negatives, of what each row deviates; of
-    the difference A_L - A row i has the part
+    Both AUCs are means over the same rows, so their errors are correlated. Let the leaf have k of the m positives, V_i
+    be the share of the leaf's negatives that positive i is correctly ordered with, ties half, W_i that of all
+    negatives. To first order, the error of an AUC is a sum of deviations over positives, and one over negatives; row i
+    adds to the difference A_L - A
 
         φ_i = 1[i in L]·(V_i - A_L) / sqrt(k·(k - 1)) - (W_i - A) / sqrt(m·(m - 1)),
 
-    and negatives likewise; variance = Σφ² over both. sqrt(k·(k - 1)) stands for k so that the squares add up to what
-    DeLong gives for either AUC alone, and the products to their covariance (DeLong, DeLong and Clarke-Pearson 1988).
-    It is never negative, and 0 where the leaf is everything.
+    and negatives likewise; variance = Σφ² over both. sqrt(k·(k - 1)) replaces k so that the squares add up to DeLong's
+    variance of either AUC alone, and the products to their covariance (DeLong, DeLong and Clarke-Pearson 1988).
+    It is never negative, and 0 if the leaf has all rows.
     """
     if leaf.value is None or leaf.variance is None or overall.value is None:
         return None
@@ -172,13 +166,13 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float |
 
 
 def _shares(auc: PlacedAuc, side: int) -> Floats:
-    """Return for each row the share of the other side that it is rightly ordered with, ties half."""
+    """Return for each row the share of the other side that it is correctly ordered with, ties half."""
     shares: Floats = auc.placements[side] / (2 * len(auc.placements[1 - side]))
     return shares
 
 
 def _deviations(auc: PlacedAuc, side: int) -> Floats:
-    """Return how far each row's share of rightly ordered pairs lies from the AUC, over sqrt(k·(k - 1))."""
+    """Return how far each row's share of correctly ordered pairs is from the AUC, over sqrt(k·(k - 1))."""
     placements, k, n_opposite = auc.placements[side], len(auc.placements[side]), len(auc.placements[1 - side])
     mean = int(placements.sum()) / (2 * n_opposite * k)
     deviations: Floats = (placements / (2 * n_opposite) - mean) / math.sqrt(k * (k - 1))
@@ -186,6 +180,6 @@ def _deviations(auc: PlacedAuc, side: int) -> Floats:
 
 
 def _draw_factors(m: int, k: int) -> tuple[float, float]:
-    """Return g and t of `Draws`, for k out of m, at least two; of two there is no skewness."""
+    """Return g and t of `Draws` for k out of m, at least two; two have no skewness."""
     of_squares = (m - k) / (k * m * (m - 1))
     return of_squares, (of_squares * (m - 2 * k) / (k * (m - 2)) if m > 2 else 0.0)

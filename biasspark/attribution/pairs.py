@@ -2,7 +2,7 @@
 
     blocks --lowest hashes of each--> one task for each model and slice --lowest hashes of all--> samples --> tree
 
-In a task nothing is paired: see `biasspark.attribution.pair_kernel`.
+No task forms a pair: see `biasspark.attribution.pair_kernel`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from biasspark.arrays import Flags, Ints
 from biasspark.attribution.block_sums import hash_bins
 from biasspark.attribution.pair_kernel import (
     Examples,
-    PairSegment,
     Samples,
     Sides,
     mark_rare_of_sides,
@@ -49,16 +48,7 @@ def pair_segments(
 ) -> Search[pa.Table]:
     """Find the table ``pair_segments``, less the run's columns: for each (model, slice) a tree over pairs.
 
-    Parameters
-    ----------
-    features : sequence of Feature
-        What trees may split on, of either side of a pair.
-    names : mapping
-        By numbers of model and slice, their names.
-    settings : Pairs
-        Depth, and the fewest pairs and rows of a leaf.
-    level : float
-        Of the intervals, in (0, 1).
+    Trees may split either side of a pair by the `features`. `names` are those of models and slices by their numbers.
 
     Returns
     -------
@@ -67,10 +57,10 @@ def pair_segments(
         ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
         ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
         `biasspark.metrics.intervals.auc_interval`; the tests are those of `pair_kernel.segment_pairs`. The root has no
-        parent and no ``p_value``; nodes that are no leaves have no ``p_adjusted`` and no ``found``.
+        parent and no ``p_value``; inner nodes have no ``p_adjusted`` and no ``found``.
 
-        If a label is missing, the root alone, with counts and NULLs. If no label has two rows, no row. One row on a
-        side has no variance, and so neither interval nor tests; a leaf without them is not found. Where nothing varies,
+        If a label is missing, only the root, with counts and NULLs. If no label has two rows, no row. One row on a
+        side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing varies,
         p is 1 if there is no difference, else 0.
 
     Notes
@@ -78,9 +68,9 @@ def pair_segments(
     Of each label the rows with the lowest hashes of (seed, row id as text) are drawn: the first `positives`
     (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is left out.
     Rows of equal hashes, such as those that repeat an id, are ordered by a hash of what is used of them. So the draw
-    depends on the rows alone, and models and slices draw the same rows where they have them and ids do not repeat.
+    depends on the rows alone, and models and slices draw the same rows if they have them and ids do not repeat.
 
-    One query. Of each block and label, twice as many rows as a sample holds are shuffled at most. A task holds those of
+    One query. Of each block and label, at most twice as many rows as a sample holds are shuffled. A task holds those of
     its models and slices.
     """
     most = settings.negatives, settings.positives
@@ -118,7 +108,7 @@ def pair_segments(
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
-    """Return the rows of either label of the lowest hashes, among which are those that are drawn of all blocks."""
+    """Return the rows of either label with the lowest hashes, which include those that are drawn of all blocks."""
     of_labels = [rows[block.label[rows] == label] for label in (False, True)]
     chosen = [_find_lowest(of_label, block.draws, 2 * size) for of_label, size in zip(of_labels, most, strict=True)]
     drawn, n_rows = np.concatenate(chosen), np.array([len(of_label) for of_label in of_labels])
@@ -127,7 +117,7 @@ def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
 
 
 def _find_lowest(rows: Ints, draws: Ints, size: int) -> Ints:
-    """Return the rows of the lowest hashes, with all that are equal to the last."""
+    """Return the rows with the lowest hashes, including all that are equal to the last."""
     if len(rows) <= size:
         return rows
     lowest: Ints = rows[draws[rows] <= np.partition(draws[rows], size - 1)[size - 1]]
@@ -135,7 +125,7 @@ def _find_lowest(rows: Ints, draws: Ints, size: int) -> Ints:
 
 
 def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, ...]) -> Samples:
-    """Return the rows that grow the tree, and those that estimate: of each label the lowest hashes."""
+    """Return the rows that grow the tree, and those that estimate: of each label those with the lowest hashes."""
     # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
     used = np.vstack([rows.bins.astype(np.uint64), rows.scores.view(np.uint64)])
     order = np.lexsort([*rows.bins[::-1], rows.scores, hash_bins(used), drawn])
@@ -148,9 +138,9 @@ def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, 
     return Samples((train[0], train[1]), (honest[0], honest[1]))
 
 
-def _describe(segment: PairSegment, features: Sides) -> dict[str, Any]:
-    """Return what is said about a node, its conditions as words and as predicates."""
-    columns = segment._asdict()
+def _describe(segment: dict[str, Any], features: Sides) -> dict[str, Any]:
+    """Return the columns of a node, with its conditions as words and as predicates."""
+    columns = dict(segment)
     for side, condition, of_side in zip((NEGATIVE, POSITIVE), columns.pop("conditions"), features, strict=True):
         columns[f"{side}_rule"] = describe_condition(condition, of_side)
         columns[f"{side}_predicate"] = write_predicate(condition, of_side)

@@ -1,4 +1,4 @@
-"""Rows ranked for attribution: blocks that are kept, and what is summed up while they are made, by one Spark job."""
+"""Rank rows for attribution: keep their blocks, and sum up values while these are made, by one Spark job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RankedBlocks:
     train : mapping of (int, int) to mapping
         By numbers of model and slice, the sums over the rows that search.
     results : mapping of str to Any
-        By name, what the searches gave that ran while rows were ranked.
+        By name, the results of the searches that ran while rows were ranked.
     """
 
     blocks: Blocks
@@ -61,14 +61,14 @@ def rank_blocks(
 ) -> Iterator[RankedBlocks]:
     """Rank rows, and keep their blocks for a `with` block, if the ranking keeps any.
 
-    Raises `InputError` if one label has too many rows to be summed up, or one range too many rows.
+    Raises `InputError` if one label or one range has too many rows.
 
     Parameters
     ----------
     examples : DataFrame
         EXAMPLES, and the columns from which rows are described.
     links : sequence of str or None, optional
-        How losses make probabilities of the scores of each model. Unless given, no losses are summed up.
+        How losses make probabilities of the scores of each model. Without it, no losses are summed up.
     n_rows : int
         At least the rows of any model.
     searches : mapping of str to Search
@@ -81,7 +81,7 @@ def rank_blocks(
     """
 
     def measure_all(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
-        for slice_number in range(ranking.columns.n_slices):
+        for slice_number in range(ranking.description.columns.n_slices):
             if len(rows := block.rows_of(slice_number)):
                 yield slice_number, 0, _count_all(block, rows).encode()
 
@@ -106,12 +106,12 @@ def rank_blocks(
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
         losses, train = _read_losses(ranking, counts, answers.pop(0) if has_sums else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
-        blocks = Blocks(frame, ranking.columns, ranking.description.features, n_rows)
+        blocks = Blocks(frame, ranking.description.columns, ranking.description.features, n_rows)
         yield RankedBlocks(blocks, counts, losses if links else {}, train, results)
 
 
 def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
-    """Return what is counted of some rows of a range, without any identity but that of all rows."""
+    """Return the counts of some rows of a range, with no identity other than that of all rows."""
     scores, label = block.scores[rows], block.label[rows]
     runs = [(key, *collapse(scores[label == key])) for key in (0, 1) if (label == key).any()]
     return count_range([block_of(runs)], [], [0], None)

@@ -1,4 +1,4 @@
-"""What trees, slices and tables say of a single row: its normalized attribution and its losses. numpy only."""
+"""The normalized attribution and the losses of single rows. numpy only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST_LOG_ODDS = -700.0
 
 
 class Target(NamedTuple):
-    """What is predicted of which rows.
+    """What is predicted for which rows.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 def opposite_rows(block: RowBlock, slice_number: int, rows: Ints) -> Ints:
-    """Return how many rows of the slice have the other label than each of some rows."""
+    """Return for each row the number of rows of the slice with the other label."""
     n_opposite: Ints = block.totals[1 - block.label[rows].astype(np.int64), slice_number]
     return n_opposite
 
@@ -51,10 +51,10 @@ def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
 
 
 def normalized_attribution(block: RowBlock, slice_number: int, rows: Ints) -> Floats:
-    """Return the share of rightly ordered pairs of each row, ties half, halved: 0 to 1/2.
+    """Return half of the share of correctly ordered pairs of each row, ties half: 0 to 1/2.
 
-    With a baseline, the difference of two models' shares, -1/2 to 1/2: above 0 the model does better. Each row has
-    another label in the slice.
+    With a baseline, the difference of the two models, -1/2 to 1/2: above 0 the model is better. The slice has both
+    labels.
     """
     shares: Floats = block.difference(slice_number, rows) / (4 * opposite_rows(block, slice_number, rows))
     return shares
@@ -68,10 +68,7 @@ def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats
         cross-entropy = -[y ln q + (1 - y) ln(1 - q)],  q kept 1e-15 away from 0 and 1;
         Gini impurity = 1 - the probability of the true label, 0 to 1.
 
-    Parameters
-    ----------
-    link : {None, "logit"}
-        Whether scores are log-odds.
+    Under the `link` "logit" scores are log-odds.
     """
     probability = apply(_logistic, scores) if link == "logit" else scores
     clipped = np.maximum(np.minimum(probability, 1 - CLIP), CLIP)
@@ -80,7 +77,7 @@ def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats
 
 
 def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
-    """Return what a tree predicts of each row: its normalized attribution, its cross-entropy or its Gini impurity."""
+    """Return the target of a tree for each row: its normalized attribution, cross-entropy or Gini impurity."""
     if target.name == AUC:
         return normalized_attribution(block, target.slice, rows)
     values = np.empty(len(rows))

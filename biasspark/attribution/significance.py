@@ -1,4 +1,4 @@
-"""Whether what a segment shows is more than chance: moments, two tests, intervals. No Spark."""
+"""Whether a segment differs from the rest by more than chance: exact moments and two tests. No Spark."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from math import erfc, sqrt
-from typing import NamedTuple
 
 from biasspark.distributions import student_tail
-from biasspark.metrics.multiple_testing import SIGNIFICANT
 
 EXACT = Context(prec=200, traps=[Inexact])
 """Decimals of 38 digits, such as Spark's, are added and subtracted in it without rounding."""
@@ -17,17 +15,7 @@ EXACT = Context(prec=200, traps=[Inexact])
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over rows, exact, so that they may be added and subtracted in any order.
-
-    Attributes
-    ----------
-    n
-        How many rows.
-    total
-        Sum of their values.
-    squares
-        Sum of their squared values.
-    """
+    """The number of some rows, and the exact sums of their values and of these squared, to be added and subtracted."""
 
     n: int
     total: Decimal
@@ -42,12 +30,17 @@ class Moments:
     def variance(self) -> float | None:
         """The variance of the values, with n - 1; None for fewer than two rows.
 
-        It is computed from fractions, so two nearly equal numbers are subtracted without loss. Squares that were
-        rounded before they were summed may bring it below 0, where it is 0.
+        Fractions subtract two nearly equal numbers without loss. Squares that were rounded before they were summed may
+        make the result negative: then it is 0.
         """
         if self.n < 2:
             return None
         return max(float((Fraction(self.squares) - Fraction(self.total) ** 2 / self.n) / (self.n - 1)), 0.0)
+
+    @property
+    def variance_of_mean(self) -> float | None:
+        """The variance of the mean of independent values; None for fewer than two rows."""
+        return None if self.variance is None else self.variance / self.n
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the rows of both."""
@@ -55,7 +48,7 @@ class Moments:
         return Moments(self.n + other.n, total, squares)
 
     def __sub__(self, other: Moments) -> Moments:
-        """Return the moments of the rows without those of the other, which are among them."""
+        """Return the moments of the rows that are not among those of the other."""
         total, squares = EXACT.subtract(self.total, other.total), EXACT.subtract(self.squares, other.squares)
         return Moments(self.n - other.n, total, squares)
 
@@ -69,16 +62,8 @@ def welch_p_value(a: Moments, b: Moments) -> float | None:
     With V = s²/n of either sample, t = (mean_a - mean_b) / sqrt(V_a + V_b) has about Student's distribution with
     (V_a + V_b)² / (V_a²/(n_a - 1) + V_b²/(n_b - 1)) degrees of freedom (Welch 1947).
 
-    Parameters
-    ----------
-    a, b : Moments
-        Samples without a common row.
-
-    Returns
-    -------
-    float or None
-        In [0, 1]. None where a sample has fewer than two rows. Where neither varies, 1 if their means are equal, else
-        0, which is the limit of ever smaller variances.
+    The samples share no row. None if a sample has fewer than two rows. If neither varies, 1 if their means are equal,
+    else 0, the limit of ever smaller variances.
     """
     if a.variance is None or b.variance is None:
         return None
@@ -97,23 +82,14 @@ def welch_p_value(a: Moments, b: Moments) -> float | None:
 def chance_p_value(part: Moments, whole: Moments) -> float | None:
     """Return how likely so many rows, drawn at random, have a mean at least as far from that of all; two-sided.
 
-    Where most values are nearly equal and few lie far off, as attributions do at an AUC near 1, rows that happened to
-    get none of the few have nearly no variance, and Welch's test is certain about them. This one has the variance of
-    all: over all draws of k of m rows, without replacement, that of the mean is
+    If most values are nearly equal and few differ widely, as attributions do at an AUC near 1, rows that happen to have
+    none of the few have nearly no variance, and Welch's test is certain about them. This test has the variance of all
+    rows: over all draws of k of m rows, without replacement, that of the mean is
 
         (1/k - 1/m)·S²,
 
-    S² being the variance of all m values, with m - 1. Means are taken for normal.
-
-    Parameters
-    ----------
-    part, whole : Moments
-        Some rows, and all, themselves among them.
-
-    Returns
-    -------
-    float or None
-        In [0, 1]. None for no rows, and for all. 1 where no value differs.
+    where S² is the variance of all m values, with m - 1. Means are taken as normal. `part` are some rows of `whole`.
+    None for no rows, and for all. 1 if no value differs.
     """
     if not part.n or part.n == whole.n or whole.variance is None:
         return None
@@ -121,22 +97,8 @@ def chance_p_value(part: Moments, whole: Moments) -> float | None:
     return two_sided(difference, (1 / part.n - 1 / whole.n) * whole.variance)
 
 
-class Findings(NamedTuple):
-    """Whether a segment is told from the rest, and from chance as well."""
-
-    found: bool
-    confirmed: bool
-
-    @classmethod
-    def of(cls, p_adjusted: float | None, p_chance_adjusted: float | None, false_discovery: bool | None) -> Findings:
-        """Decide on both tests, unless the sample that searched contradicts the one that estimates."""
-        if p_adjusted is None or p_adjusted >= SIGNIFICANT or false_discovery is not False:
-            return cls(found=False, confirmed=False)
-        return cls(found=True, confirmed=p_chance_adjusted is not None and p_chance_adjusted < SIGNIFICANT)
-
-
 def two_sided(difference: float, variance: float) -> float:
-    """Return p of a normal difference; without variance 1 if there is none, else 0, the limit of small variances."""
+    """Return p of a normal difference; without variance 1 if it is 0, else 0, the limit of small variances."""
     if variance == 0:
         return 0.0 if difference else 1.0
     return erfc(abs(difference) / sqrt(2 * variance))

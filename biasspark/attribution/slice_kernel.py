@@ -1,7 +1,7 @@
-"""Slices, searched level by level from counts of their rows, whoever makes those. numpy only.
+"""Slices, searched level by level from counts of their rows, which the caller makes. numpy only.
 
-A slice is the set of rows that meet a conjunction of predicates on different features. Against the mean m of all
-training rows it lacks so much attribution:
+A slice is the set of rows that meet a conjunction of predicates on different features. Its score is the attribution
+that it lacks against the mean m of all training rows:
 
     score(S) = Σ_S (m - value) = n_S·(m - mean_S)
 
@@ -10,28 +10,28 @@ Only rows below the mean add to it. They alone would score
     bound(S) = Σ_S max(m - value, 0)
 
 and no part of S scores more: for C within S, score(C) <= bound(C), since no term is above its positive part, and
-bound(C) <= bound(S), since no positive part is below 0. As the rows of S below the mean are such a part, no lower bound
-holds for all of them. A conjunction is a part of each shorter one that it is made of, so the least of their bounds
-bounds its score, as the least of their rows bounds its rows. It is counted only if all of them have enough rows, and
-that bound is above the score of the last of the best slices so far (the levels of SliceLine, Sagadeeva and Boehm 2021).
+bound(C) <= bound(S), since no positive part is below 0. The rows of S below the mean are such a part, so no lower bound
+holds for all parts. A conjunction is a part of each shorter one that it is made of, so the least of their bounds bounds
+its score, as the least of their rows bounds its rows. It is counted only if all of them have enough rows, and that
+bound is above the score of the last of the best slices so far (the levels of SliceLine, Sagadeeva and Boehm 2021).
 
-Slices may overlap; slices of exactly the same rows are one, which goes by its first conjunction: of fewest predicates,
-then of the earliest. Others are dropped before they are extended, and nothing is lost with them: in a conjunction the
-first one of the same rows may stand for any part, and what comes out has the same rows and is earlier. So a first
-conjunction is made of first ones.
+Slices may overlap. Slices of exactly the same rows are one, named by its first conjunction: the one of fewest
+predicates, then the earliest. Others are dropped before they are extended, and nothing is lost with them: in a
+conjunction the first one of the same rows may stand for any part, and the result has the same rows and is earlier. So
+a first conjunction is made of first ones.
 
 A part of a slice that lacks much lacks about as much for each row, so the list would fill with pieces of one slice. A
-conjunction is listed only if a row of it lacks, on average, at least a quarter more than one of every shorter
+conjunction is listed only if a row of it lacks, on average, at least a quarter more than a row of every shorter
 conjunction T of its predicates, where that lacks anything:
 
     score(S) / n_S >= 5/4 · score(T) / n_T   for all T of some, not all, of the predicates of S.
 
-Slices that are not listed are extended all the same, and bounds are compared with scores of what is listed. Whatever a
-conjunction that is counted must be compared with was counted before it: it is made of nothing else.
+Slices that are not listed are extended all the same, and bounds are compared with scores of listed slices. The
+conjunctions that a counted conjunction must be compared with were counted before it: it is made of them.
 
-A slice that is wider than an interval would be listed in pieces of one interval each. So when all are counted, slices
-that are listed and differ in intervals of one number alone are joined where these adjoin: by one feature after another,
-in their order, and again until nothing adjoins. Pieces S_k have no row in common, so of a joined slice J
+A slice that is wider than an interval would be listed in pieces of one interval each. So when all are counted, listed
+slices that differ only in intervals of one number are joined where these adjoin: by one feature after another, in
+order, and again until nothing adjoins. Pieces S_k have no row in common, so for a joined slice J
 
     score(J) = Σ_k score(S_k),   n_J = Σ_k n_{S_k}.
 
@@ -57,10 +57,10 @@ from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import NULL_BIN, Condition, Feature
 
 MOST_CANDIDATES = 100_000
-"""So many conjunctions of a tree are counted on a level at the most, and so many of all trees at a time."""
+"""The most conjunctions of a tree that are counted on a level, and of all trees at a time."""
 
 LEAST_RATIO = Fraction(5, 4)
-"""Of what a row of a conjunction lacks on average, to what one of each shorter conjunction of its predicates does."""
+"""Of what a row of a conjunction lacks on average to what a row of each shorter conjunction of its predicates lacks."""
 
 
 class Predicate(NamedTuple):
@@ -71,7 +71,7 @@ class Predicate(NamedTuple):
 
 
 Slice: TypeAlias = tuple[int, ...]
-"""Places of a tree's predicates, ascending, of which no two are on one feature."""
+"""Indices of a tree's predicates, ascending, of which no two are on one feature."""
 
 
 class Counts(NamedTuple):
@@ -80,9 +80,9 @@ class Counts(NamedTuple):
     Attributes
     ----------
     n_train, n_honest
-        Rows that search, and those that estimate.
+        Rows that search, and rows that estimate.
     total
-        Of the training rows' values, in units.
+        Of the training values, in units.
     bound
         Of max(m - value, 0) over training rows, in units; m is the mean of the tree's, rounded up to a unit.
     fingerprint
@@ -107,19 +107,10 @@ class Candidates(NamedTuple):
     slices: Sequence[Slice]
 
 
-Batch: TypeAlias = Mapping[int, Candidates]
-"""Candidates by tree."""
-
-
 class Searched(NamedTuple):
-    """What the search of one tree gives.
+    """The conditions of the best slices of a tree, the greatest score first.
 
-    Attributes
-    ----------
-    conditions
-        Of the best slices, the greatest score first.
-    missed
-        No slice that was left out for want of room scores more, in units; 0 if none of them could be among the best.
+    No slice that was left out for lack of room scores more than `missed`, in units: 0 if none could be among the best.
     """
 
     conditions: Sequence[Condition]
@@ -128,23 +119,21 @@ class Searched(NamedTuple):
 
 def search(
     by_bin: Sequence[Sequence[Ints]], features: Sequence[Feature], settings: SliceSearch
-) -> Generator[Batch, Mapping[int, Mapping[Slice, Counts]], list[Searched]]:
+) -> Generator[Mapping[int, Candidates], Mapping[int, Mapping[Slice, Counts]], list[Searched]]:
     """Search the best slices of every tree.
 
     Parameters
     ----------
-    by_bin : sequence of sequences of int64 [n_bins, 5]
-        By tree and feature, the `Counts` of each bin's rows.
+    by_bin : sequence of sequences of int64 arrays, shape (bins, 5)
+        By tree and feature, the `Counts` of the rows of each bin.
     features : sequence of Feature
         At least one.
-    settings : SliceSearch
-        How long conjunctions may be, how many slices are wanted, and the fewest rows of one.
 
     Yields
     ------
-    Batch
-        Candidates, whose counts are to be sent, by tree; those with too few rows may be missing. One batch for each
-        further predicate, and more only where there are more than 100,000 candidates in all.
+    mapping of int to Candidates
+        Candidates by tree, whose counts are to be sent; those with too few rows may be missing. One batch for each
+        further predicate, and more only if there are more than 100,000 candidates in all.
 
     Returns
     -------
@@ -155,8 +144,8 @@ def search(
 
     Notes
     -----
-    If every conjunction might be one of the best, that is all of them: at most (bins·features)³/6. In most data the
-    bounds leave few. The driver holds the counts of 100,000 slices, and for each tree those that may be extended.
+    If every conjunction might be one of the best, all are counted: at most (bins·features)³/6. In most data the bounds
+    leave few. The driver holds the counts of 100,000 slices, and for each tree those that may be extended.
     """
     searches = [_TreeSearch.of(counts, features, settings) for counts in by_bin]
     for _ in range(1, settings.max_predicates):
@@ -168,16 +157,11 @@ def search(
 
 
 def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozenset[int]]:
-    """Return the bins of each predicate on a feature; no bin is in two.
+    """Return the bins of each predicate on a feature, given the training rows by bin; no bin is in two.
 
-    Every value is one, and NULL is. Where more than `max_bins` intervals of a numeric feature have training rows, those
+    Every value is one, and NULL is. If more than `max_bins` intervals of a numeric feature have training rows, those
     whose middle rows lie in the same of `max_bins` equal parts of the rows that are not NULL are joined. An interval
-    without training rows goes with the next below that has some, or where none has with the first.
-
-    Parameters
-    ----------
-    n_train : int64 [n_bins]
-        Training rows by bin.
+    without training rows goes with the next below that has some, or if none has with the first.
     """
     parts = np.arange(feature.n_bins)
     if feature.numeric:
@@ -196,15 +180,15 @@ class _TreeSearch:
     joinable
         The numeric features.
     best
-        By score, the greatest first, those that are listed, with their counts; no longer than what is wanted.
+        The listed slices by score, the greatest first, with their counts; no longer than what is wanted.
     parents
-        By bound, the greatest first: the slices of one length that may be extended.
+        The slices of one length that may be extended by bound, the greatest first.
     steepest
         By parent, the most that a row lacks on average in it or in a shorter conjunction of its predicates; 0 or more.
     seen
-        What counts slices have. Those that hold for all rows are none.
+        The counts of slices, and of all rows.
     left_out
-        The greatest bound of a candidate that was not counted for want of room.
+        The greatest bound of a candidate that was not counted for lack of room.
     """
 
     settings: SliceSearch
@@ -233,32 +217,32 @@ class _TreeSearch:
 
     @property
     def floor(self) -> int:
-        """The score that a slice must pass to be among the best."""
+        """The score that a slice must exceed to be among the best."""
         return self._score(self.best[-1][1]) if len(self.best) == self.settings.most else 0
 
     def take(self, counted: Mapping[Slice, Counts]) -> None:
         """Take the slices of one length, and keep the best and those to extend."""
-        fresh = []
+        listed, steepest, bounds = [*self.best], dict[Slice, Fraction](), list[tuple[int, Slice]]()
         for conjunction, counts in sorted(counted.items()):
-            if self._may_matter(counts) and counts not in self.seen:
-                self.seen.add(counts)
-                fresh.append((conjunction, counts))
-        steepest: dict[Slice, Fraction] = {}
-        listed = [*self.best]
-        for conjunction, counts in fresh:
+            bound = self.whole.n_train * counts.bound
+            enough = min(counts.n_train, counts.n_honest) >= self.settings.min_rows
+            if not enough or bound <= self.floor or counts in self.seen:
+                continue
+            self.seen.add(counts)
+            parts = (conjunction[:index] + conjunction[index + 1 :] for index in range(len(conjunction)))
+            most = max((self.steepest[part] for part in parts if part), default=Fraction(0))
             score = self._score(counts)
-            lacks, most = Fraction(score, counts.n_train), self._steepest_part(conjunction)
+            lacks = Fraction(score, counts.n_train)
             steepest[conjunction] = max(lacks, most)
+            bounds.append((bound, conjunction))
             if score > 0 and lacks >= LEAST_RATIO * most:
                 listed.append((conjunction, counts))
         self.best = sorted(listed, key=lambda entry: -self._score(entry[1]))[: self.settings.most]
-        bounds = [(self._bound(counts), conjunction) for conjunction, counts in fresh]
-        extendable = [entry for entry in bounds if entry[0] > self.floor]
-        self.parents = sorted(extendable, key=lambda entry: (-entry[0], entry[1]))
+        self.parents = sorted((one for one in bounds if one[0] > self.floor), key=lambda one: (-one[0], one[1]))
         self.steepest = {conjunction: steepest[conjunction] for _, conjunction in self.parents}
 
     def candidates(self) -> Candidates:
-        """Return the slices that are longer by one and may be among the best, or as many as there is room for."""
+        """Return the slices longer by one predicate that may be among the best, as many as there is room for."""
         extended = list(islice(_extend(self.parents, self.predicates), MOST_CANDIDATES + 1))
         if len(extended) > MOST_CANDIDATES:
             self.left_out = max(self.left_out, extended.pop()[0])
@@ -273,29 +257,17 @@ class _TreeSearch:
         missed = -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
         return Searched([*distinct.values()], missed)
 
-    def _may_matter(self, counts: Counts) -> bool:
-        enough = min(counts.n_train, counts.n_honest) >= self.settings.min_rows
-        return enough and self._bound(counts) > self.floor
-
-    def _steepest_part(self, conjunction: Slice) -> Fraction:
-        """Return the most that a row lacks on average in a shorter conjunction, 0 at least."""
-        parts = (conjunction[:index] + conjunction[index + 1 :] for index in range(len(conjunction)))
-        return max((self.steepest[part] for part in parts if part), default=Fraction(0))
-
     def _rank(self, listed: _Listed) -> tuple[int, int, list[tuple[int, int]]]:
-        """Return what slices are ordered by: score, number of predicates, then feature and bin of each."""
+        """Return the sort key of a slice: score, number of predicates, then feature and bin of each."""
         condition, counts = listed
         return -self._score(counts), len(condition), sorted((index, min(bins)) for index, bins in condition.items())
 
     def _score(self, counts: Counts) -> int:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
 
-    def _bound(self, counts: Counts) -> int:
-        return self.whole.n_train * counts.bound
 
-
-def _batches(searches: Sequence[_TreeSearch]) -> Iterator[dict[int, Candidates]]:
-    """Give the candidates of all trees, by tree, so many at once that the driver can hold what is counted of them."""
+def _batches(searches: Sequence[_TreeSearch]) -> Iterator[Mapping[int, Candidates]]:
+    """Yield the candidates of all trees, by tree, so many at once that the driver can hold their counts."""
     batch: dict[int, Candidates] = {}
     n_slices = 0
     for tree, tree_search in enumerate(searches):
@@ -311,10 +283,10 @@ def _batches(searches: Sequence[_TreeSearch]) -> Iterator[dict[int, Candidates]]
 
 
 def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate]) -> Iterator[tuple[int, Slice]]:
-    """Give each conjunction that is longer by one predicate and all of whose parts are among the parents.
+    """Yield each conjunction that is longer by one predicate and all of whose parts are among the parents.
 
-    Parents come by descending bound. With each come the conjunctions that it completes, and it has the least bound of
-    their parts: so they, too, come by descending bound, and the best may be taken without making the others.
+    Parents come by descending bound. With each come the conjunctions that it completes, of whose parts it has the least
+    bound: so they come by descending bound as well, and the best may be taken without making the others.
     """
     partners: defaultdict[Slice, set[int]] = defaultdict(set)
     for bound, parent in parents:
@@ -328,7 +300,7 @@ def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate
 
 
 def _join_intervals(n_train: Ints, max_bins: int) -> Ints:
-    """Return for each interval the number of the one that it becomes part of; numbers ascend, some may be left out."""
+    """Return for each interval the number of the part that it belongs to; numbers ascend, and may skip some."""
     full, parts = np.flatnonzero(n_train), np.arange(len(n_train))
     if not len(full):
         return np.zeros_like(parts)
@@ -353,7 +325,7 @@ def _join_on(listed: Iterable[_Listed], index: int) -> list[_Listed]:
     joined: list[_Listed] = []
     for condition, counts in sorted(listed, key=lambda entry: min(entry[0].get(index, {NULL_BIN}))):
         for number, (below, so_far) in enumerate(joined):
-            if _adjoin(below, condition, index):
+            if _adjoins(below, condition, index):
                 bins = below[index] | condition[index]
                 joined[number] = {**below, index: bins}, Counts(*map(sum, zip(so_far, counts, strict=True)))
                 break
@@ -362,8 +334,8 @@ def _join_on(listed: Iterable[_Listed], index: int) -> list[_Listed]:
     return joined
 
 
-def _adjoin(below: Condition, above: Condition, index: int) -> bool:
-    """Say whether two slices differ in their intervals of a feature alone, of which one begins where the other ends."""
+def _adjoins(below: Condition, above: Condition, index: int) -> bool:
+    """Return whether two slices differ only in intervals of a feature, of which one begins where the other ends."""
     differ = {*below.items()} ^ {*above.items()}
     bins = below.get(index, frozenset()), above.get(index, frozenset())
     return (

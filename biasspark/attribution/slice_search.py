@@ -1,4 +1,4 @@
-"""Slices over sums by cell, which overlap as segments of a tree cannot: one query for each level.
+"""Slices, which overlap as segments of a tree cannot, over sums by cell: one query for each level.
 
 sums by cell --> counts by bin --> counts by conjunction, of two predicates, then of three
 """
@@ -6,7 +6,7 @@ sums by cell --> counts by bin --> counts by conjunction, of two predicates, the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -20,10 +20,8 @@ from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.slice_kernel import (
     MOST_CANDIDATES,
-    Batch,
     Candidates,
     Counts,
-    Predicate,
     Searched,
     Slice,
     search,
@@ -34,14 +32,9 @@ from biasspark.ranking.row_blocks import Answer, Query, Search
 
 
 class SearchedSlices(NamedTuple):
-    """What a search gives.
+    """The conditions of the best slices by target, the greatest score first.
 
-    Attributes
-    ----------
-    conditions
-        Of the best slices by target, the greatest score first.
-    warnings
-        By target, where more conjunctions might have been among the best than could be counted.
+    `warnings` tell by target that more conjunctions might have been among the best than could be counted.
     """
 
     conditions: list[Sequence[Condition]]
@@ -49,7 +42,7 @@ class SearchedSlices(NamedTuple):
 
 
 def list_slice_values(targets: Sequence[Target], means: Sequence[float], n_rows: int) -> list[SummedValue]:
-    """Return what is summed up to search slices of each target, of at most so many rows.
+    """Return the values that are summed up to search slices of each target, of at most so many rows.
 
     `means` are those of the train rows of each target.
     """
@@ -62,27 +55,12 @@ def list_slice_values(targets: Sequence[Target], means: Sequence[float], n_rows:
 def search_slices(
     features: Sequence[Feature], values: Sequence[SummedValue], settings: SliceSearch
 ) -> Search[SearchedSlices]:
-    """Find for each value the slices that lack most of it, by queries about `CellSums`.
+    """Find for each value the slices that lack most of it, by queries about `CellSums`: one for each predicate.
 
-    Parameters
-    ----------
-    values : sequence of SummedValue
-        Of one shift.
-    settings : SliceSearch
-        How long conjunctions may be, how many slices are wanted, the fewest rows of one, and how finely numbers are
-        cut.
-
-    Returns
-    -------
-    SearchedSlices
-        The same under any partitioning and order of the rows: values are rounded to whole units of 2^-s, with s as
-        large as sums of so many rows allow (34 for two million), and added up in int64.
-
-    Notes
-    -----
-    One query for each predicate. A cell is counted in the candidates that it is in: at most 100,000 per value, and
-    100,000 of all values at a time, beyond which values take turns. The driver collects five integers for each bin and
-    each candidate at most, and no row of the corpus.
+    The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of so many rows allow
+    (34 for two million), and added up in int64: slices are the same under any partitioning and order of the rows. A
+    cell is counted in the candidates that it is in: at most 100,000 per value, and 100,000 of all values at a time,
+    beyond which values take turns. The driver collects five integers for each bin and each candidate.
     """
     if not (features and values):
         return SearchedSlices([()] * len(values), {})
@@ -99,7 +77,12 @@ def search_slices(
     except StopIteration as end:
         searched: list[Searched] = end.value
         warnings = {
-            number: _warn(one.missed / 2 ** values[number].shift) for number, one in enumerate(searched) if one.missed
+            number: f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
+            "Those with the highest bounds were counted. One that was not may have a score of up to "
+            f"{one.missed / 2 ** values[number].shift:.6g}. Raise min_rows, or lower max_predicates or max_bins, to "
+            "search them all."
+            for number, one in enumerate(searched)
+            if one.missed
         }
         return SearchedSlices([one.conditions for one in searched], warnings)
 
@@ -115,7 +98,7 @@ def _ask_bins(values: Sequence[SummedValue], nothing: Sequence[Ints]) -> Query:
     return Query(measure)
 
 
-def _ask_slices(values: Sequence[SummedValue], batch: Batch) -> Query:
+def _ask_slices(values: Sequence[SummedValue], batch: Mapping[int, Candidates]) -> Query:
     """Ask for the counts of candidates, shape (5, candidates)."""
     counters = {number: SliceCounter.of(candidates) for number, candidates in batch.items()}
 
@@ -127,7 +110,7 @@ def _ask_slices(values: Sequence[SummedValue], batch: Batch) -> Query:
     return Query(measure)
 
 
-def _read_slices(batch: Batch, counted: Answer, min_rows: int) -> dict[int, dict[Slice, Counts]]:
+def _read_slices(batch: Mapping[int, Candidates], counted: Answer, min_rows: int) -> dict[int, dict[Slice, Counts]]:
     """Return the counts of the candidates that have enough rows."""
     slices: dict[int, dict[Slice, Counts]] = {}
     for (_, _, number), [sums] in counted.items():
@@ -138,37 +121,11 @@ def _read_slices(batch: Batch, counted: Answer, min_rows: int) -> dict[int, dict
 
 
 def _count(block: CellSums, values: Sequence[SummedValue]) -> Iterator[tuple[int, int, Ints]]:
-    """Give the number of each value that any row of a block has, its slice, and the five counts of each cell."""
+    """Yield the number of each value that any row of a block has, its slice, and the five counts of each cell."""
     for number, value in enumerate(values):
         if value in block.sums:
             bits = value.shift + LARGEST_BITS + 1
             yield number, value.target.slice, count_for_slices(block.cells, block.sums[value], bits)
-
-
-def _warn(missed: float) -> str:
-    return (
-        f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
-        f"Those with the highest bounds were counted. One that was not may have a score of up to {missed:.6g}. Raise "
-        "min_rows, or lower max_predicates or max_bins, to search them all."
-    )
-
-
-class _Combination(NamedTuple):
-    """The candidates on one set of features.
-
-    Attributes
-    ----------
-    features
-        Their places.
-    keys
-        The number of each candidate.
-    slices
-        Its place among all candidates, int64.
-    """
-
-    features: tuple[int, ...]
-    keys: pd.Index[int]
-    slices: Ints
 
 
 @dataclass(frozen=True)
@@ -177,68 +134,52 @@ class SliceCounter:
 
     Attributes
     ----------
-    n_slices
-        How many there are.
-    base
-        Above every code.
     codes
-        By feature, the code of each bin's predicate, int64 [n_bins].
+        By feature, the index of the predicate that each bin is in.
     combinations
-        By set of features.
+        By the features that candidates are on: the candidates, and their keys, the numbers whose digits are the indices
+        of their predicates.
     """
 
-    n_slices: int
-    base: int
+    candidates: Candidates
     codes: tuple[Ints, ...]
-    combinations: tuple[_Combination, ...]
+    combinations: Mapping[tuple[int, ...], tuple[Ints, pd.Index[int]]]
 
     @classmethod
     def of(cls, candidates: Candidates) -> SliceCounter:
-        """Return what counts these candidates."""
+        """Return the counter of these candidates."""
         predicates, slices = candidates
+        codes: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        for number, (feature, bins) in enumerate(predicates):
+            codes[feature].update(dict.fromkeys(bins, number))
         by_features: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
         for number, conjunction in enumerate(slices):
             by_features[tuple(predicates[one].feature for one in conjunction)].append(number)
-        base = len(predicates)
-        combinations = [
-            _Combination(features, pd.Index([_key(slices[number], base) for number in numbers]), np.array(numbers))
+        combinations = {
+            features: (np.array(numbers), pd.Index([_key(slices[number], len(predicates)) for number in numbers]))
             for features, numbers in by_features.items()
-        ]
-        return cls(len(slices), base, _codes_by_bin(predicates), tuple(combinations))
+        }
+        by_bin = (np.array([number for _, number in sorted(of_bins.items())]) for _, of_bins in sorted(codes.items()))
+        return cls(candidates, tuple(by_bin), combinations)
 
     def count(self, bins: Sequence[Ints], each: Sequence[Ints]) -> Ints:
-        """Return what rows add up to in each candidate.
+        """Return the sums of the five `Counts` over the rows of each candidate, int64, shape (5, candidates).
+
+        Costs about 40 ns for each row and set of features that candidates are on, whatever the number of candidates.
 
         Parameters
         ----------
-        bins : sequence of int [n_rows]
-            By feature, the bin of each row.
-        each : sequence of int64 [n_rows]
-            What a row adds to each of the `Counts`.
-
-        Returns
-        -------
-        int64 [5, n_slices]
-
-        Notes
-        -----
-        Costs about 40 ns for each row and set of features that candidates are on, whatever the number of candidates.
+        bins, each : sequence of integer arrays, shape (n,)
+            By feature the bin of each row, and what a row adds to each of the `Counts`.
         """
         met = [codes[of_feature] for codes, of_feature in zip(self.codes, bins, strict=True)]
-        totals = np.zeros((len(Counts._fields), self.n_slices), np.int64)
-        for features, keys, slices in self.combinations:
-            indices = keys.get_indexer(_key([met[feature] for feature in features], self.base))
+        totals = np.zeros((len(Counts._fields), len(self.candidates.slices)), np.int64)
+        for features, (slices, keys) in self.combinations.items():
+            digits = [met[feature] for feature in features]
+            indices = keys.get_indexer(_key(digits, len(self.candidates.predicates)))
             rows = np.flatnonzero(indices >= 0)
             totals[:, slices] = add_by_code(indices[rows], [column[rows] for column in each], len(slices))
         return totals
-
-
-def _codes_by_bin(predicates: Sequence[Predicate]) -> tuple[Ints, ...]:
-    """Return by feature the code of each bin: the place of the predicate that it is in."""
-    by_feature: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    for number, (feature, bins) in enumerate(predicates):
-        by_feature[feature].update(dict.fromkeys(bins, number))
-    return tuple(np.array([code for _, code in sorted(codes.items())]) for _, codes in sorted(by_feature.items()))
 
 
 def _key(digits: Sequence[Any], base: int) -> Any:

@@ -5,7 +5,7 @@ With n rows and S the sum of their values, of the node and of its left and right
     gain = S_l² / n_l + S_r² / n_r - S² / n = (n·S_l - n_l·S)² / (n·n_l·n_r)
 
 of the sum of squares. It is computed in whole numbers and rounded once, so cuts that explain equally much tie however
-large the values are, and a tie is decided by order.
+large the values are, and ties are decided by order.
 """
 
 from __future__ import annotations
@@ -22,22 +22,14 @@ from biasspark.arrays import BigInts, Flags, Floats, Ints
 from biasspark.features import NULL_BIN, Feature
 
 Fits: TypeAlias = Callable[[Flags], Flags]
-"""Says which cuts are allowed: from the bins on the left of each, [n_cuts, n_bins], to [n_cuts]."""
+"""Returns which cuts are allowed, shape (cuts,), given the bins on the left of each, shape (cuts, bins)."""
 
 _AT_ONCE = 64
-"""So many cuts are shown to `fits` together: mostly one of the best is allowed."""
+"""Cuts that `fits` is asked about together: mostly one of the best is allowed."""
 
 
 class BinCut(NamedTuple):
-    """A cut of a node's bins in two.
-
-    Attributes
-    ----------
-    gain
-        By how much it reduces the sum of squares of the values around their mean; above 0.
-    left, right
-        The bins of either side: disjoint, and together those of the node.
-    """
+    """A cut of a node's bins in two, and its gain, above 0: by how much it reduces the sum of squares of the values."""
 
     gain: float
     left: frozenset[int]
@@ -59,7 +51,7 @@ class _Order(NamedTuple):
     Attributes
     ----------
     ranks
-        By bin its place in the order, and of an interval without rows that of the interval which it goes with.
+        By bin its index in the order; an interval without rows has that of the interval which it goes with.
     gains
         By cut.
     left_is_larger
@@ -75,13 +67,9 @@ class _Order(NamedTuple):
 
 
 def leave_enough(rows: Ints, least: int | Ints) -> Fits:
-    """Return what says of cuts whether both sides hold at least so many rows of every kind.
+    """Return a function that says whether both sides of cuts hold at least so many rows of every kind.
 
-    Parameters
-    ----------
-    rows : int64 [n_bins, n_kinds]
-        Of the node, by bin.
-    least : int or int64 [n_kinds]
+    `rows` are those of the node, shape (bins, kinds).
     """
     every = rows.sum(axis=0)
 
@@ -100,33 +88,34 @@ def best_cut(
     fits: Fits | None = None,
     bins: frozenset[int] | None = None,
 ) -> BinCut | None:
-    """Return the allowed cut of a node that explains most, or None where none that is allowed explains anything.
+    """Return the allowed cut of a node that explains most, or None if no allowed cut explains anything.
 
     Parameters
     ----------
     feature : Feature
         If numeric, cuts stand between two intervals, with NULL on either side, or between NULL and all others. If
-        not, values, NULL among them, stand in the order of their means, in which one cut is the best of all that
-        there are (Fisher 1958). Rare values are left out of that order: they go to the side of more values, so that the
-        other side says which few it is, and this one which it is not; of equally many, where they explain more.
-    counts, sums : int64 [n_bins], int64 or float64 [n_bins]
-        By bin the rows of the node, and the sum of their values, below 2^62 in all and finite.
+        not, values, including NULL, are ordered by their means: one cut of that order is the best of all cuts (Fisher
+        1958). Rare values are left out of the order: they go to the side of more values, so that the rule of the other
+        side says which few it is, and the rule of this side which it is not; if both have as many, where they explain
+        more.
+    counts, sums : arrays of shape (bins,)
+        By bin the rows of the node, int64, and the sum of their values, int64 or float64, below 2^62 in all and finite.
     fits : callable, optional
-        What a cut must meet besides, such as the fewest rows of either side.
+        Further conditions on a cut, such as the fewest rows of either side.
     bins : frozenset of int, optional
-        The bins of the node's condition; `feature.bins` unless given.
+        The bins of the node's condition; `feature.bins` by default.
 
     Returns
     -------
     BinCut or None
         Of equal gains the first: NULL on the left comes before NULL on the right, then a lower cut before a higher.
-        For values, the left side has the lower means, and equal means stand in the order of the bins.
+        For values, the left side has the lower means, and equal means are ordered by bin.
 
     Notes
     -----
-    A bin without rows in `counts` may have rows that are not counted, so it, too, goes to a definite side. An interval
-    goes with the next below that has rows, or where none has with the first: a cut stands where a bin with rows
-    begins. NULL goes to the side of more rows (if equal to the left), whose mean it can sway least. A value goes to the
+    A bin without rows in `counts` may have rows that are not counted, so it goes to a definite side as well. An
+    interval goes with the next below that has rows, or if none has with the first: a cut stands where a bin with rows
+    begins. NULL goes to the side of more rows (if equal to the left), whose mean it changes least. A value goes to the
     side of more values, where no rule names it (of equally many to that of more rows).
 
     Costs m log m for m bins with rows, and for `fits` matrices of 64 cuts times all bins, most often one.
@@ -137,7 +126,7 @@ def best_cut(
     if np.count_nonzero(rows) < 2:
         return None
     whole, scale = _whole_numbers(sums)
-    if np.count_nonzero(rows[~rare]) < 2:  # there is no side of more values: the rare ones are a value of their own
+    if np.count_nonzero(rows[~rare]) < 2:  # no side has more values: the rare ones count as one value
         rows, whole, apart = _join(rows, rare), _join(whole, rare), np.zeros_like(rare)
     else:
         apart = rare
@@ -150,19 +139,20 @@ def best_cut(
         allowed = np.flatnonzero(fits(left)) if fits else np.arange(1)
         if len(allowed):
             chosen = left[allowed[0]]
-            return BinCut(float(gains[allowed[0]]), _bins_of(chosen), _bins_of(inside & ~chosen))
+            sides = (frozenset(np.flatnonzero(side).tolist()) for side in (chosen, inside & ~chosen))
+            return BinCut(float(gains[allowed[0]]), *sides)
     return None
 
 
 def _join(values: npt.NDArray[Any], rare: Flags) -> npt.NDArray[Any]:
-    """Return the values of bins, with those of the rare ones at the first of these."""
+    """Return the values of bins, with the sum over the rare ones at the first of these."""
     joined = np.where(rare, 0, values)
     joined[np.argmax(rare)] += values[rare].sum()
     return joined
 
 
 def _whole_numbers(sums: npt.NDArray[Any]) -> tuple[BigInts, int]:
-    """Return sums times a scale, as whole numbers: exactly, as every float is a fraction."""
+    """Return sums times a scale, as whole numbers: exact, as every float is a fraction."""
     if np.issubdtype(sums.dtype, np.integer):
         return sums.astype(object), 1
     fractions = [Fraction(float(value)) for value in sums]
@@ -171,7 +161,7 @@ def _whole_numbers(sums: npt.NDArray[Any]) -> tuple[BigInts, int]:
 
 
 def _orders(feature: Feature, node: _NodeRows) -> list[Ints]:
-    """Return the bins with rows in each order in which cuts are tried."""
+    """Return the orders of the bins with rows in which cuts are tried."""
     bins = np.flatnonzero(np.where(node.apart, 0, node.rows))
     if not feature.numeric:
         return [np.array(sorted(bins, key=lambda bin_: (node.whole[bin_] / int(node.rows[bin_]), bin_)))]
@@ -180,11 +170,8 @@ def _orders(feature: Feature, node: _NodeRows) -> list[Ints]:
 
 
 def _measure(feature: Feature, order: Ints, node: _NodeRows) -> _Order:
-    n_left, sum_left, n_values = (
-        np.cumsum(node.rows[order])[:-1],
-        np.cumsum(node.whole[order])[:-1],
-        2 * np.arange(1, len(order)),
-    )
+    n_left, sum_left = np.cumsum(node.rows[order])[:-1], np.cumsum(node.whole[order])[:-1]
+    n_values = 2 * np.arange(1, len(order))
     n_rare, sum_rare = int(node.rows[node.apart].sum()), node.whole[node.apart].sum()
     n, total = int(node.rows[order].sum()) + n_rare, node.whole[order].sum() + sum_rare
 
@@ -196,14 +183,14 @@ def _measure(feature: Feature, order: Ints, node: _NodeRows) -> _Order:
         return gains
 
     left_is_larger, either = 2 * n_left >= n - n_rare, n_values == len(order)
-    # Of as many values on either side, the rest goes where it explains more.
+    # With as many values on either side, the rest goes where it explains more.
     to_left = explain(either) >= explain(~either) if n_rare else left_is_larger
     left_is_rest = (n_values > len(order)) | (either & to_left)
     return _Order(_rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest)
 
 
 def _rank_bins(feature: Feature, order: Ints) -> Ints:
-    """Return the place of every bin in an order; of bins that are in none, and are no intervals, past its end."""
+    """Return the index of every bin in an order; bins that are not in it, except intervals, are past its end."""
     ranks = np.full(feature.n_bins, len(order))
     ranks[order] = np.arange(len(order))
     known = np.sort(order[order != NULL_BIN])
@@ -214,7 +201,7 @@ def _rank_bins(feature: Feature, order: Ints) -> Ints:
 
 
 def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Flags) -> Iterator[tuple[Floats, Flags]]:
-    """Give some cuts at once, those that explain most first: gains, and the bins on the left. None that explains 0."""
+    """Yield some cuts at a time, those that explain most first: gains above 0, and the bins on the left."""
     gains = np.concatenate([order.gains for order in orders])
     ranks = np.stack([order.ranks for order in orders])
     left_is_larger = np.concatenate([order.left_is_larger for order in orders])
@@ -228,7 +215,3 @@ def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Fl
         if loose[NULL_BIN]:
             left[:, NULL_BIN] = left_is_larger[some]
         yield gains[some], left & inside
-
-
-def _bins_of(chosen: Flags) -> frozenset[int]:
-    return frozenset(np.flatnonzero(chosen).tolist())

@@ -17,7 +17,7 @@ from biasspark.attribution.block_sums import (
     measure_bins,
     read_histograms,
 )
-from biasspark.attribution.growth import Asked, GrownTree, Histogram, Histograms, Limits, NodeKey, grow
+from biasspark.attribution.growth import Asked, Histogram, Histograms, NodeKey, Tree, grow
 from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.attribution.row_values import Target
 from biasspark.config.attribution_settings import TreeSettings
@@ -26,62 +26,46 @@ from biasspark.ranking.row_blocks import Answer, Query, Search
 
 
 def list_tree_values(targets: Sequence[Target], n_rows: int) -> list[SummedValue]:
-    """Return what is summed up to grow a tree for each target, of at most so many rows."""
+    """Return the values that are summed up to grow a tree for each target, of at most so many rows."""
     shift = SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length()
     return [SummedValue(target, shift) for target in targets]
 
 
 def grow_trees(
     features: Sequence[Feature], values: Sequence[SummedValue], settings: TreeSettings, square_sums: Sequence[float]
-) -> Search[list[GrownTree]]:
-    """Grow a tree for each value, by queries about `CellSums`.
+) -> Search[list[Tree]]:
+    """Grow a tree for each value, by queries about `CellSums`: one for each level.
 
-    Parameters
-    ----------
-    values : sequence of SummedValue
-        Of one shift.
-    square_sums : sequence of float
-        For each tree, the sum of squares of the values of its train rows around their mean; only ``min_gain`` uses it.
-
-    Returns
-    -------
-    list of GrownTree
-        The same under any partitioning and order of the rows: values are rounded to whole units of 2^-s, with s as
-        large as sums of so many rows allow (35 for two million), and added up in int64. A tree without rows has a root
-        only.
-
-    Notes
-    -----
-    A query for each level. Of nodes that are split only the smaller side is measured. The driver collects a histogram
-    for each node that is measured: nodes times bins, whatever the number of rows.
+    `square_sums` are those of `growth.grow`, in units of the values; only ``min_gain`` uses them. The values have one
+    shift. They are rounded to whole units of 2^-s, with s as large as sums of so many rows allow (35 for two million),
+    and added up in int64: trees are the same under any partitioning and order of the rows. A tree without rows has only
+    a root. The driver collects a histogram for each node that is measured, whatever the number of rows.
     """
     totals = [total * 4.0**value.shift for total, value in zip(square_sums, values, strict=True)]
-    growing = grow(features, Limits.of(settings, totals))
+    growing = grow(features, settings, totals)
     try:
         asked = next(growing)
         while True:
             measured = yield _ask_histograms(asked, values, features)
             asked = growing.send(_read_histograms(asked, values, features, measured))
     except StopIteration as end:
-        trees: list[GrownTree] = end.value
+        trees: list[Tree] = end.value
         return trees
 
 
 def _ask_histograms(asked: Asked, values: Sequence[SummedValue], features: Sequence[Feature]) -> Query:
-    """Ask for the histograms of leaves."""
     leaves: defaultdict[int, list[int]] = defaultdict(list)
-    for number, node_id in asked.leaves:
-        leaves[number].append(node_id)
-    trees = [tree for tree in asked.trees if tree.number in leaves]
+    for tree, node_id in asked.leaves:
+        leaves[tree].append(node_id)
+    nodes = {tree: asked.trees[tree] for tree in leaves}
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
-        for tree in trees:
-            value = values[tree.number]
+        for tree, of_tree in nodes.items():
+            value = values[tree]
             if value in block.sums:
                 counts = count_for_histograms(block.cells, block.sums[value])
-                at = find_nodes(tree.nodes, block.cells.bins)
-                histograms = measure_bins(block.cells, counts, at, leaves[tree.number], features)
-                yield value.target.slice, tree.number, [histograms]
+                at = find_nodes(of_tree, block.cells.bins)
+                yield value.target.slice, tree, [measure_bins(block.cells, counts, at, leaves[tree], features)]
 
     return Query(measure)
 
@@ -89,12 +73,12 @@ def _ask_histograms(asked: Asked, values: Sequence[SummedValue], features: Seque
 def _read_histograms(
     asked: Asked, values: Sequence[SummedValue], features: Sequence[Feature], measured: Answer
 ) -> dict[NodeKey, Histograms]:
-    """Return the histograms of leaves; zeros of those without rows."""
+    """Return the histograms of leaves: zeros for those without rows."""
     n_bins, positions = sum(feature.n_bins for feature in features), Counter[int]()
     histograms: dict[NodeKey, Histograms] = {}
-    for number, node_id in asked.leaves:
-        target, nothing = values[number].target, np.zeros((len(asked.leaves), len(Histogram._fields), n_bins), np.int64)
-        [sums] = measured.get((target.model, target.slice, number), [nothing])
-        histograms[number, node_id] = read_histograms(sums[positions[number]], features)
-        positions[number] += 1
+    for tree, node_id in asked.leaves:
+        target, nothing = values[tree].target, np.zeros((len(asked.leaves), len(Histogram._fields), n_bins), np.int64)
+        [sums] = measured.get((target.model, target.slice, tree), [nothing])
+        histograms[tree, node_id] = read_histograms(sums[positions[tree]], features)
+        positions[tree] += 1
     return histograms

@@ -1,7 +1,7 @@
-"""Tests of the difference of two dependent values of a metric, of two models or in two runs.
+"""Tests of the difference between two dependent values of a metric, of two models or in two runs.
 
-The variances of the difference and the sum of two AUCs are those of paired DeLong, or of the delete-a-group jackknife
-where rows are in the same groups.
+The variances of the difference and the sum of two AUCs are estimated by paired DeLong, or by the delete-a-group
+jackknife where rows are in the same groups.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class PairedAucs(NamedTuple):
     """Two AUCs of one pair of cells: of both models over the rows that both score, or of two runs.
 
     It has the rows of the cells, for two runs the smaller number; the AUCs, in [0, 1], None if a cell is empty; the
-    variances of each AUC, of their difference and of their sum, None if a cell has fewer than two rows; and the number
-    of groups with a row in any cell from which the jackknife estimated the variances, None for DeLong.
+    variances of each AUC, of their difference and of their sum, None if a cell has fewer than two rows; and, for the
+    jackknife, the number of groups with a row in any cell.
     """
 
     n_low: int
@@ -77,7 +77,7 @@ def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
 
 
 LEAST_GROUPS_OF_A_CELL = 5
-"""With fewer groups there is no jackknife variance: the contribution of the cell could not be estimated."""
+"""With fewer groups, the contribution of a cell cannot be estimated, so there is no jackknife variance."""
 
 
 class PairCounts(NamedTuple):
@@ -134,10 +134,10 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
 
         (G - 1)/G · Σ (A_g - B_g - mean of A_g - B_g)²
 
-    (Kott, Journal of Official Statistics 2001, 17:521). A group's influence on A - B is the difference of its
+    (Kott, Journal of Official Statistics 2001, 17:521). The influence of a group on A - B is the difference of its
     influences on A and on B. Rows that both AUCs share and place alike have none; rows of only one of them are
     independent of the other, so their covariance is 0 in expectation. So this holds whether the AUCs share all, some or
-    no rows. It is an estimate from G numbers, with a relative standard error of some sqrt(2/(G - 1)). If nearly all of
+    no rows. It is an estimate from G numbers, with a relative standard error of about sqrt(2/(G - 1)). If nearly all of
     it comes from the few groups of one cell, as for an identity that only three authors mention, it is less certain
     than G suggests.
 
@@ -178,7 +178,7 @@ def _variance(replicates: Sequence[float]) -> float:
 
 
 LEAST_ROWS = LEAST_GROUPS = 10
-"""With fewer rows in a cell, or fewer groups of rows for the jackknife, there is no verdict."""
+"""The fewest rows in a cell, and for the jackknife the fewest groups of rows, that allow a verdict."""
 
 _ROUNDING = 1e-12
 """Smaller differences are rounding errors."""
@@ -244,8 +244,8 @@ class DifferenceEstimate(NamedTuple):
     """The difference of two values of a metric, its interval and its two-sided p-value.
 
     The difference is value - baseline_value, in [-1, 1]; for a gap |value| - |baseline_value|, in [-1/2, 1/2], where
-    more is worse. It is None if a value is; the rest is None if the data are insufficient. `one_sided` is whether the
-    difference points the same way whatever the signs of the gaps.
+    more is worse. It is None if a value is; the rest is None if the data are insufficient. `one_sided` says whether
+    the difference has the same sign for all allowed signs of the gaps.
     """
 
     difference: float | None
@@ -256,19 +256,19 @@ class DifferenceEstimate(NamedTuple):
 
 
 def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimate:
-    """Return the difference of two models with its interval and p-value, both by Student's t.
+    """Return the difference of two models with its interval and its two-sided p-value, both by Student's t.
 
-    With DeLong's variance that is the normal distribution; with the jackknife it has one degree of freedom less than
-    there are groups.
+    With DeLong's variance, t has infinitely many degrees of freedom, which is the normal distribution; with the
+    jackknife it has one less than there are groups.
 
     The difference of absolute values has a kink where a gap is 0. So for a gap, each contrast s·value -
-    t·baseline_value is tested whose signs s and t are allowed by both gaps' intervals: the interval is the hull of all
-    their intervals, and the p-value the largest. As no size is below 0,
+    t·baseline_value is tested whose signs s and t the intervals of both gaps allow. The interval is the hull of the
+    intervals of all contrasts, and the p-value is the largest. As no size is below 0,
 
         -|baseline_value| <= |value| - |baseline_value| <= |value|
 
-    so the interval is cut off above at the largest size in the value's interval, and below at minus the largest size in
-    the baseline's interval. The true difference is cut off only if one of these intervals misses its gap.
+    so the interval is clipped above at the largest size in the value's interval, and below at minus the largest size in
+    the baseline's interval. This excludes the true difference only if one of these intervals misses its gap.
 
     There is no interval and no p-value if a cell has fewer than 10 rows, if these are in fewer than 10 groups, or if a
     contrast that is not 0 has variance 0. If difference and variance are both 0, the p-value is 1 and the interval is a
@@ -287,7 +287,12 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
     high = max(contrast.difference + t * sqrt(contrast.variance) for contrast in contrasts)
     largest, largest_baseline = (1.0, 1.0) if paired.intervals is None else starmap(_largest_size, paired.intervals)
     ends = clip((low, high), -largest_baseline, largest)
-    p_value = max(_two_sided(contrast, paired.freedom) for contrast in contrasts)
+    p_value = max(
+        2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), paired.freedom)
+        if contrast.variance
+        else 1.0
+        for contrast in contrasts
+    )
     one_sided = len({contrast.difference > 0 for contrast in contrasts}) == 1
     return DifferenceEstimate(difference, *ends, p_value, one_sided)
 
@@ -295,29 +300,37 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
 def noninferiority_test(
     paired: PairedMetric, bound_kind: str, margin: float, p_size: float | None = None
 ) -> tuple[float, float] | None:
-    """Return the p-values that a model is worse than its baseline by more than a margin, and that it is not.
+    """Test whether a model is worse than its baseline by more than a margin, and whether it is not.
 
-    With r how much worse it is, s the standard error of r and Φ Student's distribution as in `estimate_difference`,
-    violation has p = Φ((margin - r)/s), the chance of such an r or a larger one where the truth is the margin.
-    Compliance has Φ((r - margin)/s), but below the margin with s at least
-    sqrt(margin (1 - margin)/n), n being the rows of the smaller cell: the standard error if the truth is the margin and
-    all of it comes from a few rows that change sides. If by chance fewer of them are seen, or none, r is small, and the
-    s estimated from the data is too small.
+    These are two one-sided tests of the true value of r, by how much the model is worse. With s the standard error of r
+    and Φ the distribution function of Student's t as in `estimate_difference`:
 
-    For a gap, each contrast that both gaps' intervals allow is tested, as in `estimate_difference`, and each p-value is
-    the largest.
+    violation
+        Rejects "at most the margin": p = Φ((margin - r)/s), the probability of r or more if the true value is the
+        margin.
+    compliance (non-inferiority)
+        Rejects "at least the margin": p = Φ((r - margin)/s), the probability of r or less. If r is below the margin, s
+        is at least sqrt(margin (1 - margin)/n), with n the rows of the smaller cell: the standard error if the true
+        value is the margin and stems from a few rows that change sides. If by chance few or none of these are in the
+        data, r is small, and the estimated s is too small.
 
-    For a gap, `p_size` is the p-value of compliance of its size alone: a size below the margin did not rise by more. It
-    replaces that of contrasts of two signs, whose variance is that of a sum, and large if both gaps may be 0.
+    For a gap, each contrast that the intervals of both gaps allow is tested, as in `estimate_difference`. A claim must
+    hold for all of them, so each p-value is the largest. If the size of the gap itself is shown to be below the margin,
+    it did not rise by more. So `p_size`, the p-value of compliance of the size alone, replaces those of contrasts with
+    two signs, whose variance is that of a sum, and too large if both gaps may be 0.
 
-    If both models place all rows alike, violation has p = 1. To be worse by the margin they must differ on at least
-    that share of pairs of rows. The chance that n pairs without a common row show none of it is (1 - margin)^n, which
-    is the p-value of compliance.
+    If both models place all rows alike, violation has p = 1. To be worse by the margin, they must differ on at least
+    this share of all pairs of rows. The probability that n pairs without a common row show no difference is
+    (1 - margin)^n, which is the p-value of compliance.
+
+    No p-value is corrected for the number of tests.
 
     Parameters
     ----------
     bound_kind : {"max_drop", "max_rise"}
-        By how much an AUC is lower, or a gap is further from 0; the margin is 0 or more.
+        Whether r is the fall of an AUC, or the rise of the size of a gap.
+    margin : float
+        The bound on r, 0 or more.
 
     Returns
     -------
@@ -331,21 +344,15 @@ def noninferiority_test(
     violations, compliances = [], []
     for contrast in contrasts:
         excess = worse * contrast.difference - margin
-        violation, compliance = _test_margin(excess, contrast.variance, margin, n, paired.freedom)
-        violations.append(violation)
+        if contrast.variance:
+            at_margin = margin * (1 - margin) / n if excess < 0 else 0.0
+            violations.append(student_tail(excess / sqrt(contrast.variance), paired.freedom))
+            compliance = student_tail(-excess / sqrt(max(contrast.variance, at_margin)), paired.freedom)
+        else:
+            violations.append(1.0)
+            compliance = (1 - margin) ** n
         compliances.append(compliance if contrast.one_sign or p_size is None else p_size)
     return max(violations), max(compliances)
-
-
-def _test_margin(excess: float, variance: float, margin: float, n: int, freedom: float) -> tuple[float, float]:
-    """Return the p-values of violation and compliance, given how far a contrast exceeds the margin."""
-    if not variance:
-        return 1.0, (1 - margin) ** n
-    at_margin = margin * (1 - margin) / n if excess < 0 else 0.0
-    return (
-        student_tail(excess / sqrt(variance), freedom),
-        student_tail(-excess / sqrt(max(variance, at_margin)), freedom),
-    )
 
 
 class _Contrast(NamedTuple):
@@ -385,8 +392,3 @@ def _allowed_signs(low: float | None, high: float | None) -> tuple[int, ...]:
 def _largest_size(low: float | None, high: float | None) -> float:
     """Return the largest size of a gap in its interval; without an interval, the largest possible one."""
     return 0.5 if low is None or high is None else max(-low, high)
-
-
-def _two_sided(contrast: _Contrast, freedom: float) -> float:
-    """Return the two-sided p-value of a contrast of 0."""
-    return 2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), freedom) if contrast.variance else 1.0

@@ -72,7 +72,7 @@ def unclustered_warnings(cluster: str | None, n_unclustered: int, n_rows: int) -
         share_text = "less than 1%" if share < 0.01 else f"{share:.0%}"
         yield (
             f"compare: '{cluster}' has no value on {share_text} of the rows ({n_unclustered:,} of {n_rows:,}). "
-            "Each of them stands for itself."
+            "Each of them is a cluster of its own."
         )
 
 
@@ -84,6 +84,7 @@ def _pair(compare: Compare, names: Sequence[str]) -> str:
 
 
 PAIRED_DELONG = "paired_delong"
+_PAIRED = ("n_low", "n_high", "value", "baseline_value", "n_groups")
 
 
 class CellPair(NamedTuple):
@@ -167,7 +168,11 @@ def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Tabl
     for family in families.values():
         estimates = [estimate_difference(row.paired, level) for row in family]
         verdicts = judge_differences(estimates, [row.paired.is_gap for row in family])
-        rows += map(_table_row, family, estimates, verdicts)
+        for row, estimate, (p_adjusted, verdict) in zip(family, estimates, verdicts, strict=True):
+            paired = {name: getattr(row.paired, name) for name in _PAIRED}
+            ends = {"difference_low": estimate.low, "difference_high": estimate.high}
+            tested = {"p_value": estimate.p_value, "p_adjusted": p_adjusted, "verdict": verdict}
+            rows.append({**row._asdict(), **paired, "difference": estimate.difference, **ends, **tested})
     return to_table(
         MODEL_COMPARISONS, **{name: [row[name] for row in rows] for name in MODEL_COMPARISONS.value_columns}
     )
@@ -191,20 +196,6 @@ def _verdict(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_bet
     if p_adjusted >= SIGNIFICANT or not estimate.one_sided:
         return NO_EVIDENCE
     return BETTER if (estimate.difference < 0) == less_is_better else WORSE
-
-
-def _table_row(row: ComparedPair, estimate: DifferenceEstimate, verdict: tuple[float | None, str]) -> dict[str, Any]:
-    paired = {name: getattr(row.paired, name) for name in ("n_low", "n_high", "value", "baseline_value", "n_groups")}
-    return {
-        **row._asdict(),
-        **paired,
-        "difference": estimate.difference,
-        "difference_low": estimate.low,
-        "difference_high": estimate.high,
-        "p_value": estimate.p_value,
-        "p_adjusted": verdict[0],
-        "verdict": verdict[1],
-    }
 
 
 def _ends(interval: Interval, index: int) -> Ends:

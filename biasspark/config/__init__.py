@@ -1,7 +1,7 @@
-"""The configuration: what a run reads, measures and writes, checked before anything is read.
+"""The configuration: what a run reads, measures and writes, checked before any data is read.
 
-``load_config`` reads a TOML file and the overrides of the command line, ``parse_measures`` what the public functions
-are given, by the same rules. Whatever is wrong is reported at once, in one ``ConfigError``.
+`load_config` reads a TOML file and command-line overrides. `parse_measures` reads the arguments of public functions by
+the same rules. All faults are reported at once, in one `ConfigError`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part ``[attribution]`` of a configuration: what is computed about the rows that cost a model its AUC."""
+"""The part ``[attribution]`` of a configuration: which rows, segments and pairs cost a model its AUC."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MOST_SEGMENTS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings(Section):
-    """How trees of segments are grown, and how rows are split: some grow the trees, the others only estimate."""
+    """How trees of segments are grown, and how rows are split: some rows grow the trees, the rest only estimate."""
 
     max_depth: int = setting(4, kinds.whole(1, MOST_DEPTH))
     """Levels of splits."""
     min_leaf: int = setting(100, kinds.whole(2))
-    """The fewest rows of a leaf, both of those that grow the tree and of those that estimate."""
+    """The fewest rows of a leaf, among those that grow the tree and among those that estimate."""
     min_gain: float = setting(0.0, kinds.number(0, 1, "low"))
     """The least share of the target's variance that a split must explain."""
     max_bins: int = setting(256, kinds.whole(2, MOST_BINS))
-    """The most bins of a numeric feature: with more distinct values it is cut at quantiles."""
+    """The most bins of a numeric feature. With more distinct values, it is cut at quantiles."""
     honest_fraction: float = setting(0.5, kinds.number(0, 1))
     """The share of rows, by a hash of the id, that only estimate."""
     seed: int = setting(1, kinds.whole())
@@ -44,16 +44,15 @@ class Pairs(Section):
     """How pair segments are grown."""
 
     positives: int = setting(1000, kinds.whole(2, MOST_SAMPLED))
-    """The most examples of this label that are sampled to grow the tree; as many others are sampled to estimate."""
+    """The most examples of this label that are sampled to grow the tree. As many others are sampled to estimate."""
     negatives: int = setting(1000, kinds.whole(2, MOST_SAMPLED))
     """See `positives`."""
     max_depth: int = setting(4, kinds.whole(1, MOST_DEPTH))
     """Levels of splits."""
     min_leaf: int | None = setting(None, kinds.whole(1))
-    """The fewest pairs of a leaf; left out, it is a tenth of all pairs. Rare groups have fewer: lower it to look for
-    them."""
+    """The fewest pairs of a leaf, a tenth of all pairs unless given. Rare groups have fewer: lower it to find them."""
     min_side: int = setting(30, kinds.whole(2))
-    """The fewest distinct examples of a leaf on either side, both of those that grow the tree and of those that
+    """The fewest distinct examples of a leaf on either side, among those that grow the tree and among those that
     estimate."""
     seed: int = setting(1, kinds.whole())
     """The seed of the samples."""
@@ -66,19 +65,19 @@ class SliceSearch(Section):
     max_predicates: int = setting(3, kinds.whole(1, MOST_PREDICATES))
     """The most conditions, each on a different feature, that a slice may combine: 1 to 3."""
     most: int = setting(10, kinds.whole(1, MOST_SLICES))
-    """The most slices that are found. Adjoining ones are then joined, so fewer may be reported."""
+    """The most slices that are found. Adjacent slices are then joined, so fewer may be reported."""
     min_rows: int = setting(100, kinds.whole(2))
-    """The fewest rows of a slice, both of those that search and of those that estimate."""
+    """The fewest rows of a slice, among those that search and among those that estimate."""
     max_bins: int = setting(8, kinds.whole(2, 64))
-    """The most intervals, of about equally many rows, into which a numeric feature is cut."""
+    """The most intervals of a numeric feature, each with about equally many rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedPair(Section):
-    """Which negatives are held against which positives."""
+    """Some negatives and some positives whose pairs are evaluated."""
 
     negatives: str = setting(REQUIRED, kinds.string(multiline=True), example="age < 30")
-    """The predicate of the negatives, Spark SQL; `"true"` for all of them."""
+    """The Spark SQL predicate of the negatives; `"true"` for all of them."""
     positives: str = setting(REQUIRED, kinds.string(multiline=True), example="age >= 30")
     """The predicate of the positives."""
 
@@ -91,16 +90,15 @@ def _read_pair(spot: Spot) -> Any:
 
 
 def _read_link(spot: Spot) -> Any:
-    """Read one link for all models, or a table of model = link."""
     link = kinds.choice(*LINKS)
     return (kinds.named("a model's name", link) if isinstance(spot.value, Mapping) else link).read(spot)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attribution(Section):
-    """What attribution computes; a part that is left out is not computed.
+    """What attribution computes. A part that is left out is not computed.
 
-    Once read, ``link`` maps models to their links; models left out have probabilities.
+    After reading, ``link`` maps models to their links. Other models have probabilities.
     """
 
     write_examples: bool = setting(False, kinds.flag())
@@ -134,8 +132,8 @@ class Attribution(Section):
     targets: tuple[str, ...] = setting(TARGETS[:1], kinds.list_of(kinds.choice(*TARGETS)))
     """What trees predict: `auc` (the attribution), `cross_entropy`, `gini`."""
     link: dict[str, str] = setting({}, Kind("text, or table of text", _read_link))
-    """`"logit"` where the scores of all models are log-odds, as the losses need probabilities; or model = `"logit"` for
-    each model where they are."""
+    """`"logit"` if the scores of all models are log-odds, since losses need probabilities; or model = `"logit"` for
+    each model with log-odds."""
     tree: TreeSettings | None = setting(None, kinds.table(TreeSettings), example={"max_depth": 3})
     """How trees of segments are grown."""
     pairs: Pairs | None = setting(None, kinds.table(Pairs), example={"max_depth": 3})
@@ -145,14 +143,14 @@ class Attribution(Section):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns to split on: numeric ones first."""
+        """The columns to split on, numeric ones first."""
         return (*self.numeric, *self.categorical)
 
     @property
     def asks_losses(self) -> bool:
-        """Whether losses are asked for, or nothing else is."""
-        further = self.searches or self.groupings or self.pairs_of or self.write_examples
-        return bool(self.link or self.segments or self.targets != TARGETS[:1] or not further)
+        """Whether losses are configured, or nothing else is."""
+        asks_more = self.searches or self.groupings or self.pairs_of or self.write_examples
+        return bool(self.link or self.segments or self.targets != TARGETS[:1] or not asks_more)
 
     @property
     def searches(self) -> bool:
@@ -161,11 +159,11 @@ class Attribution(Section):
 
     @property
     def split(self) -> TreeSettings:
-        """How rows are split into those that search and those that estimate, also where no tree is grown."""
+        """How rows are split into those that search and those that estimate, with or without trees."""
         return self.tree or TreeSettings()
 
     def check(self, written: Spot) -> None:
-        """Note the faults of features that are two kinds at once, and of parts that lack features or a tree."""
+        """Report features of two kinds, and parts that lack features or a tree."""
         for name in [name for name in self.numeric if name in self.categorical]:
             what = f"{quote(name)} is numeric, too. A feature is one of the two."
             written["categorical"].complain(what, "Remove one.")
@@ -181,7 +179,7 @@ class Attribution(Section):
             written["segments"][OVERALL].refuse(rule, "Rename the segment.")
 
     def check_models(self, written: Spot, models: Sequence[str]) -> None:
-        """Note the faults of models that do not exist."""
+        """Report models that do not exist."""
         for pair in self.compare:
             for name in [name for name in pair if name not in models]:
                 rule = f"There is no model {quote(name)}. The models are {list_choices(models)}."

@@ -1,4 +1,4 @@
-"""The configuration as the stages receive it: frozen, complete, checked. Its fields are the keys of the TOML file."""
+"""The whole configuration: frozen, complete and checked. Its fields are the keys of the TOML file."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ FILTER = ("corpus", "filter")
 _PATHS = ("path", "pool", "debiasing", "random", "test")
 _TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 _LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
-"""Options of Spark's readers by which rows are lost in silence."""
+"""Options of Spark readers that silently drop rows."""
 
 
 def _read_options(spot: Spot) -> Any:
-    """Read options of Spark's reader. No fault shows a value, since some are secrets."""
+    """Read the options of the Spark reader. No fault shows a value, since some are secrets."""
     options: dict[str, str] = {}
     for name, value in (spot.reader.mapping(spot) or {}).items():
         inner, upper = spot.within(name, ABSENT), str(value).strip().upper()
@@ -64,7 +64,7 @@ def _read_options(spot: Spot) -> Any:
 
 
 def _read_values(spot: Spot) -> Any:
-    """Read one value of a label's column, or a list of values of one kind."""
+    """Read one value of the label column, or a list of values of one kind."""
     values = tuple(spot.value) if isinstance(spot.value, list | tuple) else (spot.value,)
     if values and any(all(isinstance(value, kind) for value in values) for kind in (str, bool)):
         return values
@@ -74,7 +74,7 @@ def _read_values(spot: Spot) -> Any:
 
 
 def _read_models(spot: Spot) -> Any:
-    """Read names of models and their score columns, or a list of columns that name models."""
+    """Read a table of models and their score columns, or a list of score columns."""
     if isinstance(spot.value, list | tuple):
         models = {name: name for name in kinds.list_of().read(spot)}
     elif isinstance(spot.value, Mapping):
@@ -88,7 +88,7 @@ def _read_models(spot: Spot) -> Any:
 
 
 def _read_engine(spot: Spot) -> Any:
-    """Read the name of an engine; ``binned`` was one."""
+    """Read the name of an engine. ``binned`` was removed."""
     if spot.value == "binned":
         return spot.refuse("This engine was removed.", ("Write ", Setting(spot.path, ENGINES[0]), OR_REMOVE))
     return kinds.choice(*ENGINES).read(spot)
@@ -96,10 +96,10 @@ def _read_engine(spot: Spot) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(Section):
-    """What is read: a path or a catalog table, and which of its rows."""
+    """The data to read: a path or a catalog table, and a choice of its rows."""
 
     name: str = setting(REQUIRED, kinds.string(), example="civil")
-    """The corpus in the key of every table."""
+    """The name of the corpus in every table."""
     path: str | None = setting(None, kinds.string(is_path=True))
     """Folder, file pattern or URI to read. A relative path is looked up next to the configuration file, then in the
     working folder. Give this or `table`."""
@@ -108,27 +108,27 @@ class Corpus(Section):
     format: str = setting("parquet", kinds.string())
     """Format of the files: `parquet`, `csv` (with a header line), `json`, `orc` or any other that Spark knows."""
     options: dict[str, str] = setting({}, Kind("table of text", _read_options), is_shown=False)
-    """Options of Spark's reader. Their values are never shown or stored."""
+    """Options of the Spark reader. Their values are never shown or stored."""
     schema: str | None = setting(None, kinds.string(multiline=True))
-    """Columns and types as DDL, where the files do not have them."""
+    """Columns and types as DDL, if the files do not have them."""
     filter: str | None = setting(None, kinds.string(multiline=True))
-    """A Spark SQL predicate; the rows for which it is true are the corpus."""
+    """A Spark SQL predicate. The corpus is the rows for which it is true."""
     run_date_column: str | None = setting(None, kinds.string())
     """If set, only rows in which this column equals the run date are read."""
     id: str | None = setting(None, kinds.string())
-    """The column that identifies a row in rejects and attributions."""
+    """The column that identifies a row in rejected rows and attributions."""
     duplicates: str = setting(DUPLICATES[0], kinds.choice(*DUPLICATES))
-    """What to do about repeated ids: `estimate` how many there are and warn, `reject` them, or `allow` them. Without an
-    `id` always `allow`."""
+    """How to treat repeated ids: `estimate` their number and warn, `reject` them, or `allow` them. Without an `id`
+    always `allow`."""
 
     @property
     def is_untyped(self) -> bool:
-        """Whether it is a CSV of which nothing says what is a number."""
-        asks = {key.lower(): value.lower() for key, value in self.options.items()}.get("inferschema", "false")
-        return bool(self.path) and self.format.lower() == "csv" and self.schema is None and asks != "true"
+        """Whether it is CSV without a schema, not even an inferred one."""
+        infers = {key.lower(): value.lower() for key, value in self.options.items()}.get("inferschema", "false")
+        return bool(self.path) and self.format.lower() == "csv" and self.schema is None and infers != "true"
 
     def check(self, written: Spot) -> None:
-        """Note the faults of where it is read from, and of ids to compare without an id."""
+        """Report faults of the source, and a rule for repeated ids without an id."""
         written.need_one("path", "table", path="data/civil")
         if "schema" in written and "table" in written:
             written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
@@ -137,7 +137,7 @@ class Corpus(Section):
             written["duplicates"].refuse(rule, 'Name the id column, id = "...", or remove the line.')
 
     def resolve(self) -> Self:
-        """Return the corpus; without an id nothing is done about repeated ids."""
+        """Return the corpus; repeated ids are allowed without an id column."""
         return self if self.id else replace(self, duplicates="allow")
 
 
@@ -152,15 +152,15 @@ class Label(Section):
     positive: tuple[str | bool | int | float, ...] | None = setting(
         None, Kind("list of values", _read_values), example=["Charged Off"]
     )
-    """The values that are positive. In a text column, a boolean or a number matches every text that reads as that
-    value: `TRUE`, `1.0`."""
+    """The values that are positive. In a text column, a boolean or a number matches every text with that value: `TRUE`,
+    `1.0`."""
     range: tuple[float, float] | None = setting(None, kinds.span(), example=AN_INTERVAL)
     """A label outside this closed interval is rejected."""
 
     def check(self, written: Spot) -> None:
-        """Note the faults of a label that is decided twice, and of its range."""
+        """Report a label that is defined twice, and faults of its range."""
         if "threshold" in written and "positive" in written:
-            rule: Text = (Key(("label", "positive")), " is given, too. A label is decided by one of the two.")
+            rule: Text = (Key(("label", "positive")), " is given, too. A label is defined by one of the two.")
             written["threshold"].refuse(rule, "Remove one.")
         if self.range and self.positive and isinstance(self.positive[0], str):
             rule = "Only a label that is a number has a range, and positive holds text."
@@ -175,11 +175,11 @@ class RankingSettings(Section):
     engine: str = setting(ENGINES[0], Kind(list_choices(ENGINES), _read_engine))
     """`blocks` sorts blocks of scores with numpy; `windows` ranks in Spark SQL alone."""
     ranges: int = setting(0, kinds.whole(0, MOST_RANGES))
-    """How many ranges of scores the work is cut into; 0: chosen from the rows."""
+    """The number of score ranges that tasks work on; 0 to choose it from the number of rows."""
 
     @classmethod
     def explain_unknown(cls, path: KeyPath, key: str) -> Text:
-        """Return what to do about a key of the engine that was removed."""
+        """Return the fix for a key of the engine that was removed."""
         is_bins = key == "bins"
         return 'Delete it: only the engine "binned" had bins.' if is_bins else super().explain_unknown(path, key)
 
@@ -194,11 +194,11 @@ class Intervals(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Measures(Section):
-    """What is measured, on whatever rows: all that the numbers depend on besides the corpus.
+    """What is measured: everything that the numbers depend on except the corpus.
 
-    The public functions work with this much; a ``Config`` is this and where rows come from and tables go to. ``models``
-    maps a model's name to its score column, ``slices`` a slice's name to its Spark SQL predicate. The slice ``all`` is
-    always there and never in ``slices``. The parts that may be None are measured only where they are there.
+    The public functions use these settings. A `Config` adds the corpus and the output. ``models`` maps names to score
+    columns, ``slices`` names to Spark SQL predicates. The slice ``all`` always exists and is never in ``slices``. Parts
+    that are None are not measured.
     """
 
     label: Label = setting(REQUIRED, kinds.table(Label), example={"column": "target", "threshold": 0.5})
@@ -207,13 +207,13 @@ class Measures(Section):
         Kind("table of text", _read_models, {}),
         fix=("Write, for example, ", Words('[models] toxicity = "toxicity"', 'models = ["toxicity"]'), "."),
     )
-    """name = score column. Higher is more likely positive. At least one, unless nothing but `[label_balance]` is
-    measured, which takes no scores."""
+    """name = score column. Higher scores mean more likely positive. At least one is required, unless only
+    `[label_balance]` is measured."""
     identities: Identities = setting(
         REQUIRED, kinds.table(Identities, "columns"), example={"columns": ["male", "female"]}
     )
     slices: dict[str, str] = setting({}, kinds.expressions("a slice's name"), example={"short": "length(text) < 100"})
-    """name = predicate of Spark SQL. The slice `all` is always there."""
+    """name = Spark SQL predicate. The slice `all` always exists."""
     ranking: RankingSettings = setting(RankingSettings(), kinds.table(RankingSettings))
     intervals: Intervals = setting(Intervals(), kinds.table(Intervals))
     pinned_auc: optional_metrics.PinnedAuc | None = setting(None, kinds.table(optional_metrics.PinnedAuc))
@@ -229,7 +229,7 @@ class Measures(Section):
 
     @property
     def expressions(self) -> dict[KeyPath, str]:
-        """Every expression of Spark SQL over the columns of the corpus, by its key."""
+        """Every Spark SQL expression over columns of the corpus, by its key."""
         attribution = self.attribution or Attribution()
         parts: dict[KeyPath, Mapping[str, str]] = {
             ("slices",): self.slices,
@@ -241,9 +241,9 @@ class Measures(Section):
         return {(*path, name): text for path, texts in parts.items() for name, text in texts.items()}
 
     def resolved(self) -> dict[str, Any]:
-        """Return every table and key with the value that holds, defaults included, as plain dicts, lists and scalars.
+        """Return all tables with their values, defaults included, as plain dicts, lists and scalars.
 
-        What is not set is left out. Reading it again (``parse_measures``) gives an equal object.
+        Keys that are not set are left out. ``parse_measures`` reads the result back to an equal object.
         """
         return dict(plain(self))
 
@@ -254,14 +254,14 @@ class Measures(Section):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of ``json``, in hexadecimal: equal for configurations that mean the same."""
+        """SHA-256 of ``json``, in hexadecimal: equal for equivalent configurations."""
         return hashlib.sha256(self.json.encode("ascii")).hexdigest()
 
     def check(self, written: Spot) -> None:
-        """Note the faults of tables that do not fit each other."""
+        """Report contradictions between tables."""
         models, skew = tuple(self.models), self.pinned_skew
         if ALL_ROWS in self.slices:
-            rule = f"The slice {ALL_ROWS} is always there and holds every row."
+            rule = f"The slice {ALL_ROWS} always exists and holds every row."
             written["slices"][ALL_ROWS].refuse(rule, "Rename the slice.")
         if models and self.compare:
             self.compare.check_models(written["compare"], models)
@@ -272,18 +272,18 @@ class Measures(Section):
             fix = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
             written["pinned_auc"]["trials"].refuse(rule, fix)
         if skew and skew.identity and written.sound("identities") and not self.identities.can_give(skew.identity):
-            written.note(unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names))
+            written.report(unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names))
         for name, publishes in {
             "attribution": "numbers of single rows",
             "compare": "numbers of every identity",
-            "mitigation": "the labels of what is added for every identity",
+            "mitigation": "the labels of the rows added for every identity",
         }.items():
             if self.privacy and name in written:
                 what = f"it is given together with [{name}], which publishes {publishes} and suppresses nothing."
                 written["privacy"].complain(what, f"Keep [{name}] in a configuration of its own.")
 
     def resolve(self) -> Self:
-        """Return the measures with the models that are compared, and the links of all models."""
+        """Return the measures with all compared models, and with the link of each model."""
         compare, attribution = self.compare, self.attribution
         if compare:
             compare = replace(compare, models=compare.compared(tuple(self.models)))
@@ -295,16 +295,16 @@ class Measures(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Rejects(Section):
-    """How many rejected rows are kept, and how many a run may have; all are counted."""
+    """Limits of rejected rows: how many are kept, and how many a run may have. All are counted."""
 
     max_rows: int = setting(10000, kinds.whole())
-    """How many rejected rows are written for each reason."""
+    """The most rejected rows that are written for each reason."""
     max_share: float | None = setting(None, kinds.number(0, 1, "low high"), example=0.5)
-    """The largest share of rejects, 0 to 1, with which a run is published: of all rows, and for each model of its
-    scores on the rows that are not rejected for all models. Not set, there is no limit."""
+    """The largest share of rejects, 0 to 1, with which a run is published: of all rows, and of the scores of each model
+    on the rows that are not rejected for all models. There is no limit unless it is set."""
     allow_missing_models: bool = setting(False, kinds.flag())
-    """Whether a run is published although a model has no usable score. The gate, if there is one, then fails by every
-    rule on that model."""
+    """Whether a run is published although a model has no usable score. The gate then fails by every rule on that
+    model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,17 +312,17 @@ class SketchSettings(Section):
     """Mergeable summaries of a run."""
 
     keep: bool = setting(False, kinds.flag())
-    """Whether a run keeps its sorted scores, so that windows of runs are measured without reading the corpus again."""
+    """Whether a run keeps its sorted scores, so that windows of runs can be measured without the corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output(Section):
-    """Where the tables go: a folder or a catalog."""
+    """The output of the tables: a folder or a catalog."""
 
     path: str | None = setting(None, kinds.string(is_path=True))
     """Folder or URI of the tables. A relative path that exists next to the configuration file is taken from there, any
-    other from the working folder, where it is made. It must be neither the root of a file system, such as `/`, nor a
-    pattern; the root of a bucket is allowed. Give this or `catalog`."""
+    other from the working folder, where it is created. It must be neither a pattern nor the root of a file system, such
+    as `/`; the root of a bucket is allowed. Give this or `catalog`."""
     catalog: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` of the tables. Give this or `path`."""
     format: str = setting(OUTPUT_FORMATS[0], kinds.choice(*OUTPUT_FORMATS))
@@ -331,7 +331,7 @@ class Output(Section):
     """The `catalog.schema` for the views, if the catalog of the tables cannot hold views."""
 
     def check(self, written: Spot) -> None:
-        """Note the faults of names and formats that a folder or a catalog cannot have."""
+        """Report names and formats that a folder or a catalog cannot have."""
         written.need_one("path", "catalog", path="warehouse")
         for key, name in (("catalog", self.catalog), ("views", self.views)):
             if name is not None and not _TWO_NAMES.fullmatch(name):
@@ -349,9 +349,10 @@ class ReportSettings(Section):
     """Where `jobs/report.py --publish` writes reports."""
 
     path: str | None = setting(None, kinds.string(is_path=True), example="reports")
-    """Folder or URI of the reports, on any file system that Spark can write: `s3a://`, `hdfs://`, `file:/`; without a
-    scheme on Spark's default file system, most often the disks of the driver. A relative path is taken as that of
-    `[output]`. By default the folder `reports` in the `path` of `[output]`; with a `catalog` there is no default."""
+    """Folder or URI of the reports, on any file system that Spark can write: `s3a://`, `hdfs://`, `file:/`. Without a
+    scheme it is on the default file system of Spark, usually the disks of the driver. A relative path is resolved as
+    that of `[output]`. The default is the folder `reports` in the `path` of `[output]`; with a `catalog` there is
+    none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,21 +362,21 @@ class Maintenance(Section):
     keep_days: int = setting(30, kinds.whole(0, LONGEST_DAYS))
     """How long a superseded run is kept."""
     grace_hours: int = setting(168, kinds.whole(1, 24 * LONGEST_DAYS))
-    """How long after its start a run may still be running, and how long a reader may go on using old files."""
+    """How long after its start a run may still be running, and how long readers may use old files."""
     compact: bool = setting(True, kinds.flag())
-    """Whether a run that lies in many small files is rewritten into few."""
+    """Whether a run in many small files is rewritten into few."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Source(Section):
-    """The table that comes first: a base of its own, since the fields of the last base come first."""
+    """The first table. It is a base class since dataclasses put the fields of the last base first."""
 
     corpus: Corpus = setting(REQUIRED, kinds.table(Corpus), example={"name": "civil", "path": "data/civil"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Measures, _Source):
-    """A job's whole configuration: what is measured, of which corpus, and where the tables go."""
+    """The whole configuration of a job: measures, corpus and output."""
 
     output: Output = setting(REQUIRED, kinds.table(Output), example={"path": "warehouse"})
     rejects: Rejects = setting(Rejects(), kinds.table(Rejects))
@@ -387,11 +388,11 @@ class Config(Measures, _Source):
 
     @property
     def expressions(self) -> dict[KeyPath, str]:
-        """As ``Measures.expressions``, and the filter of the corpus."""
+        """Those of `Measures`, and the filter of the corpus."""
         return super().expressions | ({FILTER: self.corpus.filter} if self.corpus.filter else {})
 
     def resolved(self) -> dict[str, Any]:
-        """As ``Measures.resolved``, with the values of ``options`` and secrets in URIs replaced by ``(redacted)``.
+        """Like `Measures.resolved`, with ``(redacted)`` in place of values of ``options`` and secrets in URIs.
 
         ``[report]`` and ``[maintenance]`` are left out: no number depends on them.
         """
@@ -402,7 +403,7 @@ class Config(Measures, _Source):
         return tables
 
     def check(self, written: Spot) -> None:
-        """Note the faults of tables that do not fit each other."""
+        """Report contradictions between tables."""
         super().check(written)
         self._check_id(written)
         self._check_paths(written)
@@ -424,7 +425,6 @@ class Config(Measures, _Source):
             written["privacy"].complain(f"it is given together with {what}", fix)
 
     def _check_id(self, written: Spot) -> None:
-        """Note the faults of what needs an id, where there is none."""
         if self.corpus.id or not written["corpus"].sound("id"):
             return
         reasons = {
@@ -438,18 +438,16 @@ class Config(Measures, _Source):
             corpus["id"].complain(f"missing. {reason}.", corpus.write(id="row_id"))
 
     def _check_paths(self, written: Spot) -> None:
-        """Note the faults of paths to which tables or reports cannot be written."""
         output, corpus = self.output.path, self.corpus.path
         rule, fix = unusable_path(output) if output else ("", "")
         if rule:
-            written.note(Fault(("output", "path"), output, rule, fix))
+            written.report(Fault(("output", "path"), output, rule, fix))
         for part, path in (("output", None if rule else output), ("report", self.report.path)):
             if path and corpus and is_within(path, corpus):
                 rule = "It lies in the path of [corpus], and the next run would read its files as rows."
-                written.note(Fault((part, "path"), path, rule, "Name a folder outside."))
+                written.report(Fault((part, "path"), path, rule, "Name a folder outside."))
 
     def _check_gate(self, gate: Gate, written: Spot) -> None:
-        """Note the faults of rules on what the other tables do not have."""
         models, rules = tuple(self.models), written["gate"]["rule"]
         identities = self.identities if written.sound("identities") else None
         for index, rule in enumerate(gate.rule):
@@ -465,7 +463,6 @@ class Config(Measures, _Source):
                     of_rule["threshold"].refuse(known, fix)
 
     def _check_mitigation(self, mitigation: Mitigation, written: Spot) -> None:
-        """Note the faults of an experiment's output, models and identities."""
         if self.output.catalog and not self.output.path:
             rule = "The corpora are written into a folder, next to the tables."
             fix: Text = ("Write, for example, ", Setting(("output", "path"), "build/mitigation/warehouse"), ".")
@@ -485,7 +482,7 @@ class Config(Measures, _Source):
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The terms of all identities that are found in text."""
+        """The terms of all identities found in text."""
         groups = self.identities.terms.list.values() if self.identities.terms else ()
         return tuple(dict.fromkeys(term for terms in groups for term in terms))
 

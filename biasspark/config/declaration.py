@@ -1,11 +1,11 @@
-"""How a key of the configuration is declared, once, and read: its type, its default, what it may hold, what it means.
+"""How a key of the configuration is declared: its type, default, allowed values and meaning, in one place.
 
     max_depth: int = setting(4, kinds.whole(1, 10))
     '''Levels of splits.'''
 
-A table of the configuration is a `Section`: a frozen dataclass of such fields. The one `Reader` reads it from tables of
-TOML, or of keyword arguments, and scripts/docs writes its documentation. Faults are noted, not raised: where a value
-cannot be used the default takes its place, so that all faults of all tables come out at once.
+A table of the configuration is a `Section`: a frozen dataclass of such fields. `Reader` reads it from TOML tables or
+from keyword arguments, and scripts/docs writes its documentation. Faults are collected, not raised: an unusable value
+is replaced by its default, so that all faults of all tables are reported at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Section:
     """A table of the configuration. Its fields are its keys, each a `setting`, in the order of the documentation."""
 
     def check(self, written: Spot) -> None:
-        """Note the faults that lie in several keys together, by the table as it is written."""
+        """Report faults that depend on several keys, given the table as it is written."""
 
     def resolve(self) -> Self:
         """Return the table with the values that follow from other keys."""
@@ -43,15 +43,15 @@ class Section:
 
     @classmethod
     def explain_unknown(cls, path: KeyPath, key: str) -> Text:  # noqa: ARG003 - tables override it
-        """Return what to do about an unknown key that resembles none."""
+        """Return the fix for an unknown key that resembles no known key."""
         return "Remove it."
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A value as it is written: where it is, what to do about its faults, and the reader, which notes them.
+    """A value as it is written, with its path, the default fix of its faults, and the reader that collects them.
 
-    Of a table, ``key in spot`` and ``spot[key]`` are its keys; those whose value is None are absent.
+    If the value is a table, ``key in spot`` and ``spot[key]`` look up its keys. Keys whose value is None are absent.
     """
 
     path: KeyPath
@@ -60,28 +60,27 @@ class Spot:
     reader: Reader
 
     def refuse(self, rule: Text, fix: Text = "") -> Any:
-        """Note that the value breaks a rule; return `ABSENT`."""
-        self.reader.faults.append(Fault(self.path, self.value, rule, fix or self.fix))
-        return ABSENT
+        """Report that the value breaks a rule. Return `ABSENT`."""
+        return self.report(Fault(self.path, self.value, rule, fix or self.fix))
 
     def complain(self, what: Text, fix: Text = "") -> Any:
-        """Note a fault without showing the value; return `ABSENT`."""
-        self.reader.faults.append(Fault(self.path, ABSENT, what, fix or self.fix))
-        return ABSENT
+        """Report a fault without showing the value. Return `ABSENT`."""
+        return self.report(Fault(self.path, ABSENT, what, fix or self.fix))
 
-    def note(self, fault: Fault) -> None:
-        """Note a fault."""
+    def report(self, fault: Fault) -> Any:
+        """Report a fault. Return `ABSENT`."""
         self.reader.faults.append(fault)
+        return ABSENT
 
     @property
     def keys(self) -> dict[str, Any]:
-        """Its keys and their values, none of what is not a table."""
+        """The keys and values of a table; empty for any other value."""
         table = self.value if isinstance(self.value, Mapping) else {}
         return {key: value for key, value in table.items() if value is not None}
 
     @property
     def entries(self) -> Sequence[Any]:
-        """Its entries; a value that is no list is a single one."""
+        """The entries of a list; any other value is a single entry."""
         return self.value if isinstance(self.value, list | tuple) else [self.value]
 
     def __contains__(self, key: str) -> bool:
@@ -91,12 +90,12 @@ class Spot:
         return self.within(key, self.keys.get(key, ABSENT))
 
     def sound(self, *keys: str) -> bool:
-        """Return whether no fault was noted in these keys; in the whole of it where none is given."""
+        """Return whether these keys, or without keys the whole value, have no fault so far."""
         paths = [(*self.path, key) for key in keys] or [self.path]
         return not any(fault.path[: len(path)] == path for fault in self.reader.faults for path in paths)
 
     def refuse_entry(self, key: str, entry: object, rule: Text, fix: Text, single: str = "") -> None:
-        """Note the fault of an entry of a list, or of the key that holds a single one in its place."""
+        """Report a fault of an entry of a list, or of the key `single` that holds it in place of the list."""
         if single in self:
             self[single].refuse(rule, fix)
         else:
@@ -104,7 +103,7 @@ class Spot:
             self[key].within(listed.index(entry) + 1, entry).refuse(rule, fix)
 
     def need_one(self, first: str, second: str, **example: object) -> None:
-        """Note the fault that both of two keys are written, or neither."""
+        """Report a fault unless exactly one of two keys is given."""
         rule = "Exactly one of them is required."
         if first in self and second in self:
             self.complain(f"{first} and {second} are both given. {rule}", "Remove one.")
@@ -114,11 +113,11 @@ class Spot:
                 self.reader.implied += self.reader.faults[-1:]  # by the key that is misspelled
 
     def write(self, **example: object) -> Text:
-        """Return the advice to write some of its keys."""
+        """Return the advice to write some keys of this table."""
         return write(self.path, example)
 
     def within(self, key: object, value: object, fix: Text = "") -> Spot:
-        """Return a key of the value, which is a table, or an entry of it, which is a list."""
+        """Return the spot of a key of this table, or of an entry of this list."""
         inner = key if isinstance(key, str | int) else show_value(key)
         return Spot((*self.path, inner), value, fix or self.fix, self.reader)
 
@@ -128,32 +127,32 @@ class Kind:
     """What a key may hold."""
 
     title: str
-    """Its name in the documentation."""
+    """The name in the documentation."""
     read: Callable[[Spot], Any]
-    """Returns the value of a spot, and notes its faults; `ABSENT` where nothing of it can be used."""
+    """Reads a spot and reports its faults. Returns `ABSENT` if no part of the value is usable."""
     blank: Any = None
-    """What stands for a required value that is missing."""
+    """The placeholder of a required value that is missing."""
     section: type[Section] | None = None
-    """What a table becomes."""
+    """The class of a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """What is declared of a key."""
+    """The declaration of a key."""
 
     kind: Kind
     default: Any
     default_text: str = ""
-    """The default in words, where it follows from other keys."""
+    """The default in words, if it follows from other keys."""
     example: Any = None
-    """A value that it may have; of a table some of its keys."""
+    """An example value; for a table, some of its keys."""
     fix: Text = ""
-    """What to do about a fault, where it is neither to write the example nor to use the default."""
+    """The fix of a fault, if it is neither the example nor the default."""
     single: str = ""
-    """Another key, which holds a single entry of the list."""
+    """Another key, which may hold a single entry in place of the list."""
 
     def suggest(self, path: KeyPath) -> Text:
-        """Return what to do about a fault of this key."""
+        """Return the fix of a fault of this key."""
         if self.fix or self.example is not None:
             return self.fix or write(path, self.example)
         if self.default in (None, REQUIRED, (), {}) or isinstance(self.default, Section):
@@ -162,7 +161,7 @@ class Declaration:
 
 
 def setting(default: Any, kind: Kind, *, is_shown: bool = True, **more: Any) -> Any:
-    """Declare a key: a field of a dataclass, which ``repr`` shows or not. ``more`` goes to its `Declaration`."""
+    """Declare a key as a dataclass field, with or without its value in ``repr``. For `more` see `Declaration`."""
     metadata = {"declaration": Declaration(kind=kind, default=default, **more)}
     if default is REQUIRED:
         return dataclasses.field(metadata=metadata, repr=is_shown)
@@ -172,12 +171,12 @@ def setting(default: Any, kind: Kind, *, is_shown: bool = True, **more: Any) -> 
 
 
 def declarations(section: type[Section]) -> dict[str, Declaration]:
-    """Return the keys of a table and what is declared of them, in order."""
+    """Return the keys of a table and their declarations, in order."""
     return {field.name: field.metadata["declaration"] for field in dataclasses.fields(section)}  # type: ignore[arg-type]
 
 
 def blank(section: type[AnySection]) -> AnySection:
-    """Return a table with its defaults, and blanks for what is required."""
+    """Return a table with its defaults, and placeholders for required values."""
     required = {name: key.kind.blank for name, key in declarations(section).items() if key.default is REQUIRED}
     return section(**required)
 
@@ -188,7 +187,7 @@ def write(path: KeyPath, example: object) -> Text:
 
 
 def guess(word: object, known: Iterable[str], otherwise: Text = "Remove it.") -> Text:
-    """Return the advice to take the known word that a word resembles; ``otherwise`` if it resembles none."""
+    """Return the advice to use the closest known word, or `otherwise` if none is close."""
     close = closest_match(word, tuple(known))
     return f"Did you mean {close}?" if close else otherwise
 
@@ -197,7 +196,7 @@ def guess(word: object, known: Iterable[str], otherwise: Text = "Remove it.") ->
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number; true and false are not."""
+    """Return whether a value is a number. Booleans are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -205,12 +204,12 @@ def is_finite_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a number that a double can hold."""
     try:
         return isinstance(value, numbers.Real) and is_number(value) and math.isfinite(value)
-    except OverflowError:  # a whole number too large for a double
+    except OverflowError:  # an integer too large for a double
         return False
 
 
 def broken_text_rule(value: object, multiline: bool = False) -> Text:
-    """Return the rule that a value breaks as text, "" if none: text, not empty, no control characters."""
+    """Return the rule that a value breaks: text, not empty, no control characters. "" if it breaks none."""
     if not isinstance(value, str):
         return ("It must be text, not ", type_of(value), ".")
     if not value.strip():
@@ -228,21 +227,19 @@ def repeated(entries: Iterable[Entry]) -> list[Entry]:
 
 
 class Reader:
-    """Reads tables of a configuration, and notes their faults.
+    """Reads tables of a configuration and collects their faults.
 
-    Relative paths are looked up first in the folder ``base``. Required tables that are ``left_out`` need not be there.
+    Relative paths are looked up in the folder `base` first. Required tables in `optional` may be missing. `implied` are
+    faults that follow from another one, and are not reported.
     """
 
-    def __init__(self, base: Path, left_out: Collection[str] = ()) -> None:
-        self.base, self.left_out = base, left_out
+    def __init__(self, base: Path, optional: Collection[str] = ()) -> None:
+        self.base, self.optional = base, optional
         self.faults: list[Fault] = []
         self.implied: list[Fault] = []
 
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
-        """Read a whole configuration.
-
-        Raises `ConfigError` with every fault, in the order of the tables.
-        """
+        """Read a whole configuration. Raises `ConfigError` with all faults, in the order of the tables."""
         order = {name: index for index, name in enumerate(declarations(section))}
         top = Spot((), given, "", self)
         for name in [name for name in given if name not in order]:
@@ -258,66 +255,66 @@ class Reader:
         return read
 
     def section(self, section: type[AnySection], spot: Spot) -> AnySection:
-        """Read a table; what is not a table has defaults only."""
+        """Read a table. If the value is not a table, return one with defaults only."""
         given = self.mapping(spot)
         if given is None:
             return blank(section)
         known = _known_keys(section)
         for key in [key for key in given if key not in known]:
-            # Its value is not shown: it may be a secret under a misspelt name.
-            inner = spot.within(key, ABSENT)
+            # The value is not shown: it may be a secret under a misspelled key.
             rule = ("there is no such key. The keys of ", Key(spot.path), f" are {', '.join(known)}.")
-            inner.complain(rule, guess(key, known, section.explain_unknown(spot.path, str(key))))
+            fix = guess(key, known, section.explain_unknown(spot.path, str(key)))
+            spot.within(key, ABSENT).complain(rule, fix)
         return self._build(section, given, spot.path)
 
     def mapping(self, spot: Spot) -> dict[str, Any] | None:
-        """Return the keys of a table, less those whose value is None; None, and a fault, where it is not a table."""
+        """Return the keys of a table whose value is not None. Report a fault and return None for any other value."""
         if isinstance(spot.value, Mapping):
             return spot.keys
-        # Its value is not shown: it may be a password in the wrong place.
+        # The value is not shown: it may be a password in the wrong place.
         spot.complain(("this is ", type_of(spot.value), Words(". It must be a table.", ". It must be a dict.")))
         return None
 
     def _build(self, section: type[AnySection], given: Mapping[str, Any], path: KeyPath) -> AnySection:
         known = _known_keys(section)
         meant = {closest_match(key, known) for key in given if key not in known}
-        declared = declarations(section)
-        values = {name: self._value(name, key, given, path, name in meant) for name, key in declared.items()}
+        values = {
+            name: self._value(declared, given, (*path, name), name in meant)
+            for name, declared in declarations(section).items()
+        }
         read = section(**{name: value for name, value in values.items() if value is not ABSENT})
         read.check(Spot(path, given, "", self))
         return read.resolve()
 
-    def _value(
-        self, name: str, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool
-    ) -> Any:
-        """Return the value of a key; `ABSENT` for the default of its field.
+    def _value(self, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool) -> Any:
+        """Return the value of a key, or `ABSENT` for the default of its field.
 
-        A required key that an unknown one probably means is missing to the checks alone: the unknown one has a fault.
+        If an unknown key is probably this key misspelled, only the unknown key is reported.
         """
-        key, single = (*path, name), declared.single
-        spot = Spot(key, given.get(name), declared.suggest(key), self)
+        name, single = path[-1], declared.single
+        spot = Spot(path, given.get(str(name)), declared.suggest(path), self)
         value: Any = ABSENT
         if single and single in given:
-            value = declared.kind.read(Spot(key, [given[single]], spot.fix, self))
+            value = declared.kind.read(Spot(path, [given[single]], spot.fix, self))
             if name in given:
-                what = f"{single} and {name} are both given. They mean the same."
-                Spot(path, None, "Remove one.", self).complain(what)
+                both = f"{single} and {name} are both given. They mean the same."
+                self.faults.append(Fault(path[:-1], ABSENT, both, "Remove one."))
         elif name in given:
             value = declared.kind.read(spot)
-        elif declared.default is REQUIRED and not (path == () and name in self.left_out):
+        elif declared.default is REQUIRED and path not in [(name,) for name in self.optional]:
             spot.complain("missing. It is required.")
             self.implied += self.faults[-1:] if is_misspelled else []
         return declared.kind.blank if value is ABSENT and declared.default is REQUIRED else value
 
 
 def _known_keys(section: type[Section]) -> tuple[str, ...]:
-    """Return the keys of a table, and the names for a single one of a list."""
+    """Return the keys of a table, including those for single entries of lists."""
     declared = declarations(section)
     return (*declared, *(declaration.single for declaration in declared.values() if declaration.single))
 
 
 def plain(value: Any) -> Any:
-    """Return a part of the configuration as the dicts, lists and scalars that read back to it."""
+    """Convert a part of the configuration to dicts, lists and scalars. Reading them gives an equal part."""
     if isinstance(value, Section):
         values = {name: getattr(value, name) for name in declarations(type(value))}
         return {name: plain(part) for name, part in values.items() if part is not None}

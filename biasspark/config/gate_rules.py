@@ -20,7 +20,7 @@ METRICS = (*SUITE_METRICS, *AT_THRESHOLDS)
 GAPS = (*SUITE_GAPS, *RATE_GAPS)
 SEVERITIES = (FAIL, WARN)
 COUNTS_AS = (PASS, WARN, FAIL)
-"""What a check without enough evidence may count as, the default first."""
+"""The outcomes that a check without enough evidence may count as, the default first."""
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
 MOST_RULES = 200
@@ -38,7 +38,7 @@ class Rule(Section):
     """One rule: a metric, where the rule applies, and one bound."""
 
     name: str = setting(REQUIRED, kinds.string(), example="bpsn")
-    """What the alerts call it."""
+    """The name of the rule in alerts."""
     metric: str = setting(REQUIRED, Kind("text", _read_metric, ""), example="bpsn_auc")
     """A metric of the suite; `auc`, the AUC of a whole slice; or a rate at a threshold, or the gap of such a rate."""
     threshold: float | None = setting(None, kinds.number(), example=0.5)
@@ -48,7 +48,7 @@ class Rule(Section):
     slices: tuple[str, ...] = setting((ALL_ROWS,), kinds.list_of(nonempty=True), single="slice")
     """Slices the rule applies to."""
     baseline: str | None = setting(None, kinds.string(), example="old")
-    """The model to compare with, on the same rows; left out where the rule looks at one model at a time."""
+    """The model to compare with, on the same rows. Leave it out in rules on a single model."""
     identities: tuple[str, ...] | None = setting(
         None, kinds.list_of(nonempty=True), default_text="every one", single="identity"
     )
@@ -69,13 +69,13 @@ class Rule(Section):
     worst: bool = setting(False, kinds.flag())
     """Whether the worst identity is also judged."""
     severity: str = setting(SEVERITIES[0], kinds.choice(*SEVERITIES))
-    """What a broken rule does: `fail` or `warn`."""
+    """The outcome of a broken rule: `fail` or `warn`."""
     insufficient: str | None = setting(None, kinds.choice(*COUNTS_AS), default_text="that of `[gate]`")
-    """What insufficient evidence counts as for this rule, in place of what `[gate]` says."""
+    """What insufficient evidence counts as for this rule, in place of that of `[gate]`."""
 
     @property
     def kind(self) -> str:
-        """Which of the bounds it has."""
+        """The kind of its bound."""
         return next(kind for kind in BOUNDS if getattr(self, kind) is not None)
 
     @property
@@ -85,7 +85,7 @@ class Rule(Section):
 
     @property
     def is_change(self) -> bool:
-        """Whether the bound is one of a change: since the last accepted run, or from the baseline."""
+        """Whether it bounds a change, since the last accepted run or from the baseline."""
         return any(getattr(self, kind) is not None for kind in CHANGES)
 
     @property
@@ -95,12 +95,12 @@ class Rule(Section):
 
     @property
     def is_size_change(self) -> bool:
-        """Whether the bound is on a change of the absolute size of a gap."""
+        """Whether it bounds a change of the absolute size of a gap."""
         return self.is_change and self.is_gap
 
     @property
     def allowed_bounds(self) -> list[str]:
-        """The bounds that a rule on this metric may have; all of them on a metric that there is not."""
+        """The bounds that this metric may have. An unknown metric may have all."""
         forbidden = {"max_abs", "max_rise"} if self.metric in AUCS else {"max_abs"} if self.metric in RATES else set()
         forbidden |= {"max_drop"} if self.is_gap else set()
         forbidden |= set(BOUNDS) - set(CHANGES) if self._is_compared else set()
@@ -111,7 +111,7 @@ class Rule(Section):
         return self.baseline is not None and self.metric not in AT_THRESHOLDS
 
     def check(self, written: Spot) -> None:
-        """Note the faults of a rule by itself: of its threshold, its selectors and its bound."""
+        """Report faults of the threshold, the selectors and the bound."""
         if "threshold" in written and self.metric in SUITE_METRICS:
             fix = f"Remove it, or take {RATE_GAPS[1]}."
             written["threshold"].refuse(f"{self.metric} has no threshold.", fix)
@@ -131,16 +131,12 @@ class Rule(Section):
         for kind in bounds:
             if kind in allowed:
                 self._check_range(kind, written)
+            elif len(bounds) == 1 and self._is_compared and kind not in CHANGES:
+                rule = "A rule with a baseline bounds how much worse a model is than the baseline."
+                written[kind].refuse(rule, f"Write {allowed[0]} in its place, or remove baseline.")
             elif len(bounds) == 1:
-                self._refuse_bound(kind, written)
-
-    def _refuse_bound(self, kind: str, written: Spot) -> None:
-        if self._is_compared and kind not in CHANGES:
-            rule = "A rule with a baseline bounds how much worse a model is than the baseline."
-            written[kind].refuse(rule, f"Write {self.allowed_bounds[0]} in its place, or remove baseline.")
-            return
-        right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": "max"}[kind]
-        written[kind].refuse(f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
+                right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": "max"}[kind]
+                written[kind].refuse(f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
 
     def _check_range(self, kind: str, written: Spot) -> None:
         high = 0.5 if self.metric in SUITE_GAPS else 1.0
@@ -154,10 +150,9 @@ class Rule(Section):
     def check_names(
         self, written: Spot, models: Sequence[str], slices: Sequence[str], identities: Identities | None
     ) -> None:
-        """Note the faults of models, slices and identities that do not exist, by those that do.
+        """Report models, slices and identities that do not exist.
 
-        Any model is accepted where there is none, which is another fault. The identities are None where they have
-        faults of their own.
+        Without any model, all names of models are accepted. `identities` is None if they have faults themselves.
         """
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
@@ -165,14 +160,14 @@ class Rule(Section):
                 written.refuse_entry(key, name, rule, guess(name, known), _SINGLE[key])
         if identities is not None and self.metric != OVERALL_METRIC:
             if not identities.has_sources:
-                written["metric"].refuse("[identities] is missing, and this metric is of identities.", "Name some.")
+                written["metric"].refuse("[identities] is missing, and this metric needs them.", "Name some.")
                 return
             for name in dict.fromkeys(self.identities or ()):
                 if unknown := _unknown_identity(name, identities):
                     written.refuse_entry("identities", name, *unknown, _SINGLE["identities"])
 
     def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
-        """Note the fault of a baseline with which ``[compare]``, if it ``is_sound``, does not compare the models."""
+        """Report a baseline with which ``[compare]``, if it has no fault, does not compare the models."""
         compared = compare.compared(models) if compare else ()
         uncompared = [name for name in self.models if name not in compared]
         rule: Text = ""
@@ -193,7 +188,7 @@ class Rule(Section):
             fix = "Write the same in both."
         elif uncompared:
             listed, fix = list_choices(compared), "Name what it compares, or change [compare]."
-            rule = f"[compare] compares {listed} with it, and not {list_choices(uncompared)}."
+            rule = f"[compare] compares {listed} with it, but not {list_choices(uncompared)}."
         if rule:
             written["baseline"].refuse(rule, fix)
 
@@ -219,17 +214,17 @@ class Gate(Section):
 
     @property
     def run_rules(self) -> tuple[Rule, ...]:
-        """The rules on a run by itself and since the last accepted run: ``jobs/bias_metrics.py`` judges them."""
+        """The rules on a run and on changes since the last accepted run, judged by ``jobs/bias_metrics.py``."""
         return tuple(rule for rule in self.rule if rule.baseline is None)
 
     @property
     def change_rules(self) -> tuple[Rule, ...]:
-        """The rules on a change of an AUC since the last accepted run, or of the size of its gap."""
+        """The rules on a change of an AUC, or of the size of its gap, since the last accepted run."""
         return tuple(rule for rule in self.run_rules if rule.is_change and rule.threshold is None)
 
     @property
     def rate_change_rules(self) -> tuple[Rule, ...]:
-        """The rules on a change of a rate since the last accepted run, or of the size of its gap."""
+        """The rules on a change of a rate, or of the size of its gap, since the last accepted run."""
         return tuple(rule for rule in self.rate_rules if rule.is_change)
 
     @property
@@ -239,22 +234,22 @@ class Gate(Section):
 
     @property
     def comparison_rules(self) -> tuple[Rule, ...]:
-        """The rules on a model against a baseline: ``jobs/compare_models.py`` judges them."""
+        """The rules on a model and a baseline, judged by ``jobs/compare_models.py``."""
         return tuple(rule for rule in self.rule if rule.baseline is not None)
 
     def check(self, written: Spot) -> None:
-        """Note the faults that there is no rule, or two of one name, or none for what is paired."""
+        """Report missing rules, repeated names, and pairing without a rule for it."""
         if not self.rule:
             written.complain("there is no rule. At least one is required.", "Write [[gate.rule]] below it.")
         for name in repeated(rule.name for rule in self.rule if rule.name):
-            written.complain(f"two rules are named {quote(name)}. Alerts tell rules by name.", "Rename one.")
+            written.complain(f"two rules are named {quote(name)}. Alerts identify rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
             rule = "No rule is on a change of an AUC since the last accepted run."
             written["paired"].refuse(rule, "Remove the line, or write a rule with max_drop or max_rise.")
 
 
 def _unknown_identity(name: str, identities: Identities) -> tuple[Text, Text] | None:
-    """Return why nothing gives an identity, or a pair of that name; None where it may be there."""
+    """Return the rule and the fix of an unknown identity or pair; None if it may exist."""
     pairs = identities.split_pair(name)
     if identities.can_give(name) or any(identities.may_precede(*pair) for pair in pairs):
         return None
@@ -264,4 +259,4 @@ def _unknown_identity(name: str, identities: Identities) -> tuple[Text, Text] | 
             return "A pair joins two different identities.", f"Write {quote(first)}, or name another one."
         return "A pair is named in the order of [identities].", f"Write {quote(f'{second}{PAIR}{first}')}."
     known = identities.shown_names
-    return f"Nothing in [identities] gives it. The identities are {', '.join(known) or 'none'}.", guess(name, known)
+    return f"It is not in [identities]. The identities are {', '.join(known) or 'none'}.", guess(name, known)

@@ -1,4 +1,4 @@
-"""The identities of a configuration, the lists of terms among them, and that the tables can tell them apart."""
+"""The part ``[identities]`` of a configuration: sources, lists of terms, and unique names."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ _FORM_OF_LINE = 'A line is one term, or a group as "name: a, b, c".'
 _NO_TERM = "It must hold at least one term."
 
 Group = tuple[Spot, object, list[object]]
-"""A group of terms before it is checked: where it is, its name, and its terms."""
+"""A group of terms before it is checked: its spot, name and terms."""
 
 
 def _read_term_file(spot: Spot) -> Any:
-    """Read a file of terms, one per line; empty lines and lines that begin with ``#`` are passed over."""
+    """Read a file of terms, one per line. Skip empty lines and comments, which begin with ``#``."""
     if rule := broken_text_rule(spot.value):
         return spot.refuse(rule)
     try:
-        text = decode_utf8(_local_path(spot.value, spot.reader.base).read_bytes())
+        if URI_SCHEME.match(spot.value):
+            raise ValueError("a term list is read from a local file, not from a URI")
+        text = decode_utf8(Path(locate(spot.value, spot.reader.base)).read_bytes())
     except UnicodeDecodeError as error:
         return spot.refuse(f"In this file {describe_undecodable(error)}.", "Save the file as UTF-8.")
     except (OSError, ValueError) as error:
@@ -44,7 +46,7 @@ def _read_term_file(spot: Spot) -> Any:
 
 
 def _read_term_list(spot: Spot) -> Any:
-    """Read the lines of such a file as a list, or a table of name = list of terms."""
+    """Read a list of lines, as those of a file, or a table of name = list of terms."""
     groups: list[Group] = []
     if isinstance(spot.value, Mapping):
         for name, terms in spot.value.items():
@@ -60,7 +62,7 @@ def _read_term_list(spot: Spot) -> Any:
 class Terms(Section):
     """Identities found in text as whole words, any case.
 
-    Once read, ``list`` maps each identity to its terms, of which one must be in the text, wherever they come from.
+    After reading, ``list`` maps each identity to its terms, from a file or a list. One of them must be in the text.
     """
 
     column: str = setting(REQUIRED, kinds.string(), example="comment_text")
@@ -73,7 +75,7 @@ class Terms(Section):
     """The same lines, or name = list of terms."""
 
     def check(self, written: Spot) -> None:
-        """Note the fault that both a file and a list are given, or neither."""
+        """Report a fault unless either a file or a list is given."""
         written.need_one("file", "list", list=["christian", "muslim"])
 
     def resolve(self) -> Self:
@@ -81,14 +83,8 @@ class Terms(Section):
         return replace(self, list=self.file or self.list, file=None)
 
 
-def _local_path(name: str, base: Path) -> Path:
-    if URI_SCHEME.match(name):
-        raise ValueError("a term list is read from a local file, not from a URI")
-    return Path(locate(name, base))
-
-
 def _split_line(line: object) -> tuple[object, list[object]]:
-    """Split a line into the name of a group and its terms; a single term is both."""
+    """Split a line into the name of a group and its terms. A single term is both."""
     if not isinstance(line, str):
         return line, [line]
     name, colon, terms = line.partition(":")
@@ -96,7 +92,6 @@ def _split_line(line: object) -> tuple[object, list[object]]:
 
 
 def _check_groups(groups: Iterable[Group]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of terms by name; note what is wrong with them."""
     checked: dict[str, tuple[str, ...]] = {}
     for spot, name, terms in groups:
         for text in [name, *(term for term in terms if terms != [name])]:
@@ -155,18 +150,15 @@ class Identities(Section):
 
     @property
     def known_names(self) -> tuple[str, ...]:
-        """The names that are known before any row is read: of columns, predicates and terms, in order."""
+        """The names known before any row is read: columns, predicates and terms, in order."""
         return tuple(name for _, name in self.named_sources)
 
     @property
     def named_sources(self) -> tuple[tuple[str, str], ...]:
-        """The names of ``known_names``, each with the key of the configuration that gives it."""
-        names_by_source: dict[str, Sequence[str]] = {
-            "columns": self.columns,
-            "predicates": tuple(self.predicates),
-            "terms": tuple(self.terms.list) if self.terms else (),
-        }
-        return tuple((source, name) for source, names in names_by_source.items() for name in names)
+        """Pairs of key and name for all ``known_names``."""
+        terms = self.terms.list if self.terms else ()
+        sources = {"columns": self.columns, "predicates": self.predicates, "terms": terms}
+        return tuple((source, name) for source, names in sources.items() for name in names)
 
     @property
     def has_sources(self) -> bool:
@@ -175,25 +167,25 @@ class Identities(Section):
 
     @property
     def shown_names(self) -> tuple[str, ...]:
-        """The names as messages list them: those that are known, and ``column=(a value)``."""
+        """The names for messages: known names, and ``column=(a value)``."""
         return (*self.known_names, *(f"{column}={A_VALUE}" for column in self.categorical))
 
     def can_give(self, name: str) -> bool:
-        """Return whether there may be an identity of that name, crossed pairs aside."""
+        """Return whether there may be an identity of this name, except a crossed pair."""
         return self.select(name).has_sources
 
     def split_pair(self, name: str) -> list[tuple[str, str]]:
-        """Return which two identities a name may join, in either order; none where pairs are not crossed."""
+        """Return the pairs of identities that a name may stand for, in either order; none unless pairs are crossed."""
         parts = name.split(PAIR) if self.crossed.pairs else []
         cuts = ((PAIR.join(parts[:n]), PAIR.join(parts[n:])) for n in range(1, len(parts)))
         return [sides for sides in cuts if all(map(self.can_give, sides))]
 
     def may_precede(self, first: str, second: str) -> bool:
-        """Return whether an identity may come before another one, so that their pair is named in this order."""
+        """Return whether the pair of two identities may be named in this order."""
         return first != second and min(self._ranks(first)) <= max(self._ranks(second))
 
     def _ranks(self, name: str) -> list[int]:
-        """Return at which ranks of the order an identity may be; the values of a column share one."""
+        """Return the possible ranks of an identity in the order. All values of a column have the same rank."""
         selected = self.select(name)
         gives = [column == name for column in self.columns]
         gives += [column in selected.categorical for column in self.categorical]
@@ -202,9 +194,9 @@ class Identities(Section):
         return [rank for rank, may_give in enumerate(gives) if may_give]
 
     def select(self, name: str) -> Identities:
-        """Return the sources of the identity of that name: its entry, else the columns that may hold it as a value.
+        """Return the sources of one identity: its entry, or the columns that may have it as a value.
 
-        There are no sources of a name that nothing can give. Crossed pairs are left out.
+        The result is empty for a name that no source can give. Crossed pairs are left out.
         """
         known = name in self.known_names
         terms = {term: texts for term, texts in self.terms.list.items() if term == name} if self.terms else {}
@@ -219,7 +211,7 @@ class Identities(Section):
         )
 
     def check(self, written: Spot) -> None:
-        """Note the faults of identities that the tables could not tell apart, and of none."""
+        """Report the faults of names that are not unique, and of identities without a source."""
         check_threshold(written, self.threshold, self.range)
         keys: dict[str, str] = {}
         for key, name in self.named_sources:
@@ -229,27 +221,31 @@ class Identities(Section):
             if keys.setdefault(name, key) != key:
                 what = f"{quote(name)} is named in {keys[name]}, too. Identities must differ."
                 written[key].complain(what, "Rename or remove one.")
-        if self.crossed.pairs:
-            _check_pairs(written, tuple(keys), self.crossed)
+        if fault := too_many_pairs(len(keys), self.crossed):
+            written.report(fault)
+        elif self.crossed.pairs:
+            for name in repeated([*keys, *(f"{first}{PAIR}{second}" for first, second in combinations(keys, 2))]):
+                rule = f"A pair would be the second identity named {quote(name)}. Identities must differ."
+                written.report(Fault((*written.path, "crossed", "pairs"), True, rule, "Rename one."))
         if written.sound() and not self.has_sources:
             what = "no identity is named. At least one of columns, categorical, array, predicates, terms is required."
             written.complain(what, written.write(columns=["male", "female"]))
 
     @classmethod
     def explain_unknown(cls, path: KeyPath, key: str) -> Text:
-        """Return how an identity is named that was taken for a key."""
+        """Return how to define an identity that was written as a key."""
         return ("For an identity of that name write ", Setting((*path, "predicates", key), "..."), ".")
 
 
 def check_threshold(written: Spot, threshold: float | None, span: tuple[float, float] | None) -> None:
-    """Note the fault that the key ``threshold`` lies outside the key ``range``."""
+    """Report a fault if ``threshold`` lies outside ``range``."""
     if span and threshold is not None and not span[0] <= threshold <= span[1]:
         rule = ("It lies outside range = ", Value(span), ", so every row would fall on the same side.")
-        written.note(Fault((*written.path, "threshold"), threshold, rule, "Change one of the two."))
+        written.report(Fault((*written.path, "threshold"), threshold, rule, "Change one of the two."))
 
 
 def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
-    """Return the fault that a key names an identity that there is not, crossed pairs being none; lists those known."""
+    """Return the fault of a key that names an unknown identity. Crossed pairs do not count."""
     listed = list_first(known, MOST_LISTED) or "none"
     columns = [] if PAIR in name else [shown.removesuffix(A_VALUE) for shown in known if shown.endswith(A_VALUE)]
     close = closest_match(name, known) or " or ".join(f"{column}{name}" for column in columns)
@@ -258,7 +254,7 @@ def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
 
 
 def too_many_pairs(n_identities: int, crossed: Crossed) -> Fault | None:
-    """Return the fault that so many identities make more pairs than are allowed; None where they do not."""
+    """Return the fault that crossed identities make more pairs than are allowed, None if they do not."""
     n_pairs = n_identities * (n_identities - 1) // 2
     most = MOST_CROSSED_PAIRS if crossed.max_pairs is None else crossed.max_pairs
     if not crossed.pairs or n_pairs <= most:
@@ -266,12 +262,3 @@ def too_many_pairs(n_identities: int, crossed: Crossed) -> Fault | None:
     rule = f"{n_identities:,} identities make {n_pairs:,} pairs. At most {most:,} are allowed, since each is ranked."
     fix = "Name fewer identities, raise max_pairs, or leave out the pairs."
     return Fault(("identities", "crossed", "pairs"), True, rule, fix)
-
-
-def _check_pairs(written: Spot, names: tuple[str, ...], crossed: Crossed) -> None:
-    if fault := too_many_pairs(len(names), crossed):
-        written.note(fault)
-        return
-    for name in repeated([*names, *(f"{first}{PAIR}{second}" for first, second in combinations(names, 2))]):
-        rule = f"A pair would be the second identity named {quote(name)}. Identities must differ."
-        written.note(Fault((*written.path, "crossed", "pairs"), True, rule, "Rename one."))

@@ -1,4 +1,4 @@
-"""What a key of the configuration may hold, each a function that returns a `Kind`: ``kinds.whole(1, 10)``."""
+"""Kinds of values that a key of the configuration may hold: ``kinds.whole(1, 10)``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_WHOLE = 2**63 - 1
 
 
 def string(*, multiline: bool = False, is_path: bool = False) -> Kind:
-    """Return the kind of text: not empty, without control characters but, if ``multiline``, tabs and line ends."""
+    """Nonempty text without control characters; if `multiline`, tabs and line ends are allowed."""
 
     def read(spot: Spot) -> Any:
         if rule := broken_text_rule(spot.value, multiline):
@@ -42,7 +42,7 @@ STRING = string()
 
 
 def choice(*words: str) -> Kind:
-    """Return the kind of one of several words."""
+    """One of several words."""
 
     def read(spot: Spot) -> Any:
         if isinstance(spot.value, str) and spot.value in words:
@@ -54,7 +54,7 @@ def choice(*words: str) -> Kind:
 
 
 def flag() -> Kind:
-    """Return the kind of true or false."""
+    """A boolean."""
 
     def read(spot: Spot) -> Any:
         if isinstance(spot.value, bool):
@@ -65,7 +65,7 @@ def flag() -> Kind:
 
 
 def whole(least: int = 0, most: int = MOST_WHOLE) -> Kind:
-    """Return the kind of a whole number."""
+    """A whole number."""
 
     def read(spot: Spot) -> Any:
         if not is_number(spot.value):
@@ -82,7 +82,7 @@ def whole(least: int = 0, most: int = MOST_WHOLE) -> Kind:
 
 
 def number(low: float = -math.inf, high: float = math.inf, included: str = "") -> Kind:
-    """Return the kind of a finite number between two ends, which are ``included`` if it names them: "low high"."""
+    """A finite number between two ends. `included` names the ends that are allowed: "low", "high", "low high"."""
     ends = [end for name, end in (("low", low), ("high", high)) if name in included.split()]
     excluded = ", both excluded" if not ends else f", {high:g} excluded" if ends == [low] else ""
 
@@ -99,7 +99,7 @@ def number(low: float = -math.inf, high: float = math.inf, included: str = "") -
 
 
 def span() -> Kind:
-    """Return the kind of a closed interval: two finite numbers, the lower first."""
+    """A closed interval: two finite numbers, the lower first."""
 
     def read(spot: Spot) -> Any:
         ends = spot.value if isinstance(spot.value, list | tuple) else ()
@@ -111,8 +111,7 @@ def span() -> Kind:
 
 
 def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
-    """Return the kind of a list of different entries, in order."""
-    title = f"list of {entry.title + 's' if entry.title.endswith('number') else entry.title}"
+    """A list of distinct entries, in order."""
 
     def read(spot: Spot) -> Any:
         if not isinstance(spot.value, list | tuple):
@@ -130,13 +129,13 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
                 inner.refuse("It is listed twice.", "Remove one.")
         return tuple(value for _, value in values)
 
-    return Kind(title, read, ())
+    return Kind(f"list of {_plural(entry)}", read, ())
 
 
 def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) -> Kind:
-    """Return the kind of a table whose keys are names that the user gives, so many at the most.
+    """A table whose keys are names chosen by the user, at most `most`.
 
-    Messages call its two sides by ``names`` and ``values``: ``a model's name``, ``the score column``.
+    Messages call its keys and values `names` and `values`: ``a model's name``, ``the score column``.
     """
     fix: Text = (
         Words(f"Write {values} in quotes, or remove the line.", f"Write {values} as text.") if values else CORRECT
@@ -155,16 +154,16 @@ def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) 
             spot.complain(f"it has {len(read_entries)} entries. At most {most} are allowed.", "Use several runs.")
         return ABSENT if given is None else read_entries
 
-    return Kind(f"table of {entry.title + 's' if entry.title.endswith('number') else entry.title}", read, {})
+    return Kind(f"table of {_plural(entry)}", read, {})
 
 
 def expressions(names: str, values: str = "the predicate", *, most: float = math.inf) -> Kind:
-    """Return the kind of a table of names, each with an expression of Spark SQL (see `named`)."""
+    """A table of names, each with a Spark SQL expression (see `named`)."""
     return named(names, string(multiline=True), values, most=most)
 
 
 def table(section: type[Section], list_key: str = "") -> Kind:
-    """Return the kind of a table with declared keys; a list in its place, if allowed, is the value of ``list_key``."""
+    """A table with declared keys. With `list_key`, a list in its place is the value of that key."""
 
     def read(spot: Spot) -> Any:
         if list_key and isinstance(spot.value, list | tuple):
@@ -175,7 +174,7 @@ def table(section: type[Section], list_key: str = "") -> Kind:
 
 
 def tables(section: type[Section], most: int, fix_most: str) -> Kind:
-    """Return the kind of a list of tables, which messages call by their ``name``."""
+    """A list of tables, which messages identify by their ``name``."""
 
     def read(spot: Spot) -> Any:
         entries = spot.value if isinstance(spot.value, list | tuple) else [spot.value]
@@ -192,3 +191,7 @@ def tables(section: type[Section], most: int, fix_most: str) -> Kind:
 
 def _is(spot: Spot) -> tuple[Text, str]:
     return type_of(spot.value), "."
+
+
+def _plural(entry: Kind) -> str:
+    return f"{entry.title}s" if entry.title.endswith("number") else entry.title

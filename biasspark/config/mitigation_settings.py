@@ -1,4 +1,4 @@
-"""The table [mitigation] of the configuration, and the tables that it fills in."""
+"""The part ``[mitigation]`` of a configuration, and the tables that it fills in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from biasspark.config import kinds
 from biasspark.config.declaration import Kind, Reader, Section, Spot, declarations, setting
 from biasspark.config.identities import Terms
-from biasspark.errors import ABSENT, Fault
+from biasspark.errors import ABSENT, Fault, KeyPath
 from biasspark.synthetic.imbalanced import BUCKETS, IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
@@ -20,13 +20,9 @@ TEXT, LABEL, TEMPLATE = "comment_text", "label", "template"
 ROWS = 127_820
 """Comments of the training corpus of the publication."""
 
-_OF_CORPUS = ("label", "identities")
-_OF_GENERATED = ("corpus", "rows", "terms", "imbalanced")
-_SHARE = kinds.number(0, 1)
-
 
 def _read_terms(spot: Spot) -> Any:
-    """Read a file of terms, as ``[identities.terms]`` does, or a list of terms. Terms of groups count one by one."""
+    """Read a list of terms, or a file as in ``[identities.terms]``. Groups are split into their terms."""
     if isinstance(spot.value, list | tuple):
         return kinds.list_of(nonempty=True).read(spot)
     groups = declarations(Terms)["file"].kind.read(spot)
@@ -34,8 +30,7 @@ def _read_terms(spot: Spot) -> Any:
 
 
 def _read_imbalanced(spot: Spot) -> Any:
-    """Read the shares of terms, of which there is at least one."""
-    shares = kinds.named("an identity term", _SHARE).read(spot)
+    shares = kinds.named("an identity term", kinds.number(0, 1)).read(spot)
     if not shares and spot.sound():
         spot.complain("no term is named. At least one is required.")
     return shares
@@ -45,15 +40,15 @@ def _read_imbalanced(spot: Spot) -> Any:
 class Mitigation(Section):
     """The mitigation experiment: classifiers are trained on a corpus, with and without the comments that a plan adds.
 
-    The corpus is that of `[corpus]`, with its `[label]` and `[identities]`; without `[corpus]` one is generated. The
-    models are `baseline`, `control` and `mitigated`.
+    The corpus is `[corpus]`, with its `[label]` and `[identities]`. Without `[corpus]`, one is generated. The models
+    are `baseline`, `control` and `mitigated`.
     """
 
     text: str = setting(TEXT, kinds.string(), example="comment")
     """The column of the comments, in `[corpus]` and in all files."""
     pool: str | None = setting(None, kinds.string(is_path=True))
-    """A Parquet file or folder of harmless comments, of which as many are added as the plan asks for; for the control
-    as many at random."""
+    """A Parquet file or folder of harmless comments. The plan says how many are added for the mitigated model; as many
+    at random are added for the control."""
     debiasing: str | None = setting(None, kinds.string(is_path=True))
     """A Parquet file of harmless comments that are all added for the mitigated model. Give this and `random` in place
     of `pool`."""
@@ -62,19 +57,19 @@ class Mitigation(Section):
     filter: str | None = setting(None, kinds.string(multiline=True))
     """A Spark SQL predicate that chooses rows of these files."""
     test: str | None = setting(None, kinds.string(is_path=True))
-    """The test set: labelled comments with the columns of `[corpus]`, in its format. Without it and `test_filter` the
+    """The test set: labeled comments with the columns of `[corpus]`, in its format. Without it and `test_filter` the
     models are measured on templated sentences about the terms of `[identities.terms]`."""
     test_filter: str | None = setting(None, kinds.string(multiline=True), example="split = 'test'")
     """In place of `[corpus] filter`, the predicate that chooses the rows of the test set: from `test`, else from
     `[corpus]`."""
     train: bool = setting(True, kinds.flag())
-    """False for models of your own: nothing is trained, and `[models]` names their score columns in the test set."""
+    """False for your own models: nothing is trained, and `[models]` names their score columns in the test set."""
     test_rows: int = setting(50_000, kinds.whole(1))
     """Templated sentences, half of them toxic."""
     seed: int = setting(1, kinds.whole())
-    """The seed of all that is drawn or generated."""
+    """The seed of all random choices."""
     corpus: str = setting("mitigation", kinds.string())
-    """The name in the tables where there is no `[corpus]`."""
+    """The name in the tables if there is no `[corpus]`."""
     rows: int | None = setting(None, kinds.whole(1), default_text=f"{ROWS:,} without `[corpus]`", example=20_000)
     """Comments of the generated corpus."""
     terms: tuple[str, ...] = setting(
@@ -89,11 +84,11 @@ class Mitigation(Section):
         default_text="as in `conf/mitigation.toml`",
         example={"gay": 0.005},
     )
-    """The imbalanced terms of the generated corpus, and the share of the comments that mention each."""
+    """The imbalanced terms of the generated corpus, each with its share of the comments."""
 
     @property
     def training_request(self) -> ImbalancedRequest | None:
-        """The training corpus to generate; None where `[corpus]` is it."""
+        """The training corpus to generate, None if `[corpus]` is used."""
         if self.rows is None:
             return None
         return ImbalancedRequest(self.rows, self.seed, tuple(self.imbalanced.items()), self.terms)
@@ -109,9 +104,8 @@ class Mitigation(Section):
 
     @property
     def files(self) -> dict[str, str]:
-        """The files of harmless comments by their key."""
-        paths = {"pool": self.pool, "debiasing": self.debiasing, "random": self.random}
-        return {key: path for key, path in paths.items() if path}
+        """The files of harmless comments by key."""
+        return {key: path for key in ("pool", "debiasing", "random") if (path := getattr(self, key))}
 
     @property
     def text_column(self) -> str:
@@ -119,7 +113,7 @@ class Mitigation(Section):
         return TEXT if self.rows else self.text
 
     def check(self, written: Spot) -> None:
-        """Note the faults of the files, and those that the generators find."""
+        """Report faults of the files, and those of the generators."""
         given = [key for key in ("debiasing", "random") if key in written]
         if len(given) == 1:
             what = f"{given[0]} is given alone. The mitigated model and the control get comments of one kind."
@@ -129,7 +123,7 @@ class Mitigation(Section):
         if "filter" in written and not self.files:
             written["filter"].refuse("Without a file nothing is read.", "Name one, or remove the line.")
         if not self.train and not self.has_test_set:
-            written["train"].refuse("Models of your own have no scores of generated sentences.", "Name a test set.")
+            written["train"].refuse("Your own models have no scores of generated sentences.", "Name a test set.")
         request = self.training_request
         if request and written.sound():
             faults = (*request.list_faults(), *self.test_request(self.terms).list_faults())
@@ -139,21 +133,32 @@ class Mitigation(Section):
 
 
 def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
-    """Return the tables of a configuration with those that ``[mitigation]`` fills in; note what contradicts it."""
+    """Add the tables that ``[mitigation]`` implies to those of a configuration; report contradictions."""
     given = {name: part for name, part in table.items() if part is not None}
     written = given.get("mitigation")
     if not isinstance(written, Mapping):
         return dict(table)
     n_faults = len(reader.faults)
-    # Read alone first, since it fills in other tables. Its faults come out when the whole is read.
+    # Read alone first, since it fills in other tables. Its faults are reported when the whole is read.
     mitigation = reader.section(Mitigation, Spot(("mitigation",), written, "", reader))
     del reader.faults[n_faults:]
+
+    def complain(path: KeyPath, what: str, fix: str) -> None:
+        reader.faults.append(Fault(path, ABSENT, what, fix))
+
+    filled: dict[str, Any] = {}
     if "corpus" in given:
-        filled = _fill_corpus(given, mitigation, reader)
+        for key in [key for key in ("corpus", "rows", "terms", "imbalanced") if key in written]:
+            what = "it describes the generated corpus, and [corpus] is given."
+            complain(("mitigation", key), what, "Remove the line.")
+        if mitigation.train and not mitigation.files:
+            what = "pool is missing. Your own corpus needs your own comments to add."
+            fix = 'Write, for example, pool = "harmless.parquet", or name debiasing and random.'
+            complain(("mitigation",), what, fix)
     else:
         what = "it is given without [corpus]. Then the corpus is generated, and has its own."
-        for name in [name for name in _OF_CORPUS if name in given]:
-            reader.faults.append(Fault((name,), ABSENT, what, "Remove the table, or name your [corpus]."))
+        for name in [name for name in ("label", "identities") if name in given]:
+            complain((name,), what, "Remove the table, or name your [corpus].")
         terms = {term: [term] for term in mitigation.terms}
         filled = {
             "mitigation": {"rows": ROWS, **written},
@@ -163,23 +168,10 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
         }
     if mitigation.train and "models" in given:
         what = "it is given. The experiment trains its own models."
-        fix = "Remove the table, or set [mitigation] train = false for scores of your own."
-        reader.faults.append(Fault(("models",), ABSENT, what, fix))
+        complain(("models",), what, "Remove the table, or set [mitigation] train = false to use your own scores.")
     if mitigation.train:
         filled["models"] = {name: name for name in MODELS}
     optional = {"label_balance": {"text": TEXT if "corpus" not in given else mitigation.text, "buckets": list(BUCKETS)}}
     if "privacy" not in given:
         optional["compare"] = {"baseline": BASELINE}
     return {**optional, **given, **filled}
-
-
-def _fill_corpus(given: Mapping[str, Any], mitigation: Mitigation, reader: Reader) -> dict[str, Any]:
-    """Note what contradicts a corpus that is given."""
-    for key in [key for key in _OF_GENERATED if key in given["mitigation"]]:
-        what = "it is of the generated corpus, and [corpus] is given."
-        reader.faults.append(Fault(("mitigation", key), ABSENT, what, "Remove the line."))
-    if mitigation.train and not mitigation.files:
-        what = "pool is missing. To a corpus of your own comments of your own are added."
-        fix = 'Write, for example, pool = "harmless.parquet", or name debiasing and random.'
-        reader.faults.append(Fault(("mitigation",), ABSENT, what, fix))
-    return {}

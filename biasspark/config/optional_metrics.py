@@ -1,4 +1,4 @@
-"""The parts of a configuration that are measured only where it has them: each a table that turns its part on."""
+"""Optional parts of a configuration. Each table turns its part on."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FEWEST_GROUPS, GROUPS, MOST_GROUPS = 10, 100, 1000
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedAuc(Section):
-    """Pinned AUC: always by its closed form, and with `trials` also sampled, as it was published."""
+    """Pinned AUC in closed form, and with `trials` also sampled, as it was published."""
 
     trials: int = setting(0, kinds.whole(0, MOST_TRIALS))
     """How often the pinned set is also drawn."""
     seed: int = setting(1, kinds.whole())
-    """Fixes the draws."""
+    """The seed of the draws."""
     include_subgroup_in_background: bool = setting(True, kinds.flag())
     """True draws the background from all rows, as the papers say; false from the rows outside the subgroup, as the
     authors' published code does."""
@@ -40,7 +40,7 @@ class PinnedAuc(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedSkew(Section):
-    """How pinned AUC moves although the model does not: a part of one cell of an identity is dropped at random."""
+    """An experiment in which pinned AUC moves and the model does not: part of one cell of an identity is dropped."""
 
     identity: str = setting(REQUIRED, kinds.string(), example="gay")
     """The identity, which cannot be a crossed pair."""
@@ -51,29 +51,29 @@ class PinnedSkew(Section):
     trials: int = setting(100, kinds.whole(1, MOST_TRIALS))
     """How often rows are dropped."""
     seed: int = setting(1, kinds.whole())
-    """Fixes which rows are dropped."""
+    """The seed of the choice of dropped rows."""
 
     def n_dropped(self, n_rows: int) -> int:
-        """Return the fraction of so many rows, halves rounded up, of the decimal that was written.
+        """Return the fraction of `n_rows`, halves rounded up.
 
-        0.29 of 50 is 14.5, of the binary number next to 0.29 a little less.
+        The decimal that was written counts: 0.29 of 50 is 14.5, a little less with the double next to 0.29.
         """
         return math.floor(Fraction(repr(self.fraction)) * n_rows + Fraction(1, 2))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid(Section):
-    """Equally spaced thresholds: both ends and what lies between."""
+    """Equally spaced thresholds, both ends included."""
 
     low: float = setting(0.0, kinds.number())
     """The lowest threshold."""
     high: float = setting(1.0, kinds.number())
     """The highest threshold."""
     steps: int = setting(100, kinds.whole(1, MOST_THRESHOLDS - 1))
-    """The number of steps from one to the other."""
+    """The number of steps between them."""
 
     def check(self, written: Spot) -> None:
-        """Note the fault that the grid has no width."""
+        """Report a grid without width."""
         if not self.low < self.high and written.sound("low", "high"):
             what = f"low = {show_value(self.low)} is not below high = {show_value(self.high)}."
             written.complain(what, "Swap them.")
@@ -81,18 +81,18 @@ class Grid(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds(Section):
-    """The thresholds at which rows are decided; a score equal to one is decided positive.
+    """The thresholds of decisions. A score at or above a threshold is decided positive.
 
-    Once read, ``at`` holds all of them, ascending.
+    After reading, ``at`` holds all of them, ascending.
     """
 
     at: tuple[float, ...] = setting((), kinds.list_of(kinds.number(), nonempty=True), example=[0.5, 0.8])
     """Single thresholds. Give these, a grid, or both."""
     grid: Grid | None = setting(None, kinds.table(Grid), example={"steps": 100})
-    """Equally spaced thresholds: both ends and what lies between."""
+    """Equally spaced thresholds, both ends included."""
 
     def check(self, written: Spot) -> None:
-        """Note the faults that there are no thresholds, or too many."""
+        """Report missing thresholds, and too many of them."""
         if "at" not in written and "grid" not in written:
             what = "neither at nor grid is given. A threshold is required."
             written.complain(what, written.write(at=[0.5]))
@@ -111,14 +111,14 @@ class Thresholds(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Histograms(Section):
-    """The scores of each model, counted in bins of equal width."""
+    """Histograms of the scores of each model, in bins of equal width."""
 
     bins: int = setting(100, kinds.whole(1, MOST_BINS))
     """The number of bins; fewer where scores hardly differ."""
 
 
 def _read_buckets(spot: Spot) -> Any:
-    """Read ascending whole numbers between which lengths are counted."""
+    """Read the ascending edges of buckets of lengths."""
     edges = spot.value if isinstance(spot.value, list | tuple) else ()
     whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge <= LONGEST for edge in edges)
     if whole_edges and 1 < len(edges) <= MOST_BUCKETS and all(low < high for low, high in pairwise(edges)):
@@ -137,10 +137,10 @@ class LabelBalance(Section):
     buckets: tuple[int, ...] = setting(
         (20, 60, 180, 540, 1620, 4860), Kind("list of whole numbers", _read_buckets), example=[20, 60, 180]
     )
-    """The cuts between lengths, ascending: each begins a bucket, and the last one ends the bucket before it."""
+    """The edges of the buckets, ascending: each begins a bucket, except the last, which ends one."""
 
     def check(self, written: Spot) -> None:
-        """Note the faults that lengths come from two columns, or are cut without one."""
+        """Report lengths from two columns, and buckets without lengths."""
         if "text" in written and "length" in written:
             what = "text and length are both given. A length comes from one of them."
             written.complain(what, "Remove one.")
@@ -154,20 +154,20 @@ class Templates(Section):
     """The mean score of each template and identity."""
 
     column: str = setting(REQUIRED, kinds.string(), example="template")
-    """The column of the template from which a row's text was made."""
+    """The column of the template from which the text of a row was made."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MinimumCellRows(Section):
-    """The fewest rows that each of the two cells of a metric must have for the metric to have a value."""
+    """The fewest rows that both cells of a metric need for it to have a value."""
 
     min_rows: int = setting(0, kinds.whole())
-    """Of every suite metric, and of `auc`."""
+    """For every suite metric, and for `auc`."""
     metrics: dict[str, int] = setting({}, kinds.named("a metric", kinds.whole()))
-    """Of single metrics, in place of `min_rows`."""
+    """For single metrics, in place of `min_rows`."""
 
     def check(self, written: Spot) -> None:
-        """Note the faults of metrics that are not those of the suite."""
+        """Report metrics that are not in the suite."""
         for name in [name for name in self.metrics if name not in SUITE_METRICS]:
             what = f"there is no such metric. The metrics are {', '.join(SUITE_METRICS)}."
             written["metrics"][name].complain(what, guess(name, SUITE_METRICS))
@@ -177,7 +177,7 @@ class MinimumCellRows(Section):
         return replace(self, metrics={name: self.metrics[name] for name in SUITE_METRICS if name in self.metrics})
 
     def rows_needed(self, metric: str) -> int:
-        """Return how many rows a cell of this metric needs."""
+        """Return the fewest rows that a cell of this metric needs."""
         return self.metrics.get(metric, self.min_rows)
 
 
@@ -203,33 +203,33 @@ class Compare(Section):
     )
     """Models to compare with the baseline, each on the rows that both score; by default all others."""
     method: str = setting(COMPARE_METHODS[0], kinds.choice(*COMPARE_METHODS))
-    """How variances are made: `delong`, from the placements of rows, or `jackknife`, by leaving out one group of rows
-    after another."""
+    """How variances are estimated: `delong`, from the placements of rows, or `jackknife`, by leaving out each group of
+    rows in turn."""
     groups: int | None = setting(
         None, kinds.whole(FEWEST_GROUPS, MOST_GROUPS), default_text=f"{GROUPS} with the jackknife", example=GROUPS
     )
-    """How many groups the jackknife divides the rows into, by a hash. `delong` has none."""
+    """The number of groups of the jackknife, into which rows are divided by a hash. `delong` has none."""
     cluster: str | None = setting(None, kinds.string(), example="author")
-    """A column, such as the author: the jackknife keeps rows with equal values in one group, and takes a row on which
-    it is NULL or NaN for independent of all others; left out where rows are independent."""
+    """A column, such as the author. The jackknife keeps rows with equal values in one group; rows with NULL or NaN are
+    independent. Leave it out if all rows are independent."""
 
     def compared(self, models: Sequence[str]) -> tuple[str, ...]:
-        """Return the models that are compared with the baseline, of all that there are."""
+        """Return the models to compare with the baseline, given all models."""
         return self.models or tuple(name for name in models if name != self.baseline)
 
     def check(self, written: Spot) -> None:
-        """Note the faults of keys that the method does not use."""
+        """Report keys that the method does not use."""
         for key in ("groups", "cluster"):
             if key in written and self.method != JACKKNIFE and written.sound("method", key):
                 fix = ('Set method = "jackknife"', OR_REMOVE)
                 written[key].refuse("Only the jackknife uses it.", fix)
 
     def resolve(self) -> Self:
-        """Return the settings with the number of groups, which only the jackknife has."""
+        """Return the settings with the number of groups of the jackknife."""
         return replace(self, groups=(self.groups or GROUPS) if self.method == JACKKNIFE else None)
 
     def check_models(self, written: Spot, models: Sequence[str]) -> None:
-        """Note the faults of models that do not exist."""
+        """Report models that do not exist."""
         candidates = [name for name in models if name != self.baseline]
         if self.baseline and self.baseline not in models:
             rule = f"It must be one of the models {list_choices(models)}."
@@ -243,10 +243,9 @@ class Compare(Section):
 
 
 def divide(low: float, high: float, parts: int) -> tuple[float, ...]:
-    """Return the ends of equal parts of an interval: both its ends exactly, and of [0, 1] the numbers k / parts.
+    """Return the ascending ends of equal parts of an interval, exact at both ends of it; k / parts for [0, 1].
 
-    They ascend. Where there are fewer doubles between ``low`` and ``high`` there are fewer parts, and one if both are
-    equal.
+    There are fewer parts if there are fewer doubles between `low` and `high`, and one if both are equal.
     """
     rounded = (low * (1 - part / parts) + high * (part / parts) for part in range(1, parts))
     inside = {end for end in rounded if low < end < high}

@@ -1,4 +1,4 @@
-"""The files of a configuration: TOML, what ``--set`` changes, what relative paths mean, and where tables cannot be."""
+"""Configuration files: read TOML, apply ``--set`` overrides, and resolve and check paths."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
 _PATTERN = re.compile(r"[*?\[\]{}\\\x00-\x1f]")
 _SHARED = {"file", "hdfs", "webhdfs", "swebhdfs", "viewfs"}
-"""Schemes whose host is a file system. In others it is a bucket or a container, often made for one purpose."""
+"""Schemes whose host is a file system. In other schemes it is a bucket or a container."""
 
 
 def locate(path: str, base: Path) -> str:
-    """Return an absolute path or a URI for a path of the configuration, which is in the folder ``base``.
+    """Resolve a path of a configuration in the folder `base` to an absolute path or a URI.
 
-    A path with a URI scheme (``s3a://``, ``hdfs://``, ``file:/``) and an absolute path stay as they are. A relative one
-    is looked up in the folder of the configuration; if nothing is there, it is taken from the working folder. A pattern
-    is there when it matches something.
+    URIs (``s3a://``, ``hdfs://``, ``file:/``) and absolute paths are kept. A relative path is taken from `base` if it
+    exists there, or as a pattern matches something; otherwise from the working folder.
     """
     if URI_SCHEME.match(path) or os.path.isabs(path):
         return path
@@ -37,26 +36,25 @@ def locate(path: str, base: Path) -> str:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Return whether a path is a folder, which may be a pattern, or lies in one."""
+    """Return whether a path is, or lies in, a folder, which may be a pattern."""
     inner, pattern = (PurePosixPath(os.path.normpath(re.sub("^file:/+", "/", text))) for text in (path, folder))
     return any(parent.match(str(pattern)) for parent in (inner, *inner.parents))
 
 
 def unusable_path(path: str) -> tuple[str, str]:
-    """Return why tables cannot be written to a path, and what to do about it; ("", "") where they can.
+    """Return the rule that a path of tables breaks, and the fix; ("", "") if it is usable.
 
-    Tables are not written to a pattern, nor to the root of a file system. The root of a bucket, ``s3a://bucket``, is
-    allowed.
+    A pattern and the root of a file system are not. The root of a bucket, ``s3a://bucket``, is.
     """
     if special := sorted(set(_PATTERN.findall(path))):
         return (
-            f"It has {' '.join(map(show_visibly, special))}, and readers take such a path for a pattern.",
+            f"It has {' '.join(map(show_visibly, special))}, and readers interpret such a path as a pattern.",
             "Choose one without * ? [ ] { } \\ and control characters.",
         )
     scheme, host, within = _PARTS.fullmatch(path).groups(default="")  # type: ignore[union-attr]  # it fits any text
     is_root = posixpath.normpath(f"/{within.lstrip('/')}") == "/"
     if is_root and (not host or scheme.lower() in _SHARED):
-        return "It is the root of a file system, which holds other things too.", "Name a folder in it."
+        return "It is the root of a file system, which holds other files too.", "Name a folder in it."
     return "", ""
 
 
@@ -69,10 +67,7 @@ ASSIGNMENT = re.compile(rf"\s*({KEY})\s*=\s?(.*)", re.DOTALL)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises `ConfigError` if it cannot be read, is not UTF-8 or is not TOML, with the line.
-    """
+    """Read a TOML file. Raises `ConfigError`, with the line, if it cannot be read, is not UTF-8 or is not TOML."""
     where = quote(str(path))
     try:
         raw = path.read_bytes()
@@ -96,7 +91,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def decode_utf8(raw: bytes) -> str:
-    """Decode UTF-8, with or without the mark that some editors put before it, and with any line ends."""
+    """Decode UTF-8 with or without a byte order mark, and normalize line ends."""
     return raw.decode("utf-8-sig").replace("\r\n", "\n")
 
 
@@ -113,17 +108,16 @@ def describe_undecodable(error: UnicodeDecodeError) -> str:
 
 
 def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """Set keys of a configuration, which stays as it is, as ``table.key=value`` says, the later of two winning.
+    """Return a copy of a configuration with overrides applied in order, and the faults of malformed overrides.
 
-    An override is a dotted TOML key, ``=``, and a TOML value, or else text. Returns the changed configuration, and the
-    faults of malformed overrides.
+    An override is a dotted TOML key, ``=``, and a TOML value. Any other value is text.
     """
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
         assignment = ASSIGNMENT.fullmatch(override)
         path = split_key(assignment[1]) if assignment else []
         if assignment is None or not path:
-            # Only the part before "=" is shown: the value may be a password.
+            # The value is not shown: it may be a password.
             what = f"--set {quote(override.partition('=')[0])}: this is not a dotted TOML key with a value."
             fix = "It must read table.key=value. Write, for example, --set label.threshold=0.5."
             faults.append(Fault((), ABSENT, what, fix))
@@ -135,7 +129,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple
 
 
 def parse_value(text: str) -> Any:
-    """Return a TOML value; text that is not TOML as it is."""
+    """Parse a TOML value. Return text that is not TOML unchanged."""
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -144,7 +138,7 @@ def parse_value(text: str) -> Any:
 
 
 def _set_value(table: dict[str, Any], path: list[str], value: Any) -> list[str]:
-    """Set a key, making tables on the way; return the path of what should be a table and is not."""
+    """Set a key, creating tables on its path. Return the path of a parent that is not a table, [] on success."""
     inner: Any = table
     for depth, part in enumerate(path[:-1], 1):
         inner = inner.setdefault(part, {})
@@ -154,11 +148,11 @@ def _set_value(table: dict[str, Any], path: list[str], value: Any) -> list[str]:
     return []
 
 
-# ---- a key that is given twice, of which tomllib names only the line where it stopped
+# ---- keys that are given twice: tomllib names only the line where it stopped
 
 
 def split_key(dotted: str) -> list[str]:
-    """Split a dotted TOML key into its parts; none if TOML refuses it (a bad escape in a quoted part)."""
+    """Split a dotted TOML key into its parts. Return [] if it is invalid, such as a bad escape in quotes."""
     try:
         node: Any = tomllib.loads(f"{dotted} = 0")
     except ValueError:
@@ -171,7 +165,7 @@ def split_key(dotted: str) -> list[str]:
 
 
 def repeated_key(text: str, message: str) -> str:
-    """Return the fault of a key or a table that a TOML text gives twice, by tomllib's message; "" for other faults."""
+    """Return the fault of a key or table that is given twice, by the message of tomllib; "" for other faults."""
     if not message.startswith(_REPEATS):
         return ""
     lines = text.split("\n")
@@ -180,13 +174,13 @@ def repeated_key(text: str, message: str) -> str:
     if message.startswith("Duplicate inline table key"):
         key = message.removeprefix("Duplicate inline table key ").partition(" (at ")[0]
         return f"line {last}: the key {key} is given twice in one table. A key has one value. Rename or remove one."
-    # The second statement is the shortest end of the lines that can be parsed alone, and after what precedes it.
+    # The second statement is the shortest suffix that can be parsed, and whose preceding lines can be parsed.
     start = next(
         (n for n in range(last, 0, -1) if None not in (_parse(lines[: n - 1]), _parse(lines[n - 1 : last]))), 1
     )
     before, repeat = _parse(lines[: start - 1]), lines[start - 1 : last]
     statement = _STATEMENT.match("\n".join(repeat))
-    # The first one begins behind the longest beginning of the lines that the second one does not contradict.
+    # The first statement follows the longest prefix that does not conflict with the second statement.
     first = next((n + 1 for n in range(start - 2, -1, -1) if _parse([*lines[:n], *repeat]) is not None), start)
     heads = (_STATEMENT.match(lines[n - 1]) for n in range(first, 0, -1) if _parse(lines[: n - 1]) is not None)
     table = next((head["table"] for head in heads if head and head["table"]), "")
@@ -203,7 +197,6 @@ def repeated_key(text: str, message: str) -> str:
 
 
 def _has(document: Any, path: Sequence[str]) -> bool:
-    """Return whether a document has a key."""
     for part in path:
         document = document[-1] if isinstance(document, list) and document else document
         if not isinstance(document, dict) or part not in document:

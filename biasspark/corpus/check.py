@@ -1,7 +1,7 @@
 """Check that the corpus has what the configuration names: all faults at once, before any row is read.
 
-Spark refuses expressions that look at other rows, or are left to chance, when it analyzes them. The embedded engine
-does not, and would measure something else: here they are refused for it.
+Spark refuses expressions that read other rows or are random when it analyzes them. The embedded engine does not, and
+would measure something else, so they are refused here.
 """
 
 from __future__ import annotations
@@ -34,21 +34,28 @@ _WINDOW_OR_GENERATOR = re.compile(
 )
 _N_ROWS = 2
 
+MOST_CATEGORICAL = 58
+NAME_ANOTHER = "Name one that it has."
 
-def has_lambda(text: str) -> bool:
-    """Return whether an expression applies a function to the elements of an array, as in ``exists(a, v -> v = 1)``."""
-    return "->" in _QUOTED.sub(" ", text)
+Use = Literal["category", "number", "fraction", "text", "array"]
+_RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
+    "category": ((), "a single value"),
+    "number": ((T.NumericType, T.StringType), "a number, or a text that holds one"),
+    "fraction": ((T.BooleanType, T.NumericType, T.StringType), "a boolean, a number, or a text that holds either"),
+    "text": ((T.StringType,), "a text"),
+    "array": ((T.ArrayType,), "an array of strings"),
+}
+_UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
+_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # other than commas, and how TOML writes them
+_OTHER_SEPARATOR = 'A CSV with another separator than commas needs `options = {{ sep = "{}" }}`.'
 
 
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
 
-    Raises `AnalysisException` if the engine has no plan for the expression, such as for text used as a boolean.
-
-    Notes
-    -----
     Random functions, windows and generators are found by name. Aggregates are found by evaluating the expression on two
-    rows of NULLs, for which they return one row; the corpus is not read.
+    rows of NULLs, for which they return one row; the corpus is not read. Raises `AnalysisException` if the engine has
+    no plan for the expression, such as for text used as a boolean.
     """
     bare = _QUOTED.sub(" ", text)
     if _LEFT_TO_CHANCE.search(bare):
@@ -67,22 +74,6 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     except PySparkException:
         return None  # an expression that fails on a row is named when the corpus is read
     return None if len(rows) == _N_ROWS else "INVALID_WHERE_CONDITION"
-
-
-MOST_CATEGORICAL = 58
-NAME_ANOTHER = "Name one that it has."
-
-Use = Literal["category", "number", "fraction", "text", "array"]
-_RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
-    "category": ((), "a single value"),
-    "number": ((T.NumericType, T.StringType), "a number, or a text that holds one"),
-    "fraction": ((T.BooleanType, T.NumericType, T.StringType), "a boolean, a number, or a text that holds either"),
-    "text": ((T.StringType,), "a text"),
-    "array": ((T.ArrayType,), "an array of strings"),
-}
-_UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
-_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # other than commas, and how TOML writes them
-_OTHER_SEPARATOR = 'A CSV with another separator than commas needs `options = {{ sep = "{}" }}`.'
 
 
 class ConfiguredColumn(NamedTuple):
@@ -118,14 +109,8 @@ def list_columns(measures: Measures, id_column: str | None) -> Iterator[Configur
 class ColumnNames:
     """The columns of a corpus in messages: the first message that names them lists all.
 
-    Parameters
-    ----------
-    names
-        The columns.
-    are_certain
-        Whether these are certainly names. If not, only their number is shown, and only a name that differs in case is
-        suggested: for a CSV file without a header line, Spark takes the first row as names, and no message may show a
-        row.
+    If the names are not certainly names, only their number is shown, and only a name that differs in case is suggested:
+    for a CSV file without a header line, Spark takes the first row as names, and no message may show a row.
     """
 
     def __init__(self, names: Sequence[str], are_certain: bool = True) -> None:
@@ -137,7 +122,15 @@ class ColumnNames:
         if self._is_described:
             return ""
         self._is_described = True
-        return f"It has: {', '.join(self.names)}." if self.are_certain else _count_columns(self.names)
+        if self.are_certain:
+            return f"It has: {', '.join(self.names)}."
+        shown = "not named here since names may be data. A CSV without a header line needs"
+        shown += " `options = { header = false }` and a `schema`."
+        if len(self.names) != 1:
+            return f"It has {len(self.names)} columns, {shown}"
+        if separator := next((written for text, written in _SEPARATORS.items() if text in self.names[0]), ""):
+            return f'It has 1 column, with "{separator}" in its header line. {_OTHER_SEPARATOR.format(separator)}'
+        return f"It has 1 column, {shown} {_OTHER_SEPARATOR.format(';')}"
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str = NAME_ANOTHER) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
@@ -152,15 +145,6 @@ class ColumnNames:
         return by_lower.get(close or name.lower())
 
 
-def _count_columns(names: Sequence[str]) -> str:
-    shown = "not named here since names may be data. A CSV without a header line needs `options = { header = false }`"
-    if len(names) != 1:
-        return f"It has {len(names)} columns, {shown} and a `schema`."
-    if separator := next((written for text, written in _SEPARATORS.items() if text in names[0]), ""):
-        return f'It has 1 column, with "{separator}" in its header line. {_OTHER_SEPARATOR.format(separator)}'
-    return f"It has 1 column, {shown} and a `schema`. {_OTHER_SEPARATOR.format(';')}"
-
-
 def check_schema(
     corpus: DataFrame,
     measures: Measures,
@@ -170,18 +154,8 @@ def check_schema(
 ) -> None:
     """Check that a corpus has every column that a configuration names, of a type that fits, and fits its SQL.
 
-    Raises `InputError` with every fault.
-
-    Parameters
-    ----------
-    columns
-        The columns in messages.
-    fix
-        How to fix a missing column if no column has a similar name.
-
-    Notes
-    -----
-    Looks at the schema only: no row is read, no job is run.
+    Raises `InputError` with every fault. `columns` are those in messages; `fix` says how to fix a missing column if no
+    column has a similar name. Looks at the schema only: no row is read, no job is run.
     """
     is_untyped = MALFORMED in corpus.columns  # a CSV holds numbers as text
     corpus = corpus.drop(MALFORMED)
@@ -189,7 +163,15 @@ def check_schema(
     faults = list(_column_faults(corpus.schema, measures, id_column, columns, fix))
     if is_embedded(corpus.sparkSession):
         faults += _floats_as_names(corpus.schema, measures, id_column)
-    faults += [] if is_untyped else _length_faults(corpus.schema, measures.label_balance)
+    length = measures.label_balance.length if measures.label_balance else None
+    if not is_untyped and length in corpus.columns and isinstance(corpus.schema[str(length)].dataType, T.StringType):
+        rule = "It is of type string. A length is a number."
+        hint = (
+            "If its length is meant, name it as ",
+            Key(("label_balance", "text")),
+            ". If it holds numbers, cast it.",
+        )
+        faults.append(Fault(("label_balance", "length"), length, rule, hint))
     for path, text in measures.expressions.items():
         if path[0] != "corpus" and (fault := expression_fault(corpus, path, text, columns)):
             faults.append(fault)
@@ -202,44 +184,33 @@ def _column_faults(
 ) -> Iterator[Fault]:
     for path, name, use in list_columns(measures, id_column):
         types, rule = _RULES[use]
-        case_insensitive_duplicates = [column for column in schema.names if column.lower() == name.lower()]
-        if name not in case_insensitive_duplicates:
+        like_named = [column for column in schema.names if column.lower() == name.lower()]
+        if name not in like_named:
             yield columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name, fix)
-        elif len(case_insensitive_duplicates) > 1:
-            shown = ", ".join(map(repr, case_insensitive_duplicates))
+        elif len(like_named) > 1:
+            shown = ", ".join(map(repr, like_named))
             problem = f"the corpus has the columns {shown}, which Spark cannot tell apart."
             yield Fault(path, ABSENT, problem, "Rename one of them.")
         elif not _fits(schema[name].dataType, types):
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
     if len(measures.identities.categorical) > MOST_CATEGORICAL:
-        yield Fault(
-            ("identities", "categorical"),
-            ABSENT,
-            f"{len(measures.identities.categorical)} columns. {MOST_CATEGORICAL} are the most, since what is known on "
-            "a row travels as the bits of one word.",
-            "Measure them in several runs.",
+        n_columns = len(measures.identities.categorical)
+        rule = (
+            f"{n_columns} columns. At most {MOST_CATEGORICAL} fit, as one word has a bit for each, whether it is known."
         )
+        yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
 
 
 def _floats_as_names(schema: T.StructType, measures: Measures, id_column: str | None) -> Iterator[Fault]:
-    """Yield a fault for each floating-point column to be written as text; the survey checks those of identities."""
+    """Yield a fault for each floating-point column to be written as text; the survey checks columns of identities."""
     for path, name, use in list_columns(measures, id_column):
         is_name = use == "category" and path != ("identities", "categorical") and name in schema.names
         if is_name and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
-            rule = "The embedded engine writes floating-point numbers as text in another way than Spark."
+            rule = "The embedded engine writes floating-point numbers as text differently from Spark."
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
-
-
-def _length_faults(schema: T.StructType, balance: LabelBalance | None) -> Iterator[Fault]:
-    """Yield the fault of a length column that holds text."""
-    length = balance.length if balance else None
-    if length in schema.names and isinstance(schema[str(length)].dataType, T.StringType):
-        rule = "It is of type string. A length is a number."
-        fix = ("If its length is meant, name it as ", Key(("label_balance", "text")), ". If it holds numbers, cast it.")
-        yield Fault(("label_balance", "length"), length, rule, fix)
 
 
 def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
@@ -253,30 +224,19 @@ def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
 def _label_faults(label: Label, kind: T.DataType) -> Iterator[Fault]:
     is_fraction = isinstance(kind, T.NumericType) and not isinstance(kind, T.IntegralType)
     if label.positive is None and label.threshold is None and is_fraction:
-        yield Fault(
-            ("label", "column"),
-            label.column,
-            f"It is of type {kind.simpleString()}, and there is no threshold. A number is a label only with one.",
-            ("Set ", Setting(("label", "threshold"), 0.5), ", or name values in ", Key(("label", "positive")), "."),
-        )
+        rule = f"It is of type {kind.simpleString()}, and there is no threshold. A number is a label only with one."
+        fix = ("Set ", Setting(("label", "threshold"), 0.5), ", or name values in ", Key(("label", "positive")), ".")
+        yield Fault(("label", "column"), label.column, rule, fix)
     if label.threshold is not None and isinstance(kind, T.BooleanType):
-        yield Fault(
-            ("label", "threshold"),
-            label.threshold,
-            f"Column '{label.column}' is boolean. A boolean needs no threshold.",
-            Words("Remove the line.", "Leave it out."),
-        )
+        rule = f"Column '{label.column}' is boolean. A boolean needs no threshold."
+        yield Fault(("label", "threshold"), label.threshold, rule, Words("Remove the line.", "Leave it out."))
     if label.positive is not None and not isinstance(kind, T.StringType):
         wants_bool = isinstance(kind, T.BooleanType)
         wrong = [value for value in label.positive if isinstance(value, str) or isinstance(value, bool) != wants_bool]
         if wrong:
-            yield Fault(
-                ("label", "positive"),
-                label.positive,
-                f"Column '{label.column}' is of type {kind.simpleString()}. {show_value(wrong[0])} is never one of its "
-                "values.",
-                "Give values of that type.",
-            )
+            never = f"{show_value(wrong[0])} is never one of its values."
+            rule = f"Column '{label.column}' is of type {kind.simpleString()}. {never}"
+            yield Fault(("label", "positive"), label.positive, rule, "Give values of that type.")
 
 
 def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: ColumnNames) -> Fault | None:
@@ -286,7 +246,7 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
     alone, and be deterministic.
     """
     is_predicate = path[:2] != ("attribution", "groupings")
-    if path == FILTER and is_embedded(corpus.sparkSession) and has_lambda(text):
+    if path == FILTER and is_embedded(corpus.sparkSession) and "->" in _QUOTED.sub(" ", text):
         rule = "The embedded engine filters by no function of an array's elements (->)."
         return Fault(path, text, rule, "Use array_contains or arrays_overlap, or run it on Spark.")
     try:

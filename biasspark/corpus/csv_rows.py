@@ -35,11 +35,7 @@ def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: 
 
     Such a line holds NULL in every column but the id and the day, since its fields cannot be assigned to columns. Rows
     are not marked if a `schema` has types other than text: Spark marks a value that does not fit its type the same way.
-
-    Parameters
-    ----------
-    reader
-        The reader by which `rows` were read from the path.
+    `reader` is the one by which `rows` were read from the path.
     """
     has_types = corpus.schema and any(not isinstance(field.dataType, StringType) for field in rows.schema)
     if has_types or "columnnameofcorruptrecord" in map(str.lower, corpus.options):
@@ -61,8 +57,6 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
     A column is numeric if all its values are numbers and none has a leading zero (007). A column used as text, such as
     an id or a category, becomes numeric only if its numbers are written back as the same text.
 
-    Notes
-    -----
     Runs one Spark job when called, a scan of the corpus, if an expression names a column.
     """
     expressions = [*(measures.expressions.values() if measures else ()), corpus.filter or ""]
@@ -110,12 +104,12 @@ def refuse_unnamed(reader: DataFrameReader, rows: DataFrame, path: str) -> None:
 
 
 def refuse_made_up_names(header: Sequence[str]) -> None:
-    """Stop at names of a header line, in lower case, of which one is empty or repeated."""
+    """Stop at a header line with an empty or repeated name; its names are given in lower case."""
     for number, written in enumerate(header):
         if not written:
             raise InputError(
                 f"corpus: the header line of a CSV file has no name for column {number + 1}. Each column has one. "
-                "Write the file anew (pandas: index=False), or set `options = { enforceSchema = true }`, and the "
+                "Rewrite the file (pandas: index=False), or set `options = { enforceSchema = true }`, and the "
                 f"column is _c{number}."
             )
         if written in header[:number]:

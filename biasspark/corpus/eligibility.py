@@ -1,4 +1,4 @@
-"""Which rows count, and why the others are rejected."""
+"""Which rows count, and why other rows are rejected."""
 
 from __future__ import annotations
 
@@ -89,23 +89,15 @@ def rejected_rows(
 ) -> DataFrame | None:
     """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason; None if there are none.
 
-    Parameters
-    ----------
-    counts : mapping of str to int
-        The rows of each reason, as counted by the ranking; if there are none, the corpus is not read.
-
-    Notes
-    -----
-    The rows with the smallest hashes of their ids are kept. Cost: one scan, a shuffle of the rejected rows, and one of
-    a few times `max_rows` rows.
+    The rows with the smallest hashes of their ids are kept. `counts` are the rows of each reason, as counted by the
+    ranking: without any, the corpus is not read. Cost: one scan, a shuffle of the rejected rows, and one of a few times
+    `max_rows` rows.
     """
     if not sum(counts.values()) or not max_rows:
         return None
     row_id = column(id_column) if id_column else F.lit(None)
-    rows = corpus.select(
-        row_id.cast("string").alias(ROW_ID),
-        F.inline(_rejects(measures, corpus.schema, id_column)),
-    )
+    rejects = F.inline(_rejects(measures, corpus.schema, id_column))
+    rows = corpus.select(row_id.cast("string").alias(ROW_ID), rejects)
     # Rows without an id share one hash, so they are spread at random.
     part = F.when(F.col(ROW_ID).isNull(), F.floor(F.rand(0) * _N_PARTS)).otherwise(F.pmod("_hash", F.lit(_N_PARTS)))
     hashed = rows.withColumn("_hash", F.xxhash64(ROW_ID)).withColumn("_part", part)
@@ -120,7 +112,7 @@ def _smallest(rows: DataFrame, most: int, *group: str) -> DataFrame:
 
 
 def _rejects(measures: Measures, schema: StructType, id_column: str | None) -> Column:
-    """Return the rejects of a row: one of the whole row, or those of each model and of its annotations."""
+    """Return the rejects of a row: one for the whole row, or one for each model and one for its annotations."""
 
     def reject(model: str | None, reason: Column) -> Column:
         return F.struct(F.lit(model).cast("string").alias(MODEL), reason.alias(REASON))

@@ -52,9 +52,8 @@ def build_encoding(measures: Measures, survey: Survey) -> Encoding:
             f"{', '.join(map(repr, repeated[:10]))} would name more than one identity, a value in the corpus among "
             "them. Each identity has a different name."
         )
-        raise InputError(
-            Fault(("identities",), ABSENT, problem, "Rename the column or predicate, or filter the value.")
-        )
+        fix = "Rename the column or predicate, or filter the value."
+        raise InputError(Fault(("identities",), ABSENT, problem, fix))
     return encoding
 
 
@@ -67,15 +66,8 @@ def keep_scored(corpus: DataFrame, measures: Measures) -> DataFrame:
 def encode_examples(
     corpus: DataFrame, measures: Measures, encoding: Encoding, id_column: str | None, payload: Sequence[Column] = ()
 ) -> DataFrame:
-    """Return EXAMPLES: the words, scores and values of the encoding, one row for each row of the corpus.
+    """Return EXAMPLES: the words, scores and values of the encoding, and `payload`, for each row of the corpus.
 
-    Parameters
-    ----------
-    payload : sequence of Column
-        More columns of a row.
-
-    Notes
-    -----
     Lazy, and computed where the corpus is scanned: thresholds, predicates and regular expressions run in the JVM. Text
     is read only if a predicate or a list of terms needs it, and only the terms found in it are kept.
     """
@@ -90,7 +82,7 @@ def encode_examples(
             of_identity = _flag_bits(name, source, measures.identities, encoding, corpus)
             bits[encoding.fields["member", encoding.number[name]].word].append(of_identity)
     columns = {
-        name: _pack(bits[index])
+        name: combine(Column.bitwiseOR, bits[index] or [F.lit(0)]).cast("bigint")
         for names, bits in (
             (encoding.word_columns, {n: packed[n] + of_numbers[n] for n in range(len(encoding.word_columns))}),
             (encoding.packed_columns, packed),
@@ -181,10 +173,6 @@ def _flag_bits(name: str, source: Source, identities: Identities, encoding: Enco
     if not off_scale:
         return bits
     return bits.bitwiseOR(first_true([(outside(name, schema[name].dataType, (0.0, 1.0)), off_scale)], 0))
-
-
-def _pack(bits: Sequence[Column]) -> Column:
-    return combine(Column.bitwiseOR, [*bits] or [F.lit(0)]).cast("bigint")
 
 
 def _shift(value: Column, item: Field) -> Column:

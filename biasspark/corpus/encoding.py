@@ -40,16 +40,8 @@ class Field:
 class Source:
     """Identities that are known or unknown together: all are unknown on rows on which their source is.
 
-    Attributes
-    ----------
-    kind
-        How membership is stored: as bits, the value of a category, the values of an array, or terms found in a text.
-    nullable
-        Whether the source can be unknown on a row. If not, every row is in the known population of its identities.
-    values
-        For a category or an array, the identity by value.
-    patterns
-        For terms, (identity, regular expression for any of its terms) pairs.
+    `kind` is how membership is stored: as bits, the value of a category, the values of an array, or terms found in a
+    text. If a source is not `nullable`, every row is in the known population of its identities.
     """
 
     name: str
@@ -57,7 +49,9 @@ class Source:
     nullable: bool
     identities: tuple[str, ...]
     values: dict[str, str] = field(default_factory=dict)
+    """For a category or an array, the identity by value."""
     patterns: tuple[tuple[str, str], ...] = ()
+    """For terms, (identity, regular expression for any of its terms) pairs."""
 
 
 @dataclass(frozen=True)
@@ -66,34 +60,26 @@ class Encoding:
 
     Identities are numbered: 0 is ``(overall)``, then the configured ones in their order, then the crossed pairs. The
     first slice has all rows.
-
-    Attributes
-    ----------
-    crossed, min_rows
-        Whether pairs of identities are ranked, and the minimum number of rows for a pair to be listed.
-    n_length_bins
-        Bins of text lengths in which labels are counted; None if labels are not counted.
-    text_columns
-        Text columns of annotations, in which unreadable values are counted.
-    fraction_columns
-        Columns of annotations or of the label in which values outside of 0 to 1 are counted.
-    number_columns
-        Columns of annotations that Python reads as numbers, and the lowest value of a member. The embedded engine would
-        pack their bits several times slower than numpy.
-    keeps_state
-        Whether the ranking returns its sorted blocks, to be merged with those of other runs.
     """
 
     models: tuple[str, ...]
     slices: tuple[str, ...]
     sources: tuple[Source, ...]
     crossed: bool = False
+    """Whether pairs of identities are ranked."""
     min_rows: int = 0
+    """The minimum number of rows for a pair to be listed."""
     n_length_bins: int | None = None
+    """Bins of text lengths in which labels are counted; None if labels are not counted."""
     text_columns: tuple[str, ...] = ()
+    """Text columns of annotations, in which unreadable values are counted."""
     fraction_columns: tuple[str, ...] = ()
+    """Columns of annotations or of the label in which values outside of 0 to 1 are counted."""
     number_columns: Mapping[str, float] = field(default_factory=dict)
+    """Columns of annotations that Python reads as numbers, and the lowest value of a member. The embedded engine would
+    pack their bits several times slower than numpy."""
     keeps_state: bool = False
+    """Whether the ranking returns its sorted blocks, to be merged with those of other runs."""
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle only the fields: with cached properties, Spark's cache would not recognize an equal plan."""
@@ -208,8 +194,7 @@ class Encoding:
             widths["length_bin", 0] = max(2, self.n_length_bins.bit_length())
         widths |= {("score_reason", n): _N_SCORE_REASONS.bit_length() for n in range(len(self.models))}
         widths |= {("slice", n): 1 for n in range(1, len(self.slices))}
-        values = {n: 1 for n, index in enumerate(self.nullable_sources) if self.sources[index].kind != "flags"}
-        widths |= {("known", n): width for n, width in values.items()}
+        widths |= {("known", n): 1 for n, index in enumerate(self.nullable_sources) if index in self.value_columns}
         groups: list[dict[tuple[str, int], int]] = [{key: width} for key, width in widths.items()]
         for source in self.sources:
             for number in (self.number[name] for name in source.identities if source.kind == "flags"):
@@ -288,26 +273,12 @@ class Encoding:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Rows read and rejected.
+    """Rows read and rejected. Reasons that never apply are left out.
 
-    Attributes
-    ----------
-    n_rows, n_rejected
-        All rows read, and those that count for no model.
-    rejects
-        Rejects by reason, summed over models; reasons that never apply are left out.
-    n_eligible
-        Rows that count, by model.
-    rejected_scores
-        By model, the rejects of its scores by reason; reasons that never apply are left out.
-    unreadable
-        By column, the annotations that are neither numbers nor booleans, on rows that are not rejected for all models.
-    off_scale
-        By column of fractions, the values outside of 0 to 1, on rows that are not rejected for all models.
-    n_positive
-        Positive rows among those that are not rejected for all models.
-    eligible_positives
-        Positive rows that count, by model.
+    `n_rejected` rows count for no model, and `n_eligible` count, by model. `rejects` are summed over models,
+    `rejected_scores` are by model. On the rows that are not rejected for all models, `unreadable` has the annotations
+    that are neither numbers nor booleans, and `off_scale` the values of fractions outside of 0 to 1, by column;
+    `n_positive` of these rows are positive, and `eligible_positives` count as well, by model.
     """
 
     n_rows: int

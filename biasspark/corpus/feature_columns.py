@@ -36,16 +36,10 @@ _HASHES = 1 << 30
 class SurveyedValues(NamedTuple):
     """The surveyed values of features and groupings.
 
-    Attributes
-    ----------
-    features, groups
-        The features that are split on, and the groups of every grouping.
-    tree_features
-        The features as trees see them: values of fewer than ``tree.min_leaf`` rows are rare.
-    unreadable
-        By numeric feature of type text, the number of rows whose text is not a number, if any.
-    reserved
-        By grouping and reserved name (the NULL group or the group of all others), the rows with this text, if any.
+    `features` are those that are split on, and `tree_features` the same as trees see them: values of fewer than
+    ``tree.min_leaf`` rows are rare. `unreadable` has, by numeric feature of type text, the rows whose text is not a
+    number, if any; `reserved`, by grouping and reserved name (the NULL group or the group of all others), the rows with
+    this text, if any.
     """
 
     features: tuple[Feature, ...]
@@ -67,8 +61,6 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     Raises `InputError` if a categorical feature or a grouping has more than 1,000 values, or a numeric feature is text
     without a number.
 
-    Notes
-    -----
     Runs one Spark job, a narrow scan; a second for features with more than a million distinct numbers. No result
     depends on partitions.
     """
@@ -95,8 +87,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         for name, counts in zip(attribution.groupings, groups, strict=True)
     }
     groups = [{value: count for value, count in of_grouping.items() if value != OTHER_GROUP} for of_grouping in groups]
-    faults = [*_list_faults(attribution, schema, numbers, categories), *_list_group_faults(attribution, groups)]
-    if faults:
+    if faults := list(_list_faults(attribution, schema, numbers, categories, groups)):
         raise InputError(*faults)
     features = [
         Feature(name, write_number(name, schema[name].dataType), True, tuple(of_name.edges.tolist()), has_null)
@@ -133,33 +124,29 @@ def _is_unreadable(name: str) -> Column:
 
 
 def _list_faults(
-    attribution: Attribution, schema: StructType, numbers: Sequence[Numbers], categories: Sequence[Mapping[str, int]]
+    attribution: Attribution,
+    schema: StructType,
+    numbers: Sequence[Numbers],
+    categories: Sequence[Mapping[str, int]],
+    groups: Sequence[Mapping[str, int]],
 ) -> Iterator[Fault]:
-    """Yield the faults of features."""
+    """Yield the faults of features and of groupings."""
     for name, of_name in zip(attribution.numeric, numbers, strict=False):
         if isinstance(schema[name].dataType, StringType) and not of_name.n_known:
             rule = f"'{name}' is of type string, and no row has a number in it."
-            fix = (
-                "Name it in ",
-                Key(("attribution", "categorical")),
-                f" if its values are categories, or name another. {DECIMAL_POINT}",
-            )
+            otherwise = f" if its values are categories, or name another. {DECIMAL_POINT}"
+            fix = ("Name it in ", Key(("attribution", "categorical")), otherwise)
             yield Fault(("attribution", "numeric"), ABSENT, rule, fix)
     for name, values in zip(attribution.categorical, categories, strict=False):
         if len(values) > MOST_CATEGORIES:
-            rule = f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. So many segments tell nothing."
-            yield Fault(
-                ("attribution", "categorical"), ABSENT, rule, "Name another column, or cut it into groups by a view."
-            )
-
-
-def _list_group_faults(attribution: Attribution, groups: Sequence[Mapping[str, int]]) -> Iterator[Fault]:
-    """Yield the faults of groupings."""
+            rule = f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. Segments of so few rows say nothing."
+            by_view = "Name another column, or cut it into groups by a view."
+            yield Fault(("attribution", "categorical"), ABSENT, rule, by_view)
     rule = f"It has more than {MOST_CATEGORIES:,} distinct values. It is probably an id, a number or the text itself."
     for (name, text), counts in zip(attribution.groupings.items(), groups, strict=True):
         if len(counts) > MOST_CATEGORIES:
-            fix = "Name another column, or cut its values into fewer groups."
-            yield Fault(("attribution", "groupings", name), text, rule, fix)
+            fewer = "Name another column, or cut its values into fewer groups."
+            yield Fault(("attribution", "groupings", name), text, rule, fewer)
 
 
 def _most_frequent(counts: Mapping[str, int]) -> list[str]:

@@ -20,13 +20,7 @@ WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"
 
 
 def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -> tuple[Source, ...]:
-    """List the sources in the order of the configuration.
-
-    Parameters
-    ----------
-    values : mapping of str to sequence of str
-        For each categorical column and the array column, its distinct values in order.
-    """
+    """List the sources in the order of the configuration, given the values of each categorical or array column."""
     nullable = identities.unannotated == "exclude"
     sources = []
     if identities.columns:

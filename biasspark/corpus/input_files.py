@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from itertools import takewhile
 from pathlib import Path
@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Corpus
-from biasspark.errors import Fault, InputError, has_condition, redact
+from biasspark.errors import ABSENT, Fault, InputError, Words, has_condition, redact
 from biasspark.session import is_embedded, sees_files
 from biasspark.session.spark_errors import is_of_spark, plain_path
 from biasspark.text import format_count, list_first
@@ -25,6 +25,8 @@ CORRUPT = "_corrupt_record"
 
 _FILE_FORMATS = {"parquet", "orc", "json", "csv"}
 _WITH_A_LOG = {"delta", "iceberg", "hudi"}  # the log lists the files of the table
+_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata/*.metadata.json": "Iceberg"}
+_WITHIN_A_TABLE = re.compile(r"(/[^/=]+=[^/]*)*/[^/]*$")  # folders of partitions, and a file
 _FILE_OPTIONS = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}
 OF_PATTERNS = "*?[]{},\\"
 _STARTS_A_LONG_RECORD = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
@@ -37,19 +39,19 @@ _COMPRESSED = {  # the first characters of a file, read as UTF-8; how it is comp
     "PK\x03\x04": ("zip", ""),
 }
 _SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}  # and how TOML writes them
+_PANDAS_READERS = {
+    "csv": " with pandas.read_csv(path{})",
+    "json": " with pandas.read_json(path, lines=True)",
+    "orc": " with pandas.read_orc(path)",
+}
 _LONGEST_NAME, _LONGEST_LINE = 64, 10_000
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 class Files(NamedTuple):
-    """The files of a corpus.
+    """The files of a corpus: one row per file, of any format; none for a format with a log of its files.
 
-    Attributes
-    ----------
-    rows
-        One row per file, of any format; None for a format with a log of its files.
-    path
-        The path of the corpus, or a pattern of the folders of a run date.
+    `path` is the path of the corpus, or a pattern of the folders of a run date.
     """
 
     rows: DataFrame | None
@@ -118,6 +120,31 @@ def refuse_empty(empty: Sequence[str], path: str) -> None:
         )
 
 
+def refuse_files_of_tables(spark: SparkSession, names: Iterable[str], path: str) -> None:
+    """Stop at files, by their escaped URIs, of a table with a log: deleted and replaced rows would be read as well."""
+    folders = {_WITHIN_A_TABLE.sub("", unquote(name)) for name in names}
+    for folder in sorted(folders | {folder.removesuffix("/data") for folder in folders}):
+        if kind := _format_of_table(spark, folder):
+            table, article = plain_path(folder), "an" if kind == "Iceberg" else "a"
+            read = f"deltalake.DeltaTable({table!r}).to_pyarrow_table()"
+            rule = (
+                f"corpus: path {redact(path)}: {redact(table)} is {article} {kind} table, whose log lists the files "
+                "that count. Read without it, deleted and replaced rows would be counted as well."
+            )
+            by_what = f", as with {read}," if kind == "Delta" else f" with a library for {kind},"
+            fix = Words(f'Set `[corpus] format = "{kind.lower()}"`.', f"Read it to Arrow{by_what} and pass that table.")
+            raise InputError(Fault((), ABSENT, rule, fix))
+
+
+def _format_of_table(spark: SparkSession, folder: str) -> str | None:
+    """Return the format of the table in a folder, by its log; None if there is none."""
+    if folder.startswith("file:") and sees_files(spark):
+        return next((kind for log, kind in _LOGS.items() if any(Path(plain_path(folder)).glob(log))), None)
+    rows = _list_if_any(spark, f"{folder}/{{{','.join(_LOGS)}}}")
+    names = " ".join(rows.inputFiles()) if rows is not None else ""
+    return next((kind for log, kind in _LOGS.items() if f"/{log.partition('/')[0]}/" in names), None)
+
+
 def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
     """Stop at files below the path that Spark silently skips, in folders that are not partitions."""
     if corpus.format.lower() not in _FILE_FORMATS or not _FILE_OPTIONS.isdisjoint(map(str.lower, corpus.options)):
@@ -129,34 +156,31 @@ def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) 
 def refuse_skipped(skipped: Sequence[str], path: str) -> None:
     """Stop at files that would not be read, by their escaped URIs."""
     if skipped:
-        raise InputError(
+        rule = (
             f"corpus: path {redact(path)}: {format_count(len(skipped), 'file')} below it would not be "
-            "read, since Spark reads either the files of a folder or those of its partitions, `column=value`. Move "
-            f"them, or set `options = {{ recursiveFileLookup = true }}` to read all: {_list_files(skipped)}."
+            "read, since Spark reads either the files of a folder or those of its partitions, `column=value`. "
         )
+        fix = Words(
+            "Move them, or on Spark set `options = { recursiveFileLookup = true }` to read all",
+            "Move them, or read all with pandas and pass one frame",
+        )
+        raise InputError(Fault((), ABSENT, (rule, fix, f": {_list_files(skipped)}.")))
 
 
 def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Collection[str]) -> list[str]:
-    """Return the files that Spark skips.
+    """Return the files that Spark skips, out of those below the path, given those that it reports to read.
 
-    Parameters
-    ----------
-    names
-        The URIs of all files below the path, escaped.
-    read
-        URIs of the files that Spark reports to read.
-    columns
-        Columns of the corpus. If folders ``column=value`` give one of them, Spark reads only files in such folders.
+    All are URIs, escaped. If folders ``column=value`` give one of the `columns`, Spark reads only files in such
+    folders.
     """
-    depths = {name: _count_partitions(name, columns) for name in names}
+
+    def count_partitions(name: str) -> int:
+        folders = takewhile(lambda folder: "=" in folder, reversed(unquote(name).split("/")[:-1]))
+        return sum(folder.partition("=")[0] in columns for folder in folders)
+
+    depths = {name: count_partitions(name) for name in names}
     deepest = max(depths.values(), default=0)
     return [name for name in names if name not in read or depths[name] < deepest]
-
-
-def _count_partitions(name: str, columns: Collection[str]) -> int:
-    """Return how many folders around a file give columns of the corpus."""
-    folders = takewhile(lambda folder: "=" in folder, reversed(unquote(name).split("/")[:-1]))
-    return sum(folder.partition("=")[0] in columns for folder in folders)
 
 
 def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:
@@ -175,19 +199,6 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
         )
 
 
-class Guess(NamedTuple):
-    """The format of a file, and its field separator if that is not a comma."""
-
-    format: str
-    separator: str = ""
-
-
-def file_of_error(error: Exception, names: Sequence[str]) -> str:
-    """Return the first file, by its URI, that an error names; the first of all if it names none."""
-    text = str(error)
-    return next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
-
-
 def is_no_header(name: str) -> bool:
     """Return whether the first name of a header line cannot be a name, as in a file of another format."""
     return name.startswith((*_MAGIC, *_COMPRESSED, '{"', '[{"', "{'"))
@@ -201,36 +212,43 @@ def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
             rule = (
                 f"{redact(plain_path(unquote(name)))} is compressed with {compression}, and its name does not say so."
             )
-            fix = f"Let the name end with {ending}: Spark goes by that." if ending else "Unpack it: Spark reads no zip."
+            unpack = "Unpack it: Spark reads no zip."
+            fix = Words(f"Let the name end with {ending}: Spark goes by that." if ending else unpack, "Unpack it.")
             raise InputError(Fault(("corpus", "path"), corpus.path, rule, fix))
     guess = guess_format(line)
     configured = corpus.format.lower()
-    if guess is None or guess.format == configured:
+    if guess is None or guess[0] == configured:
         return
-    wanted, actual = _NAMES.get(configured, configured), _NAMES[guess.format]
-    options = f' and `options = {{ sep = "{guess.separator}" }}`' if guess.separator else ""
-    raise InputError(
+    kind, separator = guess
+    wanted, actual = _NAMES.get(configured, configured), _NAMES[kind]
+    options = f' and `options = {{ sep = "{separator}" }}`' if separator else ""
+    rule = (
         f"corpus: path {redact(str(corpus.path))}: {redact(plain_path(unquote(name)))} is not "
-        f"{'an' if wanted[0] in 'AEIOaeio' else 'a'} {wanted} file. It looks like {actual}. Set `[corpus] format = "
-        f'"{guess.format}"`{options} if all files are {actual}; otherwise remove the file.'
+        f"{'an' if wanted[0] in 'AEIOaeio' else 'a'} {wanted} file. It looks like {actual}."
     )
+    reader = _PANDAS_READERS.get(kind, "").format(f', sep="{separator}"' if separator else "")
+    fix = Words(
+        f'Set `[corpus] format = "{kind}"`{options} if all files are {actual}; otherwise remove the file.',
+        f"Read such files{reader} and pass one frame, or remove those that are not part of the data.",
+    )
+    raise InputError(Fault((), ABSENT, rule, fix))
 
 
-def guess_format(line: str) -> Guess | None:
-    """Guess the format of a file from its first line; None if unknown."""
+def guess_format(line: str) -> tuple[str, str] | None:
+    """Guess the format of a file from its first line, and its field separator if not a comma; None if unknown."""
     text = line.lstrip("\ufeff \t")
     for magic, name in _MAGIC.items():
         if text.startswith(magic):
-            return Guess(name)
+            return name, ""
     if not text.replace("\t", " ").rstrip().isprintable():
         return None
     if re.match(r"\[?\s*\{\s*(\"|$)|\[\s*$", text):
-        return Guess("json")
+        return "json", ""
     separator = max(_SEPARATORS, key=text.count)
     fields = [field.strip(" \"'\r\n") for field in text.split(separator)]
     may_be_names = all(0 < len(field) <= _LONGEST_NAME and not _NUMBER.fullmatch(field) for field in fields)
     is_header = may_be_names and 1 < len(fields) == len(set(fields))
-    return Guess("csv", "" if separator == "," else _SEPARATORS[separator]) if is_header else None
+    return ("csv", "" if separator == "," else _SEPARATORS[separator]) if is_header else None
 
 
 def _read_first_line(spark: SparkSession, path: str) -> str:

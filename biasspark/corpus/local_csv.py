@@ -22,7 +22,7 @@ from biasspark.session.spark_errors import condition_fault
 
 SEPARATORS = ("sep", "delimiter")
 _BLOCK = 1 << 26
-_ON_SPARK = "Write the file anew, or run it on Spark."
+_ON_SPARK = "Rewrite the file, or run it on Spark."
 
 
 def separator_of(corpus: Corpus) -> str:
@@ -48,7 +48,7 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
 
 
 def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], where: str) -> None:
-    """Stop at a file whose columns differ from those of the first, in name or order."""
+    """Stop at a file whose columns differ from the first file's, in name or order."""
     first = [name.lower() for name in headers[0]]
     for file, names in zip(files, headers, strict=True):
         if [name.lower() for name in names] != first:
@@ -56,7 +56,7 @@ def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], wh
 
 
 def csv_schema(names: Sequence[str]) -> pa.Schema:
-    """Return the schema as which a CSV is read."""
+    """Return the schema of the rows of a CSV."""
     return pa.schema([*((name, pa.string()) for name in names), (MALFORMED, pa.bool_())])
 
 
@@ -89,19 +89,14 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
             marks = pa.array([False] * batch.num_rows)
             yield pa.RecordBatch.from_arrays([*batch.columns, marks], schema=schema)
     except pa.ArrowInvalid as error:
-        rule = "it is no UTF-8" if "UTF" in str(error) else "a quoted text has no end, or a line is too long"
+        rule = "it is not UTF-8" if "UTF" in str(error) else "a quoted text has no end, or a line is too long"
         raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None
     if malformed:
-        rows = [_row_of_malformed(text, corpus, names) for text in malformed]
+        kept = [name for name in names if name in (corpus.id, corpus.run_date_column)]
+        fields = [next(csv.reader([text], delimiter=separator), []) for text in malformed]
+        known = [dict(zip(names, of_line, strict=False)) for of_line in fields]
+        rows = [{MALFORMED: True, **{name: of_line.get(name) or None for name in kept}} for of_line in known]
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
-
-
-def _row_of_malformed(text: str, corpus: Corpus, names: Sequence[str]) -> dict[str, object]:
-    """Return the id and the day of a line that has too many or too few fields."""
-    fields = next(csv.reader([text], delimiter=separator_of(corpus)), [])
-    known = dict(zip(names, fields, strict=False))
-    kept = {name: known.get(name) or None for name in names if name in (corpus.id, corpus.run_date_column)}
-    return {MALFORMED: True, **kept}
 
 
 def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
@@ -110,12 +105,17 @@ def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
     Raises `InputError` if lines end in several ways, or a quote within a text is not doubled: parsers disagree on it.
     """
     content = content.removeprefix(b"\xef\xbb\xbf")
+    # To Spark, all lines end as the first one: it joins others, or keeps their carriage returns in values.
+    outside_quotes = b"".join(content.split(b'"')[::2])
     if content[: content.find(b"\n") + 1].endswith(b"\r\n"):
         content = content.replace(b"\r\n", b"\n")
+        is_mixed = re.search(rb"[\r\n]", outside_quotes.replace(b"\r\n", b""))
+    else:
+        is_mixed = re.search(rb"\r", outside_quotes)
     edge = re.escape(separator.encode())
     is_loose = re.search(rb'(?<![\n%b])"(?![\n%b]|\Z)' % (edge, edge), content.replace(b'""', b"")[1:])
-    if is_loose or b"\r" in b"".join(content.split(b'"')[::2]):
+    if is_loose or is_mixed:
         what = "a quote within a text, which is not doubled," if is_loose else "lines that end in several ways"
-        rule = f"The embedded engine reads {what} in another way than Spark: {file}."
+        rule = f"The embedded engine reads {what} differently from Spark: {file}."
         raise InputError(Fault(("corpus", "path"), ABSENT, rule, _ON_SPARK))
     return content

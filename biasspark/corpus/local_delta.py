@@ -18,18 +18,13 @@ from biasspark.session.spark_errors import condition_fault
 VERSION = ("versionasof",)
 """The option that asks for an earlier version of the table."""
 _READ = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Table features that do not change how rows are read; deletion vectors only if there are none."""
+"""Table features that do not change how rows are read; tables that have deletion vectors are refused."""
 
 
 class DeltaCorpus(NamedTuple):
-    """The content of a table's log.
+    """The content of a table's log: all columns, those of partitions among them, and the files.
 
-    Attributes
-    ----------
-    schema
-        All columns, those of partitions among them.
-    files
-        Each with the values of its partitions as Spark writes them in the names of folders, None for NULL.
+    Each file has the values of its partitions as Spark writes them in the names of folders, None for NULL.
     """
 
     schema: pa.Schema
@@ -40,13 +35,9 @@ class DeltaCorpus(NamedTuple):
 def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> DeltaCorpus:
     """Return the current files of a table, or those of the requested version.
 
-    Given a run date, files of other dates are left out if a partition column is the run date.
-
-    Raises
-    ------
-    InputError
-        If there is no such table or version, or its files alone do not give its rows: columns are mapped to other
-        names, or rows were deleted from them.
+    Given a run date, files of other dates are left out if a partition column is the run date. Raises `InputError` if
+    there is no such table or version, or its files alone do not give its rows: columns are mapped to other names, or
+    rows were deleted from them.
     """
     library, where = import_module("deltalake"), f"corpus: path {redact(str(corpus.path))}"
     version = next((value for key, value in corpus.options.items() if key.lower() in VERSION), None)
@@ -67,7 +58,13 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
         raise InputError(_fault(corpus, "has rows that are deleted by deletion vectors"))
     schema, names = pa.schema(log.schema().to_arrow()), log.metadata().partition_columns
     kinds = {name: schema.field(name).type for name in names}
-    if unknown := [f"{name} {kind}" for name, kind in kinds.items() if not _has_plain_text(kind)]:
+    plain = (
+        pa.types.is_string,
+        pa.types.is_integer,
+        pa.types.is_date,
+        pa.types.is_boolean,
+    )  # Python and Spark write these alike
+    if unknown := [f"{name} {kind}" for name, kind in kinds.items() if not any(is_of(kind) for is_of in plain)]:
         raise InputError(_fault(corpus, f"has partitions of {', '.join(unknown)}"))
     files = []
     for action in actions:
@@ -79,13 +76,6 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
     return DeltaCorpus(schema, names, files)
 
 
-def _has_plain_text(kind: pa.DataType) -> bool:
-    """Return whether Python and Spark write and parse the values of a type in the same way."""
-    return any(
-        is_of(kind) for is_of in (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
-    )
-
-
 def _fault(corpus: Corpus, problem: str) -> Fault:
     rule = f"The table {problem}, which the embedded engine does not read."
-    return Fault(("corpus", "path"), redact(str(corpus.path)), rule, "Run it on Spark, or write the table anew.")
+    return Fault(("corpus", "path"), redact(str(corpus.path)), rule, "Run it on Spark, or rewrite the table.")

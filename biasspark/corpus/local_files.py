@@ -1,18 +1,21 @@
-"""A corpus of files on the embedded engine, which silently reads some files in another way than Spark.
+"""A corpus of files on the embedded engine, which silently reads some files differently from Spark.
 
 For a missing path or no files it returns no rows, a corrupt file fails without its name, columns come from all files
-where Spark takes those of the first, and unknown options are ignored. So all files are inspected first: what would be
-read differently is refused, and the rest is read with an explicit schema.
+where Spark takes the columns of the first, and unknown options are ignored. So all files are inspected first: what
+would be read differently is refused, and the rest is read with an explicit schema. Files that the engine cannot read
+are rewritten as Parquet for the life of the process.
 """
 
 from __future__ import annotations
 
 import os
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -24,12 +27,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from biasspark.config import Corpus
-from biasspark.corpus.converted_files import convert_files, read_parquet, temporary_folder
 from biasspark.corpus.input_files import (
     OF_PATTERNS,
     is_no_header,
     list_skipped_files,
     refuse_empty,
+    refuse_files_of_tables,
     refuse_other_format,
     refuse_skipped,
 )
@@ -44,7 +47,7 @@ from biasspark.corpus.local_csv import (
 from biasspark.corpus.local_delta import VERSION, open_delta
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed
-from biasspark.errors import ConfigError, Fault, InputError, KeyPath, redact
+from biasspark.errors import ConfigError, Fault, InputError, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 
@@ -52,20 +55,20 @@ _OPTIONS = ("mergeschema",)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OLD_TIMES = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-"""Arrow types, and the types as which Spark reads them."""
+"""The types that Spark reads for unsigned Arrow types."""
+
+_ROWS = 1 << 17
+_CONVERTING = Lock()
+_folders: list[TemporaryDirectory[str]] = []
+_converted: dict[object, Path] = {}
 
 
 def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None = None) -> DataFrame:
     """Return the rows of the files of a path. Lazy; files that the engine cannot read are converted when called.
 
-    In a Delta table with a partition for each run date, those of other dates are left out.
-
-    Raises
-    ------
-    ConfigError
-        If the embedded engine does not read such a corpus.
-    InputError
-        If there is no such path, no data file, or a file that cannot be read.
+    In a Delta table with a partition for each run date, those of other dates are left out. Raises `ConfigError` if the
+    embedded engine does not read such a corpus, and `InputError` if there is no such path, no data file, or a file that
+    cannot be read.
     """
     if faults := list(_unsupported(corpus)):
         raise ConfigError(*faults)
@@ -73,14 +76,15 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
     check_file_system(spark, ("corpus", "path"), path)
     root = local_folder(path)
     assert root is not None  # the check refuses others
-    where = f"corpus: path {redact(path)}"
     if corpus.format.lower() == "delta":
         return _read_delta(spark, corpus, root, run_date)
+    where = _where(corpus)
     files = _list_files(root, where)
     refuse_empty([_name(file) for file in files if not file.stat().st_size], path)
-    folder = _Folder(root, files, _list_partitions(files, root, where))
     names = [_name(file) for file in files]
-    read = [_name(file) for file in files if len(_split(file, root)) == len(_folders(file, root))]
+    refuse_files_of_tables(spark, names, path)
+    folder = _Folder(root, files, _list_partitions(files, root, where))
+    read = [_name(file) for file in files if len(_split(file, root)) == len(file.relative_to(root).parts[:-1])]
     refuse_skipped(list_skipped_files(names, read, folder.partitions), path)
     read_folder = _read_csv_folder if corpus.format.lower() == "csv" else _read_parquet_folder
     return _with_nulls(read_folder(spark, corpus, folder), folder)
@@ -94,6 +98,10 @@ class _Folder(NamedTuple):
     partitions: Sequence[str]
 
 
+def _where(corpus: Corpus) -> str:
+    return f"corpus: path {redact(str(corpus.path))}"
+
+
 def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
     """Replace the partition values that stand for NULL by NULL."""
     for name in {name for file in folder.files for name, value in _split(file, folder.root) if value == _NULL}:
@@ -104,18 +112,17 @@ def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
 def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date | None) -> DataFrame:
     """Return the rows of the files in a Delta log, read through links to them in partition folders like Spark's."""
     table = open_delta(corpus, root, run_date)
-    folder = _Folder(temporary_folder(), [], table.partitions)
-    links = []
+    links_root, links = _temporary_folder(), []
     for number, (file, values) in enumerate(table.files):
         texts = zip(table.partitions, values, strict=True)
         parts = (f"{name}={_NULL if text is None else quote(text, safe='')}" for name, text in texts)
-        links.append(folder.root.joinpath(*parts, f"{number}.parquet"))
+        links.append(links_root.joinpath(*parts, f"{number}.parquet"))
         links[-1].parent.mkdir(parents=True, exist_ok=True)
         links[-1].symlink_to(file)
     types = {field.name: from_arrow_type(field.type, prefer_timestamp_ntz=True) for field in table.schema}
     if not links:
         return spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in types.items()]))
-    folder = folder._replace(files=links)
+    folder = _Folder(links_root, links, table.partitions)
     stored = pa.schema([field for field in table.schema if field.name not in table.partitions])
     rows = _with_nulls(_read_parquet_folder(spark, corpus, folder, stored), folder)
     typed = {name: column(name).cast(types[name]) for name in table.partitions}
@@ -126,27 +133,28 @@ def _read_parquet_folder(
     spark: SparkSession, corpus: Corpus, folder: _Folder, declared: pa.Schema | None = None
 ) -> DataFrame:
     """Return the rows of Parquet files; a log may declare the columns, and files may lack some of them."""
-    where, root, files = f"corpus: path {redact(str(corpus.path))}", folder.root, folder.files
+    where, root, files = _where(corpus), folder.root, folder.files
     with ThreadPoolExecutor() as pool:
-        written = list(pool.map(_read_schema, files))
-    schemas = [None if schema is None else pa.schema(map(_as_spark_reads, schema)) for schema in written]
-    for file, schema in zip(files, schemas, strict=True):
+        read = list(pool.map(_read_schema, files))
+    written: list[pa.Schema] = []
+    for file, schema in zip(files, read, strict=True):
         if schema is None:
             refuse_other_format(spark, corpus, _name(_target(file)))
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_target(file)}."))
+        written.append(schema)
     merges = {key.lower(): value.lower() for key, value in corpus.options.items()}.get("mergeschema") == "true"
     if declared is None:
-        merged = _merge(files, schemas, where, merges)
+        merged = _merge(files, written, where, merges)
     else:
-        merged = _merge([root, *files], [pa.schema(map(_as_spark_reads, declared)), *schemas], where, merges)
+        merged = _merge([root, *files], [declared, *written], where, merges)
     schema = corpus.schema or _spark_schema(merged, folder.partitions, where)
     if _must_convert(written):
-        root = convert_files(files, root, lambda file: _read_rows(file, merged, where), str(merged))
+        root = _convert_files(files, root, lambda file: _read_parquet(file, merged, where), str(merged))
     return spark.read.schema(schema).parquet(str(root))
 
 
 def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> DataFrame:
-    where, root, files = f"corpus: path {redact(str(corpus.path))}", folder.root, folder.files
+    where, root, files = _where(corpus), folder.root, folder.files
     headers = [read_header(file, corpus) for file in files]
     if is_no_header(headers[0][0] if headers[0] else ""):
         refuse_other_format(spark, corpus, _name(files[0]))
@@ -154,16 +162,15 @@ def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> Da
     names = headers[0]
     schema = _spark_schema(csv_schema(names), folder.partitions, where)
     how = (corpus.id, corpus.run_date_column, separator_of(corpus))
-    converted = convert_files(files, root, lambda file: read_csv(file, corpus, names), how)
+    converted = _convert_files(files, root, lambda file: read_csv(file, corpus, names), how)
     return spark.read.schema(schema).parquet(str(converted))
 
 
 def _unsupported(corpus: Corpus) -> Iterator[Fault]:
-    """Yield a fault for everything that the embedded engine would read in another way than Spark."""
+    """Yield a fault for everything that the embedded engine would read differently from Spark."""
 
     def fault(key: str, value: str, rule: str, fix: str) -> Fault:
-        path: KeyPath = ("corpus", key)
-        return Fault(path, value, f"The embedded engine {rule}.", f"{fix}, or run it on Spark.")
+        return Fault(("corpus", key), value, f"The embedded engine {rule}.", f"{fix}, or run it on Spark.")
 
     if corpus.table is not None:
         yield fault("table", corpus.table, "has no catalog", "Name the `path` of the files")
@@ -178,7 +185,7 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if is_csv and corpus.schema is not None:
         yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
     if is_csv and len(separator_of(corpus)) != 1:
-        yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Write the file anew")
+        yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Rewrite the file")
     if set(str(corpus.path)) & set(OF_PATTERNS):
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
     known = SEPARATORS if is_csv else VERSION if is_delta else _OPTIONS
@@ -226,13 +233,9 @@ def _target(file: Path) -> Path:
     return file.readlink() if file.is_symlink() else file
 
 
-def _folders(file: Path, root: Path) -> tuple[str, ...]:
-    return file.relative_to(root).parts[:-1]
-
-
 def _split(file: Path, root: Path) -> list[tuple[str, str]]:
     """Return the columns that the folders between a path and a file give, each with its value."""
-    parts = (folder.partition("=") for folder in _folders(file, root))
+    parts = (folder.partition("=") for folder in file.relative_to(root).parts[:-1])
     return [(name, value) for name, sign, value in parts if sign]
 
 
@@ -254,9 +257,8 @@ def _read_schema(file: Path) -> pa.Schema | None:
         of_arrow = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return None
-    of_old_times = {
-        leaf.path for leaf in map(footer.schema.column, range(footer.num_columns)) if leaf.physical_type == "INT96"
-    }
+    leaves = map(footer.schema.column, range(footer.num_columns))
+    of_old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
     for index, field in enumerate(schema):
         if field.name in of_old_times:
             schema = schema.with_metadata({_OLD_TIMES: str(of_arrow.field(field.name).type)})
@@ -266,13 +268,8 @@ def _read_schema(file: Path) -> pa.Schema | None:
     return schema
 
 
-def _as_spark_reads(field: pa.Field) -> pa.Field:
-    """Return a field with the type as which Spark reads it."""
-    return pa.field(field.name, _plain(field.type))
-
-
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return a type without details that only Arrow has."""
+    """Return the type that Spark reads for a type, without details that only Arrow has."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -284,60 +281,95 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return _UNSIGNED.get(kind, kind)
 
 
-def _must_convert(schemas: Sequence[pa.Schema | None]) -> bool:
+def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
     """Return whether the embedded engine cannot read files: dictionaries, large lists, and types that differ."""
     types: dict[str, pa.DataType] = {}
-    fields = [field for schema in schemas for field in schema or ()]
-    old_times = {(schema.metadata or {}).get(_OLD_TIMES) for schema in schemas if schema is not None}
+    old_times = {(schema.metadata or {}).get(_OLD_TIMES) for schema in schemas}
     return len(old_times) > 1 or any(
         pa.types.is_dictionary(field.type)
         or (pa.types.is_nested(field.type) and _plain(field.type) != field.type)
         or types.setdefault(field.name, field.type) != field.type
-        for field in fields
+        for schema in schemas
+        for field in schema
     )
 
 
-def _read_rows(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from read_parquet(file, schema)
-    except (pa.ArrowException, OSError):
-        raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {_target(file)}.")) from None
-
-
-def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema | None], where: str, merges: bool) -> pa.Schema:
-    """Return the columns of the first file, or of all; columns of the same name have the same type in all."""
-    fields: dict[str, pa.Field] = {}
-    first = set(schemas[0].names) if schemas[0] else set()
+def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema], where: str, merges: bool) -> pa.Schema:
+    """Return the columns of the first file, or of all, as Spark reads them; a column has the same type in all files."""
+    types: dict[str, pa.DataType] = {}
     for file, schema in zip(files, schemas, strict=True):
-        for field in schema or ():
-            known = fields.setdefault(field.name, field)
-            if known.type != field.type:
+        for field in schema:
+            kind = _plain(field.type)
+            known = types.setdefault(field.name, kind)
+            if known != kind:
                 details = (
-                    f"Column: {field.name}, {field.type} for {known.type}.",
+                    f"Column: {field.name}, {kind} for {known}.",
                     f"File: {_target(file)}.",
                     "The embedded engine looks at all columns, and Spark at those that are measured.",
                 )
                 raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details))
-    return pa.schema([field for name, field in fields.items() if merges or name in first])
+    return pa.schema([(name, kind) for name, kind in types.items() if merges or name in schemas[0].names])
 
 
 def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> StructType:
-    """Return columns as Spark reads them: those of the files, then those of partitions, which are text."""
+    """Return the columns of the files as Spark reads them, then the partition columns, which are text."""
     fields = []
     by_name: dict[str, str] = {}
-    for field in schema:
-        if by_name.setdefault(field.name.lower(), field.name) != field.name:
-            raise InputError(condition_fault(where, "COLUMN_ALREADY_EXISTS", f"Column: {field.name}."))
-        if field.name in partitions:
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if by_name.setdefault(name.lower(), name) != name:
+            raise InputError(condition_fault(where, "COLUMN_ALREADY_EXISTS", f"Column: {name}."))
+        if name in partitions:
             continue
-        if _is_unreadable(field.type):
-            type_fault = condition_fault(where, "PARQUET_TYPE_ILLEGAL", f"Column: {field.name}, {field.type}.")
-            raise InputError(type_fault)
-        fields.append(StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True)))
+        is_unknown = any(is_of(kind) for is_of in (pa.types.is_time, pa.types.is_duration, pa.types.is_float16))
+        if is_unknown or (pa.types.is_timestamp(kind) and kind.unit == "ns"):  # to the engine or to Spark
+            raise InputError(condition_fault(where, "PARQUET_TYPE_ILLEGAL", f"Column: {name}, {kind}."))
+        fields.append(StructField(name, from_arrow_type(kind, prefer_timestamp_ntz=True)))
     return StructType([*fields, *(StructField(name, StringType()) for name in partitions)])
 
 
-def _is_unreadable(kind: pa.DataType) -> bool:
-    """Return whether the engine or Spark has no such type."""
-    of_kinds = (pa.types.is_time, pa.types.is_duration, pa.types.is_float16)
-    return any(is_of(kind) for is_of in of_kinds) or (pa.types.is_timestamp(kind) and bool(kind.unit == "ns"))
+def _convert_files(
+    files: Sequence[Path], root: Path, read: Callable[[Path], Iterable[pa.RecordBatch]], how: object
+) -> Path:
+    """Write files as Parquet below a temporary folder, in the same folders, and return it.
+
+    `read` yields the rows of a file, in the columns and types that are to be written; `how` is anything else on which
+    they depend. The same files are written once per process.
+    """
+    states = [(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    key = (root, tuple(states), how)
+    with _CONVERTING:
+        if key not in _converted:
+            target = _temporary_folder()
+            for number, file in enumerate(files):
+                _write(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
+            _converted[key] = target
+        return _converted[key]
+
+
+def _temporary_folder() -> Path:
+    """Return a new folder, which is deleted when the process ends."""
+    if not _folders:
+        _folders.append(TemporaryDirectory(prefix="biasspark-"))
+    return Path(mkdtemp(dir=_folders[0].name))
+
+
+def _read_parquet(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file in the columns of a schema that it has, dictionaries as their values."""
+    try:
+        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as source:
+            names = [name for name in schema.names if name in source.schema_arrow.names]
+            target = pa.schema([schema.field(name) for name in names])
+            for batch in source.iter_batches(_ROWS, columns=names):
+                yield from pa.Table.from_batches([batch]).select(names).cast(target).to_batches()
+    except (pa.ArrowException, OSError):
+        raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {_target(file)}.")) from None
+
+
+def _write(batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = None
+    for batch in batches:
+        writer = writer or pq.ParquetWriter(path, batch.schema)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()

@@ -18,10 +18,10 @@ from biasspark.corpus.csv_rows import mark_malformed, refuse_unnamed, refuse_utf
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.input_files import (
     CORRUPT,
-    file_of_error,
     is_no_header,
     open_files,
     refuse_empty_files,
+    refuse_files_of_tables,
     refuse_other_format,
     refuse_records_of_many_lines,
     refuse_skipped_files,
@@ -45,12 +45,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     bad value only costs its own row; columns that an expression names are numeric if all their values are
     (`type_columns`, one more scan). Lines with too many or too few fields are marked (`mark_malformed`). Raises
     `InputError` if the source cannot be found or opened or has an empty file; else with every missing or mistyped
-    column and every predicate that does not fit.
-
-    Parameters
-    ----------
-    measures : Measures, optional
-        What is to be measured; if given, the schema is checked for it (`check_schema`).
+    column, as measures need them, and every predicate that does not fit.
     """
     source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
     with translate_spark_errors(f"corpus: {source}"):
@@ -83,35 +78,25 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     return rows
 
 
-def list_repeated_ids(corpus: DataFrame, id_column: str) -> DataFrame:
-    """Return the ids that more than one row has. Lazy. Cost: one scan, of the ids alone, and a shuffle of them."""
-    ids = corpus.select(column(id_column).alias("_biasspark_id")).groupBy("_biasspark_id").count()
-    return ids.where("count > 1").select("_biasspark_id", F.lit(True).alias(DUPLICATE))
-
-
-def mark_duplicates(corpus: DataFrame, id_column: str, repeated: DataFrame) -> DataFrame:
-    """Mark every row whose id is in `list_repeated_ids`.
-
-    Lazy. Rows are shuffled only if the list of repeated ids is too long to be broadcast.
-    """
-    return corpus.join(repeated, column(id_column) == F.col("_biasspark_id"), "left").drop("_biasspark_id")
-
-
 @contextmanager
 def duplicates_marked(corpus: DataFrame, id_column: str | None, duplicates: str) -> Iterator[DataFrame]:
-    """Yield the rows with repeated ids marked, if these are rejected; the list of them is cached within the block."""
+    """Yield the rows with repeated ids marked, if these are rejected; the list of them is cached within the block.
+
+    The list costs one scan, of the ids alone, and a shuffle of them. Rows are shuffled only if it is too long to be
+    broadcast.
+    """
     if duplicates != "reject" or id_column is None:
         yield corpus
         return
-    with kept(list_repeated_ids(corpus, id_column)) as repeated:
-        yield mark_duplicates(corpus, id_column, repeated)
+    ids = corpus.select(column(id_column).alias("_biasspark_id")).groupBy("_biasspark_id").count()
+    with kept(ids.where("count > 1").select("_biasspark_id", F.lit(True).alias(DUPLICATE))) as repeated:
+        is_repeated = column(id_column) == F.col("_biasspark_id")
+        yield corpus.join(repeated, is_repeated, "left").drop("_biasspark_id")
 
 
 def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int]]:
     """Return the days that a corpus has, in order: each day, its rows, and how many of them the filter chooses.
 
-    Notes
-    -----
     Runs one Spark job when called: a scan of the run date's column and of the filter's columns, an aggregate, and one
     row per day on the driver. Files are not checked for other faults.
     """
@@ -149,6 +134,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
     names = files.names
     if files.rows is not None and names is not None:
         refuse_empty_files(files.rows, names, corpus.path)
+        refuse_files_of_tables(spark, names, corpus.path)
     reader = _reader(spark, corpus)
     if files.path != corpus.path:
         reader = reader.option("basePath", corpus.path)
@@ -160,7 +146,10 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         raise InputError(Fault(("corpus", "options"), ABSENT, problem, "Correct it.")) from None
     except Exception as error:
         if names and is_other_format(error):
-            refuse_other_format(spark, corpus, file_of_error(error, names))
+            text = str(error)  # it may name the file
+            refuse_other_format(
+                spark, corpus, next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
+            )
         raise
     if names is not None:
         refuse_skipped_files(rows, names, corpus)
@@ -172,7 +161,9 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
             return rows.withColumn(MALFORMED, F.col(CORRUPT).isNotNull())
     if kind == "csv":
         refuse_utf_16(rows.columns)
-        if not corpus.schema and _has_checked_header(corpus):
+        given = {key.lower(): value.lower() for key, value in corpus.options.items()}
+        is_checked = given.get("header", "true") == "true" and given.get("enforceschema", "false") == "false"
+        if not corpus.schema and is_checked:
             refuse_unnamed(_reader(spark, corpus), rows, files.path)
         return mark_malformed(reader, rows, files.path, corpus)
     return rows
@@ -188,11 +179,6 @@ def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     for key, value in ({key: defaults[key] for key in defaults if key.lower() not in given} | corpus.options).items():
         reader = reader.option(key, value)
     return reader.schema(corpus.schema) if corpus.schema else reader
-
-
-def _has_checked_header(corpus: Corpus) -> bool:
-    options = {key.lower(): value.lower() for key, value in corpus.options.items()}
-    return options.get("header", "true") == "true" and options.get("enforceschema", "false") == "false"
 
 
 def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault | None:

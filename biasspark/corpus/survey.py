@@ -30,11 +30,10 @@ MOST_CHOSEN_RANGES = 1024
 MOST_ROWS_A_RANGE = 1 << 26
 """A range of more rows would reach 1 GiB in one worker."""
 
-TASK_GROUP, _SAMPLED = "task_group", "sampled"
 _SHARE, _SEED = 0.01, 2019
-_MOST_GROUPS = 100
+_TASK_GROUP, _MOST_GROUPS = "task_group", 100
 _MOST_SAMPLED = 2048
-"""Scores of a model that are sampled in one group of tasks."""
+"""Rows that are sampled in one group of tasks."""
 _DUPLICATES_WORTH_A_WARNING = 0.02
 _NO_ROWS = Words(
     "corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.",
@@ -166,7 +165,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
     # The embedded engine has few tasks, and numbering and grouping their rows would take longer than all else.
     groups = (
-        {} if is_embedded(corpus.sparkSession) else {TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
+        {} if is_embedded(corpus.sparkSession) else {_TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
     )
     aggregates = _aggregates(measures, schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED)
     by_group = _narrow(corpus, measures, id_column, groups).groupBy(*groups)
@@ -276,13 +275,17 @@ def _is_text(label: Label, schema: StructType) -> bool:
 
 
 def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, further: Mapping[str, Column]) -> DataFrame:
-    """Return the scores of each row and whether they are sampled, its values and its id, and further columns.
+    """Return the scores of the sampled rows, the values and ids of all, and further columns.
 
-    A row with n values in its array becomes n rows, of which the first counts.
+    A row with n values in its array becomes n rows: `first` and `sampled` are NULL in all but the first.
     """
     schema, identities = corpus.schema, measures.identities
-    columns = {_SAMPLED: F.rand(_SEED) < _SHARE, **further}
-    columns |= {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
+    scores = {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
+    columns = {**(scores if measures.histograms else {}), **further}
+    if scores:
+        # A struct of aliases would lose their names next to a generator of rows.
+        in_one = F.named_struct(*(part for name, score in scores.items() for part in (F.lit(name), score)))
+        columns["sampled"] = F.when(F.rand(_SEED) < _SHARE, in_one)
     columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:
         columns["id"] = column(id_column)
@@ -302,19 +305,24 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
         return corpus.select(*narrow, F.lit(True).alias("first"))
     values = F.posexplode_outer(F.array_distinct(column(identities.array)))
     exploded = corpus.select(*narrow, values.alias("position", f"value_{len(identities.categorical)}"))
-    return exploded.withColumn("first", F.coalesce(F.col("position"), F.lit(0)) == 0)
+    first = {"first": F.lit(True)} | ({"sampled": F.col("sampled")} if scores else {})
+    is_first = F.coalesce(F.col("position"), F.lit(0)) == 0
+    return exploded.withColumns({name: F.when(is_first, value) for name, value in first.items()})
 
 
 def _aggregates(
     measures: Measures, schema: StructType, id_column: str | None, most_sampled: int
 ) -> dict[str, tuple[Column, Callable[[str], Column]]]:
     """Return, by name, the aggregate of a group of tasks and the function that merges groups."""
-    aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count_if("first"), F.sum)}
+    aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count("first"), F.sum)}
+    # One list of rows, not one of scores for each model: adding a row to a list, even if it is NULL, is slow.
+    rows = F.collect_list("sampled")
+    step = F.greatest(F.ceil(F.size(rows) / most_sampled), F.lit(1))
+    kept = F.filter(rows, lambda _, index: index % step == 0)
     for n in range(len(measures.models)):
-        score = F.when(F.col("first"), F.col(f"score_{n}"))
-        aggregates[f"sample_{n}"] = sample(score, most_sampled), merge_samples
+        aggregates[f"sample_{n}"] = _list_field(kept, f"score_{n}"), _merge_lists
         if measures.histograms:
-            labelled = F.when(F.col("labelled"), score)
+            labelled = F.when(F.col("first") & F.col("labelled"), F.col(f"score_{n}"))
             aggregates |= {f"lowest_{n}": (F.min(labelled), F.min), f"highest_{n}": (F.max(labelled), F.max)}
     for n in range(len(list_valued(measures))):
         values = F.slice(F.collect_set(f"value_{n}"), 1, MOST_VALUES + 1)
@@ -332,25 +340,21 @@ def _aggregates(
     return aggregates
 
 
-def sample(value: Column, most: int) -> Column:
-    """Return the sampled values of a group of tasks; if there are too many, every second, every third, ..."""
-    sampled = F.when(F.col(_SAMPLED), value)
-    # Not the size of the list: Spark would sort the list again for each value.
-    step = F.ceil(F.count(sampled) / most)
-    return F.filter(F.sort_array(F.collect_list(sampled)), lambda _, index: index % step == 0)
+def _list_field(rows: Column, name: str) -> Column:
+    return F.transform(rows, lambda row: row[name])
 
 
-def merge_samples(name: str) -> Column:
-    """Return the sampled values of all groups of tasks."""
+def _merge_lists(name: str) -> Column:
     return F.flatten(F.collect_list(name))
 
 
 def _merge_values(name: str) -> Column:
-    return F.slice(F.array_distinct(F.flatten(F.collect_list(name))), 1, MOST_VALUES + 1)
+    return F.slice(F.array_distinct(_merge_lists(name)), 1, MOST_VALUES + 1)
 
 
 def quantiles_of(sample: Floats, parts: int) -> Floats:
-    """Return the scores that cut a sample into equal parts; none where there is no sample."""
+    """Return the scores that cut a sample, in which NaN is no score, into equal parts; none if there is no score."""
+    sample = sample[~np.isnan(sample)]
     index = np.ceil(np.arange(1, parts) * len(sample) / parts).astype(np.int64) - 1
     return np.sort(sample + 0.0)[np.maximum(index, 0)] if len(sample) else sample
 

@@ -18,24 +18,14 @@ _TEMPLATE = "template"
 def template_scores(
     corpus: DataFrame, measures: Measures, encoding: Encoding, id_column: str | None = None
 ) -> DataFrame:
-    """Return the number of rows, mean score and standard deviation of each (model, template, identity) with rows.
+    """Return the table ``template_scores``, less the run's columns: the scores of each (model, template, identity).
 
-    Parameters
-    ----------
-    measures : Measures
-        With ``templates``, the column with the template of a row; rows where it is NULL are left out.
+    ``(overall)`` is all rows of the template; crossed pairs are left out, and so are rows whose template is NULL. Mean
+    and standard deviation (n - 1) add up distinct scores in ascending order, so that the bits depend on no
+    partitioning.
 
-    Returns
-    -------
-    DataFrame
-        The table ``template_scores``, less the run's columns. ``(overall)`` is all rows of the template, crossed pairs
-        are left out. Lazy.
-
-    Notes
-    -----
-    Mean and standard deviation (n - 1) add up distinct scores in ascending order, so that the bits depend on no
-    partitioning. Costs a scan of the corpus, and a shuffle of a row for each distinct score of a (model, template,
-    identity). The scores of one of these are held together, which suits test sets. The time is linear in their number.
+    Lazy. Costs a scan of the corpus, and a shuffle of a row for each distinct score of a (model, template, identity).
+    The scores of one of these are held together, which suits test sets. The time is linear in their number.
     """
     assert measures.templates is not None
     template = measures.templates.column

@@ -36,24 +36,12 @@ def check_usable(
 ) -> None:
     """Stop a run that lacks a label or a model, or that rejects more than it may.
 
-    Raises `InputError` if no row has a usable label, or all labels are equal. Otherwise raises it with a fault for each
-    model without a usable score, or with only one label on the rows that it scores, unless missing models are allowed
-    and another model is usable; and with a fault for the corpus and for each other model of which more than
-    ``max_share`` is rejected. The share of a model is of its scores on the rows that are not rejected for all models.
-    The corpus has no fault if the reason is the scores of models that have a fault.
-
-    Parameters
-    ----------
-    counts : RowCounts
-        Rows read and rejected.
-    measures : Measures
-        The label and the models. Without models, as for label balance alone, one label may be missing.
-    schema : StructType
-        The columns of the corpus.
-    id_column : str, optional
-        What identifies a row.
-    rejects : Rejects, optional
-        The limits of the configuration. In a notebook there are none, and every model is needed.
+    Raises `InputError` if no row has a usable label, or all labels are equal; without models, as for label balance
+    alone, one label may be missing. Otherwise raises it with a fault for each model without a usable score, or with
+    only one label on the rows that it scores, unless missing models are allowed and another model is usable; and with a
+    fault for the corpus and for each other model of which more than ``max_share`` is rejected. The share of a model is
+    of its scores on the rows that are not rejected for all models. The corpus has no fault if the reason is the scores
+    of models that have a fault. In a notebook there are no `rejects`, and every model is needed.
     """
     n_labelled = counts.n_labelled
     if not n_labelled:
@@ -87,20 +75,13 @@ def check_identities(
 ) -> None:
     """Raise `InputError` if every identity is unknown on every usable row: no identity would have any metric.
 
-    Parameters
-    ----------
-    identities : Identities
-        As configured; nothing is checked where there are none.
-    names : sequence of str
-        The identities that the corpus has.
-    unknown : collection of str
-        Those that are unknown on every usable row.
-    unreadable : mapping of str to int
-        By column, the annotations that are neither numbers nor booleans.
+    `names` are the identities that the corpus has, `unknown` those that are unknown on every usable row, `unreadable`
+    by column the annotations that are neither numbers nor booleans. Nothing is checked without configured identities.
     """
     if not identities.has_sources or not set(names) <= set(unknown):
         return
-    shown = list_first([show_value(name) for name in names or _value_columns(identities)], _MOST_NAMED)
+    value_columns = (*identities.categorical, identities.array) if identities.array else identities.categorical
+    shown = list_first([show_value(name) for name in names or value_columns], _MOST_NAMED)
     if not names:
         problem = f"no row has a value in {shown}, so there is no identity."
     else:
@@ -117,16 +98,9 @@ def check_identities(
 
 
 def check_lengths(labels: Ints, balance: LabelBalance) -> None:
-    """Stop a run that counts labels by length where no row has a length that counts.
+    """Raise `InputError` if lengths count, but the length of every labelled row is unknown or in no bin.
 
-    Raises `InputError` if the length of every labelled row is unknown or in no bin.
-
-    Parameters
-    ----------
-    labels : int64 array, shape (identities, length bins + 1, 2)
-        See `biasspark.ranking.counts.Counts`.
-    balance : LabelBalance
-        As configured; nothing is checked where lengths do not count.
+    `labels` are as in `ranking.counts.Counts`.
     """
     key = "text" if balance.text is not None else "length"
     name = balance.text if balance.text is not None else balance.length
@@ -136,10 +110,6 @@ def check_lengths(labels: Ints, balance: LabelBalance) -> None:
     rule = f"None of the {labels[0].sum():,} rows with a label has a length from {shortest:,} to {longest:,} there."
     fix = ("Name another column, or change ", Key(("label_balance", "buckets")), ".")
     raise InputError(Fault(("label_balance", key), name, rule, fix))
-
-
-def _value_columns(identities: Identities) -> tuple[str, ...]:
-    return (*identities.categorical, identities.array) if identities.array else identities.categorical
 
 
 def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_column: str | None) -> Fault:

@@ -31,15 +31,7 @@ _VALUES, _OFFSETS = 0, 1
 
 
 class NumberCounts(NamedTuple):
-    """Numbers, ascending, and how many rows have each; NaN is last.
-
-    Attributes
-    ----------
-    values : float64 array
-    counts : int64 array
-    is_exact : bool
-        Whether these are all values. If not, they are a sample of as many rows.
-    """
+    """Numbers, ascending, and how many rows have each; NaN is last. If not exact, they are a sample of as many rows."""
 
     values: Floats
     counts: Ints
@@ -54,7 +46,7 @@ class NumberCounts(NamedTuple):
         return NumberCounts(distinct, totals, is_exact)
 
     def add(self, other: NumberCounts) -> NumberCounts:
-        """Return the combined counts of both, or those of a sample if there are too many values."""
+        """Return the combined counts of both, or of a sample if there are too many values."""
         values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
         return NumberCounts.of(values, counts, self.is_exact and other.is_exact)._thin()
 
@@ -78,31 +70,17 @@ class NumberCounts(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """A column of numbers.
-
-    Attributes
-    ----------
-    edges : float64 array
-        Lower edges of the bins: see `choose_edges`.
-    n_known : int
-        Rows with a number, NaN included.
-    """
+    """A column of numbers: the lower edges of its bins (`choose_edges`), and the rows with a number, NaN included."""
 
     edges: Floats
     n_known: int
 
 
 def choose_edges(values: Floats, counts: Ints, n_below: int, n_all: int, n_bins: int) -> Floats:
-    """Return the values at which bins begin, among some of all values.
+    """Return the values at which bins begin, among some distinct values, ascending, with the rows of each.
 
     Of N rows in order, the value of row floor(k N / n_bins), for every k, begins a bin, and so does the smallest value.
-
-    Parameters
-    ----------
-    values, counts
-        Distinct values, ascending, and how many rows have each.
-    n_below, n_all : int
-        Rows with a lower value than these, and all rows.
+    `n_below` rows have a lower value than these; N is `n_all`.
     """
     # The rows of a value are before ... before + count - 1. It begins a bin if row floor(k N / n_bins) is one.
     before = n_below + np.cumsum(counts) - counts
@@ -115,27 +93,12 @@ def choose_edges(values: Floats, counts: Ints, n_below: int, n_all: int, n_bins:
 def count_values(
     corpus: DataFrame, numbers: Sequence[Column], texts: Sequence[Column], most_bins: int, most_texts: int
 ) -> tuple[list[Numbers], list[dict[str, int]], list[bool]]:
-    """Count the values of columns.
+    """Count the values of DOUBLE and of STRING columns.
 
-    Parameters
-    ----------
-    numbers, texts : sequences of Column
-        DOUBLE, and STRING.
-    most_bins : int
-        Numbers have a bin for each value, or as many at quantiles.
-    most_texts : int
-        Distinct texts that are counted of a column.
+    Numbers have a bin for each value, or `most_bins` at quantiles. Texts are given with their rows. A column with more
+    than `most_texts` texts gets more keys than that, and incomplete counts. The last list says whether any row is NULL,
+    for each of the numbers, then for each of the texts.
 
-    Returns
-    -------
-    numbers : list of Numbers
-    texts : list of dict
-        The rows of each text. If there are more than `most_texts`, so are the keys, and the counts are incomplete.
-    nullable : list of bool
-        Whether any row is NULL, for each of the numbers, then for each of the texts.
-
-    Notes
-    -----
     Runs one Spark job, a narrow scan; a second for numbers with more than a million distinct values. A task holds a
     million numbers of each column.
     """

@@ -97,7 +97,7 @@ def write_category(name: str, kind: DataType) -> str:
 
 
 def write_number(name: str, kind: DataType) -> str:
-    """Return `number` as SQL, for Spark and for DuckDB; a column of numbers as it is."""
+    """Return `number` as SQL, for Spark and for DuckDB; numbers stay as they are."""
     written = write_name(name)
     return f"try_cast(trim({written}) AS DOUBLE)" if isinstance(kind, StringType) else written
 
@@ -118,7 +118,7 @@ def first_true(cases: Sequence[tuple[Column, int]], otherwise: int) -> Column:
 
 
 def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
-    """Combine as a balanced tree: a chain of hundreds would be as many levels deep."""
+    """Combine columns as a balanced tree: a chain of hundreds would be hundreds of levels deep."""
     while len(parts) > 1:
         parts = [reduce(operator, parts[n : n + 2]) for n in range(0, len(parts), 2)]
     return parts[0]

@@ -71,19 +71,8 @@ _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _WITHIN_VALUES = {
-    "case",
-    "cast",
-    "date",
-    "div",
-    "end",
-    "extract",
-    "false",
-    "interval",
-    "null",
-    "timestamp",
-    "true",
-    "try_cast",
-}
+    "case", "cast", "date", "div", "end", "extract", "false", "interval", "null", "timestamp", "true", "try_cast"
+}  # fmt: skip
 """Keywords within a value; other keywords and comparisons separate values."""
 _COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
@@ -99,22 +88,14 @@ class _Token:
 
 
 def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
-    """Translate a Spark SQL expression to one with which the embedded engine computes the same.
+    """Translate a Spark SQL expression, over columns of these kinds, to one that means the same to the embedded engine.
 
     Raises `NotOnTheEmbeddedEngine` if there is none.
-
-    Parameters
-    ----------
-    text
-        The expression.
-    columns
-        The kind of each column of the corpus.
     """
-    kinds = {name.lower(): kind for name, kind in columns.items()}
     tokens = list(_read(text))
-    expression = _Expression(tokens, kinds)
+    expression = _Expression(tokens, {name.lower(): kind for name, kind in columns.items()})
     expression.check()
-    return expression.write()
+    return expression.translate(0, len(tokens))
 
 
 def _read(text: str) -> Iterator[_Token]:
@@ -139,20 +120,12 @@ def _meaning(literal: str) -> str:
     def unescape(match: re.Match[str]) -> str:
         if match[0] == quote * 2:
             return quote
-        if match["number"]:
-            return chr(
-                int(match["number"], 16 if match["number"][0] in "uU" else 8)
-                if match["number"][0] not in "uU"
-                else int(match["number"][1:], 16)
-            )
+        if match["hex"] or match["octal"]:
+            return chr(int(match["hex"][1:], 16) if match["hex"] else int(match["octal"], 8))
         return _ESCAPES.get(match["char"], match["char"])
 
-    return re.sub(
-        rf"{quote}{quote}|\\(?:(?P<number>u[0-9a-fA-F]{{4}}|U[0-9a-fA-F]{{8}}|[01][0-7]{{2}})|(?P<char>.))",
-        unescape,
-        body,
-        flags=re.DOTALL,
-    )
+    numbers = r"(?P<hex>u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})|(?P<octal>[01][0-7]{2})"
+    return re.sub(rf"{quote}{quote}|\\(?:{numbers}|(?P<char>.))", unescape, body, flags=re.DOTALL)
 
 
 def _literal(text: str) -> str:
@@ -164,17 +137,15 @@ class _Expression:
 
     def __init__(self, tokens: list[_Token], kinds: Mapping[str, Kind]) -> None:
         self.tokens, self.kinds = tokens, kinds
-        self.closing = _match_parentheses(tokens)
+        self.closing = _match_pairs(tokens)
         named = [n for n, token in enumerate(tokens) if self._is_column(n)]
         self.named = {kinds[tokens[n].value] for n in named}
         self.fractions = {"double", "float"} & self.named
         self.functions = {token.value for n, token in enumerate(tokens) if self._is_function(n)}
         self.types = {token.value for _, token in self._casts()}
         numbers = [token.text.lower() for token in tokens if token.kind == "number"]
-        is_float = {"double", "float"} & (self.functions | self.types) or any(
-            re.search("[def]", text.removesuffix("bd")) for text in numbers
-        )
-        self.has_floats = bool(self.fractions or is_float)
+        has_literal = any(re.search("[def]", text.removesuffix("bd")) for text in numbers)
+        self.has_floats = bool(self.fractions or {"double", "float"} & (self.functions | self.types)) or has_literal
         self.operators = {token.value for n, token in enumerate(tokens) if self._is_operator(n)}
 
     def _is_column(self, n: int) -> bool:
@@ -208,29 +179,30 @@ class _Expression:
         """Refuse expressions without an equivalent form."""
         for n, token in enumerate(self.tokens):
             if self._is_function(n) and token.value not in _EQUAL_FUNCTIONS:
-                raise NotOnTheEmbeddedEngine(f"has not been found to compute {token.value} as Spark does")
+                raise NotOnTheEmbeddedEngine(f"is not known to compute {token.value} like Spark")
         if any(token.text in ("&", "|", "^") for token in self.tokens):
-            raise NotOnTheEmbeddedEngine("has operators on bits in another order than Spark")
+            raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
         if any(self._mixes_types(n) or self._compares_fraction(n) for n in range(len(self.tokens))):
-            raise NotOnTheEmbeddedEngine("makes another type of a text and another value than Spark")
-        types = self.types
-        if unknown := sorted(types - _CASTS):
-            raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} in another way than Spark")
+            raise NotOnTheEmbeddedEngine("converts a text that meets another type differently from Spark")
+        if unknown := sorted(self.types - _CASTS):
+            raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} differently from Spark")
         has_floats, has_decimals = self.has_floats, "decimal" in self.named
         if has_floats and has_decimals:
-            raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
-        converts = types & {*_INTEGERS, "boolean"} or {"ifnull", "nvl", "nvl2", "round"} & self.functions
+            raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers differently from Spark")
+        converts = self.types & {*_INTEGERS, "boolean"} or {"ifnull", "nvl", "nvl2", "round"} & self.functions
         divides = has_decimals and {"/", "div"} & self.operators
         if divides or (has_decimals and converts) or (has_floats and "div" in self.operators):
-            raise NotOnTheEmbeddedEngine("divides and converts fractions in another way than Spark")
+            raise NotOnTheEmbeddedEngine("divides and converts fractions differently from Spark")
         if "float" in self.named and (self.operators or "round" in self.functions):
-            raise NotOnTheEmbeddedEngine("computes with columns of FLOAT in another precision than Spark")
-        if has_floats and ("string" in types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}):
-            raise NotOnTheEmbeddedEngine("writes floating-point numbers as text in another way than Spark")
-        if "text" in self.named and ("date" in types or self.functions & {"to_date", "date"}):
-            raise NotOnTheEmbeddedEngine("reads dates in another way than Spark")
+            raise NotOnTheEmbeddedEngine("computes with columns of FLOAT with another precision than Spark")
+        if has_floats and (
+            "string" in self.types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}
+        ):
+            raise NotOnTheEmbeddedEngine("writes floating-point numbers as text differently from Spark")
+        if "text" in self.named and ("date" in self.types or self.functions & {"to_date", "date"}):
+            raise NotOnTheEmbeddedEngine("reads dates differently from Spark")
         if _HASHES & self.functions and (has_floats or has_decimals or self.operators & {"+", "-", "*"}):
-            raise NotOnTheEmbeddedEngine("hashes fractions and results of arithmetic in another way than Spark")
+            raise NotOnTheEmbeddedEngine("hashes fractions and results of arithmetic differently from Spark")
         if "integer" in self.named and self.operators & {"*"} and sum(t.text == "*" for t in self.tokens) > 1:
             raise NotOnTheEmbeddedEngine("does not notice when a product of more than two integers overflows")
 
@@ -252,18 +224,14 @@ class _Expression:
     def _compares_fraction(self, n: int) -> bool:
         """Return whether a token is a text with a fraction that is compared with a possible integer."""
         token = self.tokens[n]
-        if (
-            token.kind != "text"
-            or not _FRACTION.fullmatch(token.value)
-            or not ("integer" in self.named or _INTEGERS & self.types)
-        ):
+        has_integers = "integer" in self.named or _INTEGERS & self.types
+        if token.kind != "text" or not _FRACTION.fullmatch(token.value) or not has_integers:
             return False
-        sides = ((n - 1, n - 2), (n + 1, n + 2))
         return any(
             self.tokens[sign].value in _COMPARISONS - {",", "->", "=>", "||"}
-            and self.kinds.get(self.tokens[other].value, "integer") == "integer"
-            for sign, other in sides
-            if 0 <= other < len(self.tokens)
+            and self.kinds.get(self.tokens[side].value, "integer") == "integer"
+            for sign, side in ((n - 1, n - 2), (n + 1, n + 2))
+            if 0 <= side < len(self.tokens)
         )
 
     def _branches(self, n: int) -> list[tuple[int, int]]:
@@ -271,18 +239,17 @@ class _Expression:
         value = self.tokens[n].value
         if value in _CHOICES and self._is_call(n):
             return self._arguments(n, self.closing[n + 1])[_CHOICES[value] :]
-        if value != "case" or self._is_call(n):
+        if value != "case" or n not in self.closing:
             return []
-        spans, start, m, end = [], 0, n + 1, self._end_of_case(n)
-        while m <= end:
+        spans, start, m = [], 0, n + 1
+        while m <= self.closing[n]:
             value = self.tokens[m].value
             if start and value in ("when", "else", "end"):
                 spans.append((start, m))
                 start = 0
             if value in ("then", "else"):
                 start = m + 1
-            is_case = value == "case" and not self._is_call(m)
-            m = 1 + (self._end_of_case(m) if is_case else self.closing[m] if self.tokens[m].text in "([" else m)
+            m = 1 + self.closing.get(m, m)
         return spans
 
     def _casts(self) -> Iterator[tuple[int, _Token]]:
@@ -294,11 +261,7 @@ class _Expression:
                 of_type = max(m for m in range(n, self.closing[n + 1]) if self.tokens[m].value == "as") + 1
                 yield of_type, self.tokens[of_type]
 
-    def write(self) -> str:
-        """Return the expression for the embedded engine."""
-        return self._span(0, len(self.tokens))
-
-    def _span(self, start: int, stop: int) -> str:
+    def translate(self, start: int, stop: int) -> str:
         """Translate a span of tokens: values, and the keywords and comparisons between them."""
         parts, value, n = [], start, start
         while n < stop:
@@ -323,10 +286,11 @@ class _Expression:
             is_computed = is_computed or self.tokens[n].text in ("+", "-", "*", "/", "%")
             part, n = self._part(n)
             parts.append(part)
-        is_double = any(
-            self._is_column(n) and self.kinds[self.tokens[n].value] in ("double", "float") for n in range(start, stop)
-        ) or any(token.value == "double" for token in self.tokens[start:stop])
+        is_double = any(self.tokens[n].value == "double" or self._is_float(n) for n in range(start, stop))
         return _plain(" ".join(parts)) if is_computed and is_double else " ".join(parts)
+
+    def _is_float(self, n: int) -> bool:
+        return self._is_column(n) and self.kinds[self.tokens[n].value] in ("double", "float")
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
         """Translate a token, or a whole call, and return it with the index of the next token."""
@@ -334,33 +298,23 @@ class _Expression:
         if self._is_function(n) or (token.value == "try_cast" and self._is_call(n)):
             end = self.closing[n + 1]
             return self._call(n, end), end + 1
-        if token.text in ("(", "["):
+        if n in self.closing:
             end = self.closing[n]
-            return f"{token.text}{self._span(n + 1, end)}{self.tokens[end].text}", end + 1
-        if token.value == "case" and not self._is_call(n):
-            end = self._end_of_case(n)
-            return f"{token.text} {self._span(n + 1, end)} {self.tokens[end].text}", end + 1
+            gap = " " * (token.value == "case")
+            return f"{token.text}{gap}{self.translate(n + 1, end)}{gap}{self.tokens[end].text}", end + 1
         if token.kind == "number":
             return self._number(n), n + 1
         if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
             return _literal(token.value), n + 1
         if token.value in ("rlike", "regexp") and not self._is_call(n):
             if n + 1 >= len(self.tokens) or self.tokens[n + 1].kind != "text":
-                raise NotOnTheEmbeddedEngine("takes patterns that are written out alone")
+                raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
             return f"RLIKE {_literal(_pattern(self.tokens[n + 1].value))}", n + 2
-        if self._is_column(n) and self.kinds[token.value] in ("double", "float"):
+        if self._is_float(n):
             return _plain(token.text), n + 1
         if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
-
-    def _end_of_case(self, n: int) -> int:
-        depth = 0
-        for m in range(n, len(self.tokens)):
-            depth += {"case": 1, "end": -1}.get(self.tokens[m].value, 0) if self.tokens[m].kind == "name" else 0
-            if not depth:
-                return m
-        raise NotOnTheEmbeddedEngine("takes no CASE without END")
 
     @property
     def _is_arithmetic(self) -> bool:
@@ -384,38 +338,40 @@ class _Expression:
         """Return the spans of the arguments of a call."""
         spans, start, m = [], n + 2, n + 2
         while m < end:
-            if self.tokens[m].text in "([":
-                m = self.closing[m]
-            elif self.tokens[m].text == ",":
+            if self.tokens[m].text == ",":
                 spans.append((start, m))
                 start = m + 1
-            m += 1
+            m = 1 + self.closing.get(m, m)
         return [*spans, (start, end)] if end > n + 2 else []
 
     def _call(self, n: int, end: int) -> str:
         name, spans = self.tokens[n].value, self._arguments(n, end)
-        texts = [self._span(*span) for span in spans]
+        texts = [self.translate(*span) for span in spans]
         if name in _WITH_PATTERN and len(spans) > 1:
             start, stop = spans[1]
             if stop - start != 1 or self.tokens[start].kind != "text":
-                raise NotOnTheEmbeddedEngine("takes patterns that are written out alone")
+                raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
             only_matches = name in ("regexp", "regexp_like", "rlike")
             texts[1] = _literal(_pattern(self.tokens[start].value, only_matches))
             if name == "split" and len(spans) == 2 and not self.tokens[start].value:
-                raise NotOnTheEmbeddedEngine("splits by an empty pattern in another way than Spark")
+                raise NotOnTheEmbeddedEngine("splits by an empty pattern differently from Spark")
         if name == "date_format":
             start, stop = spans[-1]
             if stop - start != 1 or not _WHOLE_DATE_FORMAT.fullmatch(self.tokens[start].value):
-                raise NotOnTheEmbeddedEngine("writes dates by yyyy, MM, dd, HH, mm and ss alone as Spark does")
+                raise NotOnTheEmbeddedEngine("formats dates like Spark only by yyyy, MM, dd, HH, mm and ss")
         if name == "extract" and self.tokens[n + 2].value not in _PARTS_OF_DATES:
-            raise NotOnTheEmbeddedEngine(f"extracts {self.tokens[n + 2].text} in another way than Spark")
+            raise NotOnTheEmbeddedEngine(f"extracts {self.tokens[n + 2].text} differently from Spark")
         is_length = len(spans) == (2 if name in ("left", "right") else 3)
         if name in ("left", "right", "substr", "substring") and is_length and "-" in texts[-1]:
             raise NotOnTheEmbeddedEngine("takes no negative lengths")
         if name == "isnan":
             return f"coalesce(isnan({texts[0]}), false)"
-        if name == "array_contains" and len(texts) == 2:
-            return _contains(*texts)
+        if name == "array_contains" and len(texts) == 2:  # NULL if the value is, or is missing and an element is
+            array, value = texts
+            return (
+                f"CASE WHEN ({value}) IS NULL THEN NULL WHEN array_contains({array}, {value}) THEN true WHEN "
+                f"size(array_compact({array})) < size({array}) THEN NULL ELSE array_contains({array}, {value}) END"
+            )
         if name == "try_cast":
             return self._try_cast(n, end)
         written = f"{self.tokens[n].text}({', '.join(texts)})"
@@ -425,10 +381,10 @@ class _Expression:
 
     def _try_cast(self, n: int, end: int) -> str:
         of_type = max(m for m in range(n, end) if self.tokens[m].value == "as")
-        value, kind = self._span(n + 2, of_type), self._span(of_type + 1, end)
+        value, kind = self.translate(n + 2, of_type), self.translate(of_type + 1, end)
         is_text = of_type == n + 3 and self._is_column(n + 2) and self.kinds[self.tokens[n + 2].value] == "text"
         if kind.lower() in _INTEGERS - {"bigint", "long"} and "integer" in self.named:
-            raise NotOnTheEmbeddedEngine(f"lets integers wrap in try_cast to {kind.upper()}")
+            raise NotOnTheEmbeddedEngine(f"lets integers overflow in try_cast to {kind.upper()}")
         if kind.lower() in ("double", "float") and is_text:
             return f"try_cast({without_suffix(value)} AS {kind})"
         return f"try_cast({value} AS {kind})"
@@ -438,16 +394,13 @@ class _Expression:
         text = self.tokens[n].text
         if text.upper().endswith("BD"):
             if self.has_floats:
-                raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers in another way than Spark")
+                raise NotOnTheEmbeddedEngine("compares decimals with floating-point numbers differently from Spark")
             return text
-        if "." not in text or text[-1].upper() in "DF" or "e" in text.lower():
+        if "." not in text or text[-1].upper() in "DF" or "e" in text.lower() or "decimal" in self.named:
             return text
-        if "decimal" in self.named:
-            return text
-        is_term = self._is_operator(n + 1) if n + 1 < len(self.tokens) else False
-        is_term = is_term or (n > 0 and self._is_operator(n - 1))
+        is_term = any(self._is_operator(m) for m in (n - 1, n + 1) if 0 <= m < len(self.tokens))
         if is_term and not self.fractions:
-            raise NotOnTheEmbeddedEngine(f"computes with decimals such as {text} in another way than Spark")
+            raise NotOnTheEmbeddedEngine(f"computes with decimals such as {text} differently from Spark")
         return f"{text}D"
 
 
@@ -457,14 +410,6 @@ def _plain(value: str) -> str:
     In the engine a NaN with a sign is less than all numbers, and IN distinguishes -0.0 from 0.0.
     """
     return f"(nanvl({value}, CAST('NaN' AS DOUBLE)) + 0.0D)"
-
-
-def _contains(array: str, value: str) -> str:
-    """Return SQL for array_contains: NULL for a NULL value, and if the value is missing but some element is NULL."""
-    return (
-        f"CASE WHEN ({value}) IS NULL THEN NULL WHEN array_contains({array}, {value}) THEN true "
-        f"WHEN size(array_compact({array})) < size({array}) THEN NULL ELSE array_contains({array}, {value}) END"
-    )
 
 
 def without_suffix(value: str) -> str:
@@ -480,16 +425,25 @@ def _pattern(pattern: str, only_matches: bool = True) -> str:
         raise NotOnTheEmbeddedEngine(str(error)) from None
 
 
-def _match_parentheses(tokens: Sequence[_Token]) -> dict[int, int]:
-    """Return the index of the closing parenthesis or bracket for each opening one."""
-    closing, opened = {}, []
+def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:
+    """Return the index of the closing token for each parenthesis, bracket and CASE."""
+    closing: dict[int, int] = {}
+    opened: list[int] = []
     for n, token in enumerate(tokens):
-        if token.text in ("(", "["):
+        is_call = n + 1 < len(tokens) and tokens[n + 1].text == "("
+        in_case = bool(opened) and tokens[opened[-1]].value == "case"
+        if token.text in ("(", "[") or (token.kind == "name" and token.value == "case" and not is_call):
             opened.append(n)
+        elif in_case and token.kind == "name" and token.value == "end":
+            closing[opened.pop()] = n
         elif token.text in (")", "]"):
             if not opened:
-                raise NotOnTheEmbeddedEngine("finds no beginning for a parenthesis")
+                raise NotOnTheEmbeddedEngine("finds a closing parenthesis without an opening one")
+            if in_case:
+                raise NotOnTheEmbeddedEngine("takes no CASE without END")
             closing[opened.pop()] = n
     if opened:
-        raise NotOnTheEmbeddedEngine("finds no end for a parenthesis")
+        is_case = tokens[opened[-1]].value == "case"
+        missing = "takes no CASE without END" if is_case else "finds an opening parenthesis without a closing one"
+        raise NotOnTheEmbeddedEngine(missing)
     return closing

@@ -19,12 +19,8 @@ _REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})(?P<kind>[+?]?)")
 def to_rust(pattern: str, only_matches: bool = True) -> str:
     r"""Translate a Java pattern to a Rust pattern that matches the same.
 
-    Raises `ValueError` with the rule if there is none, as in "has no regular expressions with look-around".
-
-    Parameters
-    ----------
-    only_matches
-        Whether only the existence of a match matters, not its extent, which may end before ``$``.
+    If it `only_matches`, only whether there is a match counts, not where it ends, which may be before ``$``. Raises
+    `ValueError` with the rule if there is no such pattern, as in "has no regular expressions with look-around".
     """
     return _Pattern(pattern, only_matches).write()
 
@@ -39,7 +35,7 @@ class _Pattern:
         flags = re.match(r"\(\?([a-z]+)\)", self.pattern)
         if flags:
             if set(flags[1]) - set("ius"):
-                raise ValueError(f"has no flags (?{flags[1]}) in regular expressions as Java has them")
+                raise ValueError(f"has no flags (?{flags[1]}) in regular expressions like Java's")
             self.ignores_case, self.is_unicode, self.dot_matches_all = (flag in flags[1] for flag in "ius")
             self.n = flags.end()
         while self.n < len(self.pattern):
@@ -57,7 +53,7 @@ class _Pattern:
             self.n += match.end()
             return match[0]
         if char == "{":
-            raise ValueError("reads a brace in a regular expression in another way than Java")
+            raise ValueError("reads a brace in a regular expression differently from Java")
         if char == "[":
             return self._class()
         if char == "\\":
@@ -67,9 +63,9 @@ class _Pattern:
             return r"(?s:.)" if self.dot_matches_all else f"[^{_ENDS}]"
         if char == "$":
             if not self.only_matches:
-                raise ValueError("finds $ in another place than Java")
+                raise ValueError("matches $ elsewhere than Java")
             return rf"(?:\r\n|[{_ENDS}])?\z"
-        return self._letter(char)
+        return f"[{char.lower()}{char.upper()}]" if self._has_two_cases(char) else char
 
     def _group(self, rest: str) -> str:
         if not rest.startswith("(?"):
@@ -80,11 +76,9 @@ class _Pattern:
             return "(?:"
         raise ValueError("has no regular expressions with look-around, named groups or flags within them")
 
-    def _letter(self, char: str) -> str:
-        """Translate a character; to both cases if Java ignores only the case of ASCII letters."""
-        if self.ignores_case and not self.is_unicode and char.isascii() and char.isalpha():
-            return f"[{char.lower()}{char.upper()}]"
-        return char
+    def _has_two_cases(self, char: str) -> bool:
+        """Return whether a letter matches in both cases: without (?u), Java ignores only the case of ASCII letters."""
+        return self.ignores_case and not self.is_unicode and char.isascii() and char.isalpha()
 
     def _escape(self) -> str:
         if self.n + 1 >= len(self.pattern):
@@ -100,23 +94,23 @@ class _Pattern:
             return f"\\{char}"
         if match := _CATEGORY.match(rest) or _CODE.match(rest):
             if self.ignores_case and char in "xu":
-                raise ValueError("ignores case in another way than Java")
+                raise ValueError("ignores case differently from Java")
             self.n += match.end() - 1
             return f"\\{match[0]}"
         if char.isalnum():
-            raise ValueError(f"has no \\{char} in regular expressions as Java has it")
+            raise ValueError(f"has no \\{char} in regular expressions like Java's")
         return re.escape(char)
 
-    def _class(self) -> str:  # noqa: PLR0912 - a case for each sign
+    def _class(self) -> str:
         """Translate a character class, [...]."""
-        end, parts, ranges = self.n + 1, [], []
+        end, parts, has_letters = self.n + 1, [], False
         if self.pattern[end : end + 1] == "^":
             parts, end = ["^"], end + 1
         first = end
         while end < len(self.pattern) and (self.pattern[end] != "]" or end == first):
             char = self.pattern[end]
             if char == "[" or self.pattern.startswith("&&", end) or (char == "]" and end == first):
-                raise ValueError("has no classes within classes in regular expressions as Java has them")
+                raise ValueError("has no classes within classes in regular expressions like Java's")
             if char == "\\":
                 escaped = self.pattern[end + 1 : end + 2]
                 if escaped in _CLASSES:
@@ -124,25 +118,23 @@ class _Pattern:
                 elif escaped in _PLAIN_ESCAPES or (escaped and not escaped.isalnum()):
                     parts.append(f"\\{escaped}")
                 else:
-                    raise ValueError(f"has no \\{escaped} in a class of a regular expression as Java has it")
+                    raise ValueError(f"has no \\{escaped} in a class of a regular expression like Java's")
                 end += 2
                 continue
             if char in "~-&" and self.pattern[end + 1 : end + 2] == char:
-                raise ValueError("reads two signs in a class of a regular expression in another way than Java")
+                raise ValueError("reads two signs in a class of a regular expression differently from Java")
             parts.append(char)
-            if self.ignores_case and not self.is_unicode and char.isascii() and char.isalpha():
-                ranges.append(end)
+            has_letters = has_letters or self._has_two_cases(char)
             end += 1
         if end >= len(self.pattern):
             raise ValueError("finds no end of a class in a regular expression")
         self.n = end + 1
         body = "".join(parts)
-        if not ranges:
+        if not has_letters:
             return f"[{body}]"
-        if re.search(r"[^A-Za-z0-9 _^\-]", body) or re.search(r"(?<![A-Za-z0-9])-(?=.)|-(?![A-Za-z0-9])(?=.)", body):
-            raise ValueError("ignores case in a class of a regular expression in another way than Java")
         inner = body.removeprefix("^")
-        if any(a.isupper() != b.isupper() for a, b in re.findall(r"([A-Za-z])-([A-Za-z])", inner)):
-            raise ValueError("ignores case in a class of a regular expression in another way than Java")
+        is_odd = re.search(r"[^A-Za-z0-9 _^\-]|(?<![A-Za-z0-9])-(?=.)|-(?![A-Za-z0-9])(?=.)", body)
+        if is_odd or any(a.isupper() != b.isupper() for a, b in re.findall(r"([A-Za-z])-([A-Za-z])", inner)):
+            raise ValueError("ignores case in a class of a regular expression differently from Java")
         lower, upper = inner.lower(), inner.upper()
         return f"[{'^' if body.startswith('^') else ''}{lower}{upper if not upper.startswith('-') else upper[1:]}]"

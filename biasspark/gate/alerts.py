@@ -1,8 +1,9 @@
 """Alerts: from the p-values of each row to the outcome of a rule of the gate, and its message.
 
-A row fails if the p-value of violation, adjusted by Benjamini and Hochberg over the rows of the rule, is below the
-level, and passes if that of compliance is. Otherwise, and if there is no value, the evidence is insufficient, and the
-configuration decides what that counts as. A model without a usable score always fails.
+P-values of violation, and separately those of compliance, are adjusted by Benjamini and Hochberg over the rows of a
+rule. A row fails if its adjusted p-value of violation is below the level, and passes if that of compliance is. If
+neither is, or if there is no value, the evidence is insufficient, and the configuration says what that counts as. A
+model without a usable score always fails.
 """
 
 from __future__ import annotations
@@ -86,11 +87,6 @@ class RuleEvaluation:
     level: float = Intervals.level
     missing_models: Collection[str] = ()
 
-    @property
-    def insufficient(self) -> str:
-        """What insufficient evidence counts as."""
-        return self.rule.insufficient or self.gate.insufficient
-
 
 def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
     """Return whether a rule applies to a metric of a model, slice and identity."""
@@ -105,7 +101,7 @@ def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
 
 
 def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
-    """Return the keys that the rule names and the run lacks; if it names no identity, slices without any identity."""
+    """Return the keys that the rule names and the run lacks. If it names no identity, return slices without any."""
     present = set(keys)
     groups = [(model, slice_name) for model in rule.models for slice_name in rule.slices]
     if rule.identities is None:
@@ -151,25 +147,27 @@ def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: floa
 
 def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
     """Return the alerts of all rules as a table."""
-    rows = [vars(alert) | _rule_columns(alert.rule) for of_rule in alerts for alert in of_rule]
+    rows = []
+    for alert in (alert for of_rule in alerts for alert in of_rule):
+        rule = alert.rule
+        columns = {name: getattr(rule, name) for name in ("metric", "threshold", "bound", "severity")}
+        columns |= {"rule": rule.name, "baseline_model": rule.baseline, "bound_kind": rule.kind}
+        rows.append(vars(alert) | columns)
     return to_table(table, **{name: [row[name] for row in rows] for name in table.value_columns})
 
 
-def _rule_columns(rule: Rule) -> dict[str, Any]:
-    columns = {name: getattr(rule, name) for name in ("metric", "threshold", "bound", "severity")}
-    return columns | {"rule": rule.name, "baseline_model": rule.baseline, "bound_kind": rule.kind}
-
-
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
-    """Return the alert with its outcome and message; without evidence the message says why already.
+    """Return the alert with its outcome and message; unchanged without evidence.
 
-    If a row is undecided only because of the number of rows that the rule tests, the message says so. If paired rows
-    are all placed alike, the message says that they are too few: their interval excludes the bound.
+    The message says if a row is undecided only because of the correction for the number of tests, or, although its
+    interval excludes the bound, because paired rows that are all placed alike are too few.
     """
     against, in_favor = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favor is None:
         return alert
-    violated, kept = (f"{claim} {alert.rule.bound:g}" for claim in _claims(evaluation.rule))
+    rule = evaluation.rule
+    suffix = " from a baseline" if rule.baseline is not None else " of a size" if rule.is_size_change else ""
+    violated, kept = (f"{claim} {rule.bound:g}" for claim in _CLAIMS[rule.kind + suffix])
     if against < evaluation.gate.alpha:
         outcome, text = evaluation.rule.severity, f"{violated} (adjusted {_format_p(against)})"
     elif in_favor < evaluation.gate.alpha:
@@ -181,29 +179,31 @@ def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Aler
             if p is not None and p < evaluation.gate.alpha:
                 text += f"; {claim}: significant on its own ({_format_p(p)}), but not after correcting for the rule's "
                 text += f"{n_tested} tests"
-        if _is_alike(alert) and alert.rule.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
+        is_paired = bool(alert.paired) or rule.baseline is not None
+        is_alike = is_paired and alert.change is not None and alert.change_low == alert.change_high  # one point
+        if is_alike and rule.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
             text += "; alike row by row, on too few rows to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_describe_value(alert)}: {text}.")
 
 
 def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
-    """Return the alert with the outcome that a missing model, or insufficient evidence, counts as."""
+    """Return the alert with the outcome for a missing model or insufficient evidence, if it has either."""
     missing = [name for name in (alert.model, alert.rule.baseline) if name in evaluation.missing_models]
     if missing:
         why = f"model {show_visibly(str(missing[0]))} has no usable score"
         return replace(alert, outcome=FAIL, message=f"{alert.metric_text} has no value: {why}.")
     if alert.outcome != INSUFFICIENT:
         return replace(alert, decided=True)
-    if evaluation.insufficient == PASS:
+    outcome = evaluation.rule.insufficient or evaluation.gate.insufficient
+    if outcome == PASS:
         return alert
-    message = f"{alert.message} Insufficient evidence counts as {evaluation.insufficient}."
-    return replace(alert, outcome=evaluation.insufficient, message=message)
+    return replace(alert, outcome=outcome, message=f"{alert.message} Insufficient evidence counts as {outcome}.")
 
 
 def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -> Alert:
     """Return the alert on the worst identity of a (model, slice).
 
-    Violation is shown by the strongest case; compliance must be shown even by the weakest.
+    One identity is enough to show violation; compliance must be shown for all of them.
     """
     broken = [alert for alert in alerts if alert.outcome == rule.severity]
     undecided = [alert for alert in alerts if alert.outcome == INSUFFICIENT]
@@ -226,23 +226,12 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
     )
 
 
-def _claims(rule: Rule) -> tuple[str, str]:
-    suffix = " from a baseline" if rule.baseline is not None else " of a size" if rule.is_size_change else ""
-    return _CLAIMS[rule.kind + suffix]
-
-
-def _is_alike(alert: Alert) -> bool:
-    """Return whether a change is of paired rows that are all placed alike, so that its interval is one point."""
-    is_paired = bool(alert.paired) or alert.rule.baseline is not None
-    return is_paired and alert.change is not None and alert.change_low == alert.change_high
-
-
 def _at_threshold(threshold: float | None) -> str:
     return "" if threshold is None else f" at {threshold:g}"
 
 
 def _format_p(p: float) -> str:
-    """Format a p-value with two digits; a tiny one as less than the smallest value shown."""
+    """Format a p-value with two digits, a tiny one as an upper bound."""
     return f"p {show_p_value(p)}" if p < 1e-4 else f"p {p:.2g}"
 
 

@@ -1,7 +1,7 @@
-"""The tables ``bias_alerts`` and ``comparison_alerts``: the rules of the gate on a run, and on models and baselines.
+"""The tables ``bias_alerts`` and ``comparison_alerts``: the outcomes of the rules of the gate.
 
-A metric is an AUC, a rate at a threshold, or a gap of either. It is compared with a bound, with what earlier runs
-measured, or with that of a baseline on the same rows.
+A rule compares a metric (an AUC, a rate at a threshold, or a gap of either) with a bound, with its value in earlier
+runs, or with that of a baseline model on the same rows.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from biasspark.text import show_visibly
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One metric of a run with its interval, or the reason why there is none; for a gap of scores, those of its AUC.
+    """One metric of a run with its interval, or the reason why it is missing. A gap of scores is given as its AUC.
 
-    The interval of an AUC comes from `variance`, `n_low`, `n_high` and `by_logit`; that of a rate or its gap from
-    `decisions`: counted rows and all rows in the subgroup and, for a gap, in the background. An earlier run has its
-    `run_id`.
+    The interval of an AUC follows from `variance`, `n_low`, `n_high` and `by_logit`; that of a rate or its gap from
+    `decisions`: counted rows and all rows in the subgroup and, for a gap, in the background. `run_id` is that of an
+    earlier run.
     """
 
     key: MetricKey
@@ -72,9 +72,9 @@ class Measured:
 
 
 class EvaluatedRow(NamedTuple):
-    """What a rule evaluates: a metric in this run and in the run to compare with, None if there is no such row.
+    """A metric in this run and in the run to compare with; None if the run has no such row.
 
-    `paired` has both values with variances that pair rows of the same ids, if these are known.
+    `paired` has both values with variances that pair rows with the same ids, if known.
     """
 
     key: Key
@@ -90,13 +90,8 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
     (model, slice), of ``(overall)``: it fails if any identity fails, and passes if all pass. No identity is chosen by
     its value, so there is no selection bias.
     """
-    rows = [*rows, *map(EvaluatedRow, list_missing(evaluation.rule, [row.key for row in rows]))]
-    violation, compliance = _test(evaluation.rule, rows)
-    return decide(evaluation, map(_describe, [evaluation] * len(rows), rows, violation, compliance))
-
-
-def _test(rule: Rule, rows: Sequence[EvaluatedRow]) -> list[list[float | None]]:
-    """Return the p-values of violation and of compliance of every row, None without evidence."""
+    rule = evaluation.rule
+    rows = [*rows, *map(EvaluatedRow, list_missing(rule, [row.key for row in rows]))]
     now = _estimates(rule, [row.now for row in rows])
     if rule.is_change:
         before = _estimates(rule, [row.before for row in rows])
@@ -104,7 +99,8 @@ def _test(rule: Rule, rows: Sequence[EvaluatedRow]) -> list[list[float | None]]:
     else:
         offset = 0.5 if rule.is_gap and rule.kind != "max_abs" else 0.0
         p_values = compare_with_bound(now, rule.kind, rule.bound + offset)
-    return [[None if np.isnan(p) else float(p) for p in values] for values in p_values]
+    violation, compliance = (map(_known, values) for values in p_values)
+    return decide(evaluation, map(_describe, [evaluation] * len(rows), rows, violation, compliance))
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
@@ -128,10 +124,10 @@ def _aucs(measured: Sequence[Measured | None]) -> Aucs:
 def _describe(
     evaluation: RuleEvaluation, row: EvaluatedRow, violation: float | None, compliance: float | None
 ) -> Alert:
-    """Return the alert with its evidence, or with the reason why there is none, given its p-values.
+    """Return the alert with its evidence, or with the reason why there is none.
 
-    The given p-values of a change are from the sum of both runs' variances. If the runs are paired by enough groups of
-    ids, the paired p-values replace them.
+    The given p-values of a change treat both runs as independent. If the runs are paired by enough groups of ids, the
+    paired p-values replace them.
     """
     rule, now, before = evaluation.rule, row.now, row.before
     alert = Alert(rule, *row.key, p_violation=violation, p_compliance=compliance)
@@ -147,8 +143,7 @@ def _describe(
     if not rule.is_change:
         return alert
     if row.paired is not None:
-        # The size of a gap cannot rise by more than the size itself. So if both signs are possible, the size alone is
-        # the evidence of compliance.
+        # A size cannot rise by more than itself: if both signs are possible, the size alone is evidence of compliance.
         p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
         change = paired_change(evaluation, row.paired, p_size)
         if change["p_violation"] is not None:
@@ -157,7 +152,7 @@ def _describe(
 
 
 def _ends(rule: Rule, measured: Measured) -> list[float | None]:
-    """Return the low end, the value and the high end of the metric, from those of its AUC or rate."""
+    """Return the lower end, the value and the upper end of the metric."""
     less = 0.5 if rule.is_gap and rule.threshold is None else 0.0
     return [None if end is None else end - less for end in (measured.low, measured.value, measured.high)]
 
@@ -183,8 +178,8 @@ class _Ends(NamedTuple):
 def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     """Return the change of a value, or of the size of a gap, and the interval that its p-values invert.
 
-    Each end combines the distances of both values' ends (`biasspark.gate.rule_tests`); for a gap, the sign of the
-    earlier or the current gap is the one that leaves more room.
+    Each end combines the distances to the ends of both values (`biasspark.gate.rule_tests`). For a gap, the sign of the
+    earlier or the current gap is the one that allows the larger change.
     """
     value, baseline = (_ends(rule, measured)[1] for measured in (now, before))
     if value is None or baseline is None:
@@ -213,7 +208,7 @@ def _combine(first: float, second: float) -> float:
 
 
 def _both_signs(rule: Rule, measured: Measured) -> tuple[_Ends, _Ends] | None:
-    """Return the ends of a value twice; for a gap, the ends of its size, 0 or more, and those for the other sign."""
+    """Return the ends of a value twice; for a gap, those of its size, 0 or more, and those for the other sign."""
     low, value, high = _ends(rule, measured)
     if low is None or value is None or high is None:
         return None
@@ -231,10 +226,10 @@ _RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 
 
 class GateInput(NamedTuple):
-    """The tables of a run that the gate evaluates.
+    """The tables that the gate evaluates, and the models without a usable score.
 
-    These are ``u_statistics``; ``threshold_rates``, where thresholds are configured; ``jackknife_statistics``, where
-    runs are paired; and the models without one usable score.
+    These are ``u_statistics``; ``threshold_rates``, if thresholds are configured; and ``jackknife_statistics``, if runs
+    are paired.
     """
 
     statistics: pa.Table
@@ -244,10 +239,10 @@ class GateInput(NamedTuple):
 
 
 class Baselines(NamedTuple):
-    """What changes are measured against.
+    """The values against which changes are measured.
 
-    For each metric, its row in the latest accepted run with an interval, and both runs' AUCs with variances from
-    leaving the same groups of ids out of both.
+    These are, for each metric, its row in the latest accepted run that has an interval, and the AUCs of both runs with
+    variances from leaving the same groups of ids out of both.
     """
 
     latest: Mapping[MetricKey, Measured] = {}
@@ -262,7 +257,13 @@ def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) 
     measured = measure_rules(run.statistics, run.rates, gate.run_rules, level)
     alerts = []
     for rule in gate.run_rules:
-        rows = [_evaluated(row, baselines) for row in measured if applies_to(rule, row.key, row.crossed)]
+        rows = []
+        for row in (row for row in measured if applies_to(rule, row.key, row.crossed)):
+            before, aucs, paired = baselines.latest.get(row.key), baselines.paired.get(row.key), None
+            if before is not None and aucs is not None and aucs.difference_variance is not None:
+                ends = (row.low, row.high), (before.low, before.high)
+                paired = PairedMetric.of(aucs, ends, row.key[3] in SUITE_GAPS)
+            rows.append(EvaluatedRow(row.key[:3], row, before, paired))
         alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, run.missing_models), rows))
     return alerts_table(BIAS_ALERTS, alerts)
 
@@ -291,7 +292,7 @@ def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
 def pair_runs(
     jackknife: pa.Table, before: pa.Table, latest: Mapping[MetricKey, Measured]
 ) -> dict[MetricKey, PairedAucs]:
-    """Return both runs' AUCs of the metrics whose changes are measured, with variances by leaving out groups of ids.
+    """Return the AUCs of both runs, with variances by leaving out groups of ids, for metrics whose change is measured.
 
     `jackknife` and `before` are ``jackknife_statistics`` of the run and of accepted runs, by the same groups; `latest`
     is the result of `choose_latest`.
@@ -381,14 +382,6 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _evaluated(row: Measured, baselines: Baselines) -> EvaluatedRow:
-    """Return a metric of this run together with that of the run to compare with."""
-    before, aucs, paired = baselines.latest.get(row.key), baselines.paired.get(row.key), None
-    if before is not None and aucs is not None and aucs.difference_variance is not None:
-        paired = PairedMetric.of(aucs, ((row.low, row.high), (before.low, before.high)), row.key[3] in SUITE_GAPS)
-    return EvaluatedRow(row.key[:3], row, before, paired)
-
-
 # ---- a model and its baseline on the same rows
 
 
@@ -397,7 +390,7 @@ def comparison_alerts(
 ) -> pa.Table:
     """Return the table ``comparison_alerts`` from both models' AUCs of every pair of cells.
 
-    `level` is that of the intervals. Rules without a baseline are left out. `missing_models` lack any usable score.
+    `level` is that of the intervals. Rules without a baseline are left out. `missing_models` have no usable score.
     """
     alerts = []
     for rule in gate.comparison_rules:
@@ -415,20 +408,17 @@ def evaluate_comparison(evaluation: RuleEvaluation, pairs: Mapping[Key, PairedMe
 
     `pairs` are the metrics of the run that the rule selects. Keys that the rule names and the run lacks are added.
     """
-    alerts = [_test_pair(evaluation, key, paired) for key, paired in pairs.items()]
+    alerts = []
+    for key, paired in pairs.items():
+        alert = Alert(evaluation.rule, *key, value=paired.value, baseline_value=paired.baseline_value)
+        alert = replace(alert, **paired_change(evaluation, paired))
+        if alert.p_violation is None:
+            alert = replace(alert, message=_describe_insufficient(alert, paired))
+        alerts.append(alert)
     for key in list_missing(evaluation.rule, pairs):
         alert = Alert(evaluation.rule, *key)
         alerts.append(replace(alert, message=f"{alert.metric_text}: the run has no such row."))
     return decide(evaluation, alerts)
-
-
-def _test_pair(evaluation: RuleEvaluation, key: Key, paired: PairedMetric) -> Alert:
-    """Return the alert with its evidence, or with the reason why there is none."""
-    alert = Alert(evaluation.rule, *key, value=paired.value, baseline_value=paired.baseline_value)
-    alert = replace(alert, **paired_change(evaluation, paired))
-    if alert.p_violation is not None:
-        return alert
-    return replace(alert, message=_describe_insufficient(alert, paired))
 
 
 def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:

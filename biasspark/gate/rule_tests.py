@@ -1,60 +1,65 @@
-"""Two p-values of a metric against a bound: of violation and of compliance. numpy only.
+"""Two one-sided tests of a metric against a bound, one for violation and one for compliance. numpy only.
 
-Each p-value is the inverse of the published interval (``biasspark.metrics.intervals``): with the method that the row
-names, the interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and θ a bound, the bound
-lies z standard errors below A:
+A low p-value of *violation* is evidence against the hypothesis that the bound holds. A low p-value of *compliance* is
+evidence against the hypothesis that it is violated. Both may be high: then the data do not decide. No p-value here is
+corrected for the number of tests; ``biasspark.gate.alerts`` does that.
+
+Each test inverts the published interval (``biasspark.metrics.intervals``): with the method that the row names, the
+two-sided interval at level 1 - 2p ends at the bound. With A the AUC, V its variance by DeLong and θ the bound, this
+bound lies z standard errors below A:
 
 ``logit_delong``
     z(θ) = (logit A - logit θ)·A(1 - A) / sqrt(V).
 ``newcombe``
     z(θ) = (A - θ) / sqrt(V(θ)), a score test: Hanley and McNeil's variance at the bound, not at the value.
 
-At least θ: compliance has p = Φ(-z), the probability of A or a higher value if the true AUC is θ; violation has Φ(z).
-At most θ: the other way round. A gap is an AUC less 1/2, and so is its bound. Rates and their gaps have their own z,
-below, and the rest applies to them as well.
+**At least θ.** Compliance has p = Φ(-z), the probability of A or a higher value if the true AUC is θ. Violation has
+p = Φ(z), that of A or a lower value. **At most θ** exchanges the two. A gap is an AUC less 1/2, and so is its bound.
+Rates and their gaps have their own z, given below; all else applies to them as well.
 
 **Within ±b.** A gap g complies if it is below b *and* above -b. Compliance must reject both g >= b and g <= -b, so its
-p-value is the larger of the two (intersection-union, no adjustment). Violation must reject every g within ±b; among
-these, ±b make a gap as large as the observed one most likely, on either side: p = Φ(z(b)) + Φ(z(-b)) for |g|
-(union-intersection). The second term matters only if b is small; at b = 0 this is the two-sided test.
+p-value is the larger of the two, without adjustment (an intersection-union test). Violation must reject every g within
+±b. Among these, an observed size of |g| or more, of either sign, is most probable at b and -b, where its probability is
+p = Φ(-z(b)) + Φ(-z(-b)), with |g| as the value (a union-intersection test). The second term matters only if b is
+small. At b = 0 this is the two-sided test.
 
-**Changes.** Runs are taken as independent, so the variances of a difference add, on the plain scale, where the bound
-is. But for an AUC near 1, or without a misordered pair, the variance at the value says little about how low the true
-AUC may be; its interval does. So each variance is recovered from the end of the interval that faces the bound (Zou and
-Donner, Statistics in Medicine 2008, 27:1693). Let the change be within its bound by D: the bound lies z standard errors
-away if the lower end of the current value and the upper end of the earlier one, both at z, are at distances r and r'
-with r² + r'² = D². Violation uses the other two ends. The ends of the size of a gap are those of the gap, clipped at 0;
-if the earlier end is 0, the rise is as large as the current gap. But a gap that seems small on one side may be large on
-the other: with few rows of a subgroup, none of them counted, there is more room above the background than below.
-So compliance must hold for either sign of the current gap, and violation for either sign of the earlier one; the
-p-value is the larger.
+**Changes.** Runs are treated as independent, so the variance of a difference is the sum of both variances, on the plain
+scale, that of the bound. But for an AUC near 1, or without a misordered pair, the variance at the value says little
+about how low the true AUC may be; its interval does. So each variance is recovered from the end of the interval that
+faces the bound (Zou and Donner, Statistics in Medicine 2008, 27:1693). Let D be the distance from the change to its
+bound, positive if the change is within it. Then the bound lies z standard errors away if the lower end of the current
+value and the upper end of the earlier one, both at z, are at distances r and r' with r² + r'² = D². If the change is
+beyond its bound, z is negative, and the other two ends count.
+
+The ends of the size of a gap are those of the gap, clipped at 0. If the earlier size may be 0, the rise may be as
+large as the current gap. But a gap that seems small with one sign may be large with the other: if a subgroup has few
+rows, and none of them is counted, there is more room above the background than below. So compliance must be shown for
+both signs of the current gap, and violation for both signs of the earlier one: the p-value is the larger of two.
 
 **Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs share adds to C the
 product of its two centered placements (DeLong, DeLong and Clarke-Pearson). High scores stay high, so C is positive, and
-adding the variances is conservative; but if a gap changed its sign, the sum is too small by 2·C. Runs that keep the
-jackknife replicates of U by groups of ids are paired through these (``biasspark.comparison.differences``), and a rule
-with a ``baseline`` is tested on pairs.
+treating the runs as independent is conservative; but if a gap changed its sign, the variance is too small by 2·C. Runs
+that keep jackknife replicates of U by groups of ids are paired through these (``biasspark.comparison.differences``). A
+rule with a ``baseline`` is always tested on pairs.
 
-In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell) a change of
-exactly the bound is called a violation at 0.05 in at most 5.5 % of them, and compliance in 5.5 %; with the variances at
-the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
+In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell), a true
+change of exactly the bound is called a violation at 0.05 in at most 5.5 % of the runs, and compliance in 5.5 %; with
+the variances at the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
 
 **A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
-(`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), the standard error being that of
-θ. As z grows from 0, the interval's end reaches θ when both sides are equal, so θ lies
+(`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), with the standard error at θ. Its
+end is θ when both sides are equal, so θ lies
 
     z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
 
-standard errors below p: the inverse of the interval is the score test. At θ = 0 no row is counted, at θ = 1 every row.
-A single exception disproves such a bound, so it is infinitely far from every other rate. A rate over no rows has no
-value.
+standard errors below p: the inverse of the interval is the score test. A true rate of 0 or 1 allows no exception, so
+such a bound is infinitely far from any other rate. A rate over no rows has no value.
 
-Counts are discrete, so a rate of exactly θ seems to be above it at 0.05 with a probability of up to 7.5 % if nθ is ten
-or more, 12 % if it is one, 20 % if it is a fifth; and below it with up to 7.5 %.
+Counts are discrete. So if the true rate is θ, it is called higher at 0.05 with a probability of up to 7.5 % if nθ is
+ten or more, 12 % if it is one, and 20 % if it is a fifth; and lower with up to 7.5 %.
 
-**A gap** is p - q, with the share p in a subgroup and q in its background, or in two runs. Newcombe's interval grows
-with z, so the distance of a bound in standard errors is the z at which the interval ends there. That z takes the place
-of an AUC's above.
+**A gap of rates** is p - q, with the share p in a subgroup and q in its background. Newcombe's interval grows with z,
+so the distance of a bound in standard errors is the z at which the interval ends there.
 """
 
 from __future__ import annotations
@@ -72,13 +77,13 @@ from biasspark.metrics.proportions import Share
 
 _HIGHER_THAN_ANY = 2.0
 _STEPS = 70
-"""The most steps to locate a point on a circle, down to neighboring doubles."""
+"""The most steps to locate a point on a circle, down to adjacent doubles."""
 _FEW = 256
-"""For at most so many points, cutting the arc into eight parts per step is faster than cutting it into two."""
+"""Up to this number of points, cutting the arc into eight parts per step is faster than cutting it into two."""
 
 
 class Estimates(Protocol):
-    """Estimates, one per entry, with the data for their intervals; NaN if there is none."""
+    """Estimates, one per entry, with the data for their intervals; NaN if missing."""
 
     @property
     def value(self) -> Floats:
@@ -90,7 +95,7 @@ class Estimates(Protocol):
 
     @property
     def absolute(self) -> Self:
-        """The smaller of value and 1 - value, which is 1/2 - |gap|: the further from 1/2, the worse."""
+        """The smaller of value and 1 - value, which is 1/2 - |gap|: the lower, the worse."""
 
     def standard_errors(self, theta: Floats | float) -> Floats:
         """Return how many standard errors each lies above θ; infinite if none can be beyond θ, NaN without a value."""
@@ -101,10 +106,11 @@ E = TypeVar("E", bound=Estimates)
 
 @dataclass(frozen=True)
 class Aucs:
-    """AUCs with the data for their intervals, one per entry; NaN if there is none.
+    """AUCs with the data for their intervals, one per entry; NaN if missing.
 
-    The values are U/(mn), with DeLong's variances, NaN if a cell has fewer than two rows, and the sizes of both cells.
-    An interval is by ``logit_delong`` or else ``newcombe``, and there is none if the variance is NaN.
+    The values are U/(mn), the variances are DeLong's, NaN if a cell has fewer than two rows, and ``n_low`` and
+    ``n_high`` are the sizes of both cells. Intervals are by ``logit_delong`` or else ``newcombe``. There is none if the
+    variance is NaN.
     """
 
     value: Floats
@@ -145,8 +151,8 @@ def within_range(value: Floats, theta: Floats, z: Floats) -> Floats:
 def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance, in [0, 1]; low is strong evidence, NaN without an interval.
 
-    The kind is ``min``, ``max`` or ``max_abs``, the distance from 1/2. For a gap, the estimates and the bounds of
-    ``min`` and ``max`` are gap + 1/2.
+    The kind is ``min``, ``max`` or ``max_abs``, a bound on the distance from 1/2. For a gap, the estimates and the
+    bounds of ``min`` and ``max`` are gap + 1/2.
     """
     if bound_kind == "max_abs":
         z, z_opposite = (estimates.absolute.standard_errors(0.5 + sign * bound) for sign in (-1, 1))
@@ -162,8 +168,8 @@ def compare_with_baseline(
 ) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance of a change, like `compare_with_bound`.
 
-    The bound, 0 or more, is how far a value may fall (``max_drop``) or rise (``max_rise``), or the size of a gap,
-    whatever its sign.
+    The bound, 0 or more, is the most by which a value may fall (``max_drop``) or rise (``max_rise``). For a change of
+    size, it is the most by which a gap may move away from 0, whatever its sign.
     """
     if is_size_change:
         return _compare_sizes(now.absolute, before.absolute, bound)
@@ -174,9 +180,10 @@ def compare_with_baseline(
 
 
 def _compare_sizes(now: E, before: E, bound: float) -> tuple[Floats, Floats]:
-    """Return the p-values of a rise of the size of gaps, given as the smaller of value and 1 - value.
+    """Return the p-values for a rise of the size of gaps, given as the smaller of value and 1 - value.
 
-    Each is the larger of two: violation over the signs of the earlier gap, compliance over those of the current.
+    Each is the larger of two, for violation over the signs of the earlier gap, for compliance over those of the current
+    one.
     """
 
     def standard_errors(first: E, second: E, *highest: float) -> Floats:
@@ -194,16 +201,16 @@ def errors_of_difference(
     """Return how many standard errors the difference of two independent estimates lies above a bound.
 
     `margin` is the distance from the bound. The result is the z at which the ends of both intervals that face the bound
-    are at distances r and r' with r² + r'² = margin². They are located on that circle by the tangent t of half its
+    are at distances r and r' with r² + r'² = margin². They are located on that circle by the tangent t of half the
     angle: sine and cosine are 2t/(1 + t²) and (1 - t²)/(1 + t²), the same bits with every version of numpy. The result
-    is infinite if no interval reaches the bound, NaN if a value is. `highest` is the largest possible value of each
+    is infinite if no interval reaches the bound, NaN if a value is NaN. `highest` is the largest possible value of each
     estimate.
     """
     sign, length = np.where(margin < 0, -1.0, 1.0), np.abs(margin)
     highest_first, highest_second = highest
 
     def z_at(tangent: Floats) -> tuple[Floats, Floats]:
-        """Return the distances of both ends in standard errors; the first is smaller the smaller the tangent."""
+        """Return the distances of both ends in standard errors. The first decreases with the tangent."""
         sine, cosine = 2 * tangent / (1 + tangent**2), (1 - tangent**2) / (1 + tangent**2)
         return (
             _standard_errors_to(first, -sign * length * sine, highest_first),
@@ -221,7 +228,7 @@ def errors_of_difference(
         low = np.where(z_first >= z_second, low, inner).max(axis=0)
         high = np.where(z_first >= z_second, inner, high).min(axis=0)
     z = np.minimum(*z_at(high))
-    # If the second reaches its highest possible value, the rest of the margin is left to the first.
+    # If the second reaches its highest possible value, the first covers the rest of the margin.
     room = highest_second - second.value
     at_most = np.maximum(
         _standard_errors_to(second, room, highest_second), _standard_errors_to(first, room - length, highest_first)
@@ -230,7 +237,7 @@ def errors_of_difference(
 
 
 def _standard_errors_to(estimates: Estimates, step: Floats, highest: float) -> Floats:
-    """Return how many standard errors away each value plus a step is; infinite if no end gets that high."""
+    """Return the distance to each value plus a step in standard errors; infinite beyond the highest value."""
     theta = estimates.value + step
     return np.where(theta > highest, np.inf, np.abs(estimates.standard_errors(theta)))
 
@@ -240,7 +247,7 @@ def _log(value: float) -> float:
 
 
 class Rates(Share):
-    """Rates with their counts, one per entry; NaN if there is none."""
+    """Rates with their counts, one per entry; NaN if missing."""
 
     @property
     def complement(self) -> Rates:
@@ -253,7 +260,7 @@ class Rates(Share):
         return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
 
     def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each rate lies above θ, the error being that of θ."""
+        """Return how many standard errors each rate lies above θ, with the standard error at θ."""
         p, at = np.broadcast_arrays(self.value, np.asarray(theta, float))
         with np.errstate(all="ignore"):
             z = (p - at) / np.sqrt(at * (1 - at) / self.among)
@@ -262,14 +269,14 @@ class Rates(Share):
 
 @dataclass(frozen=True)
 class RateGaps:
-    """Gaps of rates that are independent of each other, one per entry."""
+    """Gaps between the rates of disjoint groups of rows, one per entry."""
 
     subgroup: Rates
     background: Rates
 
     @property
     def value(self) -> Floats:
-        """The gap + 1/2, as of gaps of AUCs: in [-1/2, 3/2], NaN where a rate is over no rows."""
+        """The gap + 1/2, as for gaps of scores: in [-1/2, 3/2], NaN if a rate is over no rows."""
         return self.subgroup.value - self.background.value + 0.5
 
     @property
@@ -279,7 +286,7 @@ class RateGaps:
 
     @property
     def absolute(self) -> RateGaps:
-        """The smaller of value and 1 - value: for gaps above 0, subgroup and background are exchanged."""
+        """The smaller of value and 1 - value: subgroup and background exchanged for gaps above 0."""
         above = self.value > 0.5
         return RateGaps(
             Rates(*np.where(above, self.background, self.subgroup)),

@@ -55,7 +55,7 @@ from biasspark.arrays import Flags, Floats, Strings, apply
 from biasspark.columns import LARGE, NO_BIAS, POORLY_SEPARATED, SMALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WIDE
 
 MARGIN = 0.05
-"""A smaller difference has no name, even if significant: 5 pairs in 100 more, or fewer, than without bias.
+"""A smaller difference, of fewer than 5 pairs in 100, gets no name even if it is significant.
 
 It is close to the 0.06 below which Vargha and Delaney 2000 call P(X > Y) + P(X = Y)/2 - 1/2 negligible.
 """
@@ -80,17 +80,9 @@ _BY_SHIFTS = {
 def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
     """Return the name of the bias of each identity, and whether it is ``small`` or ``large``.
 
-    Parameters
-    ----------
-    metrics : mapping of str to float64 array, one shape
-        ``X``, ``X_low`` and ``X_high`` of the five metrics and of the background AUC, NaN where there is none.
-
-    Returns
-    -------
-    names : object array
-        None if none of the five metrics has a value.
-    sizes : object array
-        None if there is no name, or it is ``no_evidence``.
+    `metrics` has ``X``, ``X_low`` and ``X_high`` of the five metrics and of the background AUC, NaN where there is
+    none. The name is None if none of the five has a value; the size is None without a name, or if it is
+    ``no_evidence``.
     """
     background = metrics["background_auc"]
     with np.errstate(invalid="ignore"):
@@ -102,9 +94,8 @@ def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
         negatives = up.astype(int) - down
         up, down = _shifted(metrics, "positive_aeg", 1), _shifted(metrics, "positive_aeg", -1, lowered["bnsp_auc"])
         positives = up.astype(int) - down
-    names = np.array(
-        [_BY_SHIFTS[shifts] for shifts in zip(negatives.tolist(), positives.tolist(), strict=True)], object
-    )
+    shifts = zip(negatives.tolist(), positives.tolist(), strict=True)
+    names = np.array([_BY_SHIFTS[both] for both in shifts], object)
     none = (negatives == 0) & (positives == 0)
     names[none & (lowered["bpsn_auc"] | lowered["bnsp_auc"])] = WIDE
     names[(none | ((negatives == 1) & (positives == -1))) & lowered["subgroup_auc"]] = POORLY_SEPARATED

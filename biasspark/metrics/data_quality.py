@@ -16,6 +16,49 @@ MANY_REJECTED = 0.01
 FEW_ROWS = 30
 """Scores get no warnings with fewer rows in all, or of a label: what looks peculiar there may be chance."""
 _NO_ROW = "{have} no usable row: {names}. Is a predicate misspelled?"
+_OF_NAMES = {
+    "identity unknown": "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
+    "identity without subgroup": (
+        "{have} no usable row: {names}. Is a name, a term or a predicate misspelled, or the threshold too high?"
+    ),
+    "identity without background": (
+        "{have} no background, since every usable row is inside: {names}. Only Subgroup AUC has a value."
+    ),
+    "identity without background but NULL": (
+        "{have} no background, since no usable row is outside: {names}. Only Subgroup AUC has a value. Where NULL "
+        'means outside, set `unannotated = "background"`.'
+    ),
+    "slice empty": _NO_ROW,
+    "slice of one label": "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?",
+    "slice of all rows": "{have} every usable row, like `all`: {names}. Is that meant?",
+    "segment empty": _NO_ROW,
+    "pair empty": "{have} no usable row of one label or of either: {names}. Is a predicate misspelled?",
+    "feature constant": (
+        "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
+    ),
+    "feature rare": (
+        "{have} no value with `min_leaf` rows, so trees do not split on it: {names}. Lower it, or group the values."
+    ),
+    "grouping single": "{have} a single group: {names}. Is it the right column?",
+}
+"""The sentence on some of all identities, slices, and so on, by what they are and what is wrong with them."""
+
+_OF_COUNTS = {
+    "off scale": (
+        "columns with a threshold between 0 and 1 have values outside of 0 to 1: {counts}. Are threshold and values on "
+        "the same scale, and is no value a mark of missing ones? Values outside of `range` are left out."
+    ),
+    "unreadable annotation": (
+        "identities: values that are neither numbers nor booleans count as missing: {counts}. If each value is an "
+        "identity, name the column in `categorical`; if one is, write a predicate such as {first} = 'yes'. "
+        "{decimal_point}"
+    ),
+    "unreadable feature": (
+        "features: values that are no numbers count as missing: {counts}. If they are categories, name the column in "
+        "`categorical`. {decimal_point}"
+    ),
+}
+"""The sentence on the number of values in each of some columns, by what is wrong with them."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +130,28 @@ def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int
     )
 
 
-def scale_warnings(off_scale: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence on labels and annotations with values outside of 0 to 1, given their number by column."""
-    if not off_scale:
+def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence of `_OF_NAMES` on the chosen ones of all names, in order; none if no name is chosen."""
+    what, text = problem.split(maxsplit=1)[0], _OF_NAMES[problem]
+    listed = [show_value(name) for name in names if name in chosen]
+    if not listed:
         return ()
-    return (
-        "columns with a threshold between 0 and 1 have values outside of 0 to 1: "
-        f"{_list_counts(off_scale)}. Are threshold and values on the same scale, and is no value a mark of "
-        "missing ones? Values outside of `range` are left out.",
-    )
+    plural = "identities" if what == "identity" else f"{what}s"
+    if len(listed) < len(names):
+        count = f"{len(listed):,} of {len(names):,} {plural}"
+    else:
+        count = f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {what}"
+    be, have = ("is", "has") if len(listed) == 1 else ("are", "have")
+    return (f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed, MOST_NAMED))}",)
+
+
+def count_warnings(problem: str, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence of `_OF_COUNTS`, given the values with this problem by column; none if there are none."""
+    if not counts:
+        return ()
+    shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()], MOST_NAMED)
+    first = write_name(next(iter(counts)))
+    return (_OF_COUNTS[problem].format(counts=shown, first=first, decimal_point=DECIMAL_POINT),)
 
 
 def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -113,45 +169,19 @@ def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
-def annotation_warnings(unreadable: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence on annotations that are neither numbers nor booleans, given their number by column."""
-    if not unreadable:
-        return ()
-    return (
-        "identities: values that are neither numbers nor booleans count as missing: "
-        f"{_list_counts(unreadable)}. If each value is an identity, name the column in `categorical`; if one is, "
-        f"write a predicate such as {write_name(next(iter(unreadable)))} = 'yes'. {DECIMAL_POINT}",
-    )
-
-
 def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]], n_usable: int) -> tuple[str, ...]:
     """Return a sentence on identities without a subgroup, a background, or both: their metrics have no value.
 
     `sides` are the usable rows in each identity and outside of it; the rest of `n_usable` are NULL.
     """
-    texts = {
-        "unknown": "{be} unknown in every usable row: {names}. Is a column empty, or the wrong one named?",
-        "no subgroup": (
-            "{have} no usable row: {names}. Is a name, a term or a predicate misspelled, or the threshold too high?"
-        ),
-        "no background": (
-            "{have} no background, since every usable row is inside: {names}. Only Subgroup AUC has a value."
-        ),
-        "no background but NULL": (
-            "{have} no background, since no usable row is outside: {names}. Only Subgroup AUC has a value. Where NULL "
-            'means outside, set `unannotated = "background"`.'
-        ),
-    }
-    lacking: dict[str, list[str]] = {what: [] for what in texts}
+    lacking: dict[str, list[str]] = {problem: [] for problem in _OF_NAMES if problem.startswith("identity")}
     for name, (n_inside, n_outside) in zip(identities, sides, strict=True):
         if not n_outside:
-            is_null = "no background but NULL" if n_inside < n_usable else "no background"
-            lacking[is_null if n_inside else "unknown"].append(name)
+            no_background = "identity without background" + " but NULL" * (n_inside < n_usable)
+            lacking[no_background if n_inside else "identity unknown"].append(name)
         elif not n_inside:
-            lacking["no subgroup"].append(name)
-    return tuple(
-        text for what, names in lacking.items() for text in _warn_of_names("identity", identities, names, texts[what])
-    )
+            lacking["identity without subgroup"].append(name)
+    return tuple(text for problem, names in lacking.items() for text in name_warnings(problem, identities, names))
 
 
 def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> tuple[str, ...]:
@@ -165,55 +195,11 @@ def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> 
     empty, one_label = (
         [name for name, counts in by_slice.items() if sum(map(bool, counts)) == n_labels] for n_labels in (0, 1)
     )
-    alike = "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?"
     return (
-        *_warn_of_names("slice", [*by_slice], empty, _NO_ROW),
-        *_warn_of_names("slice", [*by_slice], one_label, alike),
-        *_warn_of_names("slice", [*by_slice], whole, "{have} every usable row, like `all`: {names}. Is that meant?"),
+        *name_warnings("slice empty", [*by_slice], empty),
+        *name_warnings("slice of one label", [*by_slice], one_label),
+        *name_warnings("slice of all rows", [*by_slice], whole),
     )
-
-
-def segment_warnings(segments: Sequence[str], no_rows: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence on the named segments without usable rows, given all segments in order."""
-    empty = [name for name in segments if name in no_rows]
-    return _warn_of_names("segment", segments, empty, _NO_ROW)
-
-
-def pair_warnings(pairs: Sequence[str], empty: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence on the named pairs that lack negatives or positives, given all pairs in order."""
-    chosen = [name for name in pairs if name in empty]
-    text = "{have} no usable row of one label or of either: {names}. Is a predicate misspelled?"
-    return _warn_of_names("pair", pairs, chosen, text)
-
-
-def feature_warnings(
-    features: Sequence[str], constant: Sequence[str], rare: Sequence[str], unreadable: Mapping[str, int]
-) -> tuple[str, ...]:
-    """Return sentences on features that cannot split rows, and on text values that are not numbers.
-
-    Parameters
-    ----------
-    features, constant, rare
-        All features in order, those with one value, and those with too few rows of every value for a leaf.
-    unreadable
-        By numeric feature, the rows whose text is not a number.
-    """
-    text = "{have} one value, or none, on all rows, so nothing is split on: {names}. Is it the right column?"
-    warnings = _warn_of_names("feature", features, constant, text)
-    text = "{have} no value with `min_leaf` rows, so trees do not split on it: {names}. Lower it, or group the values."
-    warnings += _warn_of_names("feature", features, rare, text)
-    if not unreadable:
-        return warnings
-    return (
-        *warnings,
-        f"features: values that are no numbers count as missing: {_list_counts(unreadable)}. If they are categories, "
-        f"name the column in `categorical`. {DECIMAL_POINT}",
-    )
-
-
-def grouping_warnings(groupings: Sequence[str], single: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence on the groupings that put all rows into one group, given all groupings in order."""
-    return _warn_of_names("grouping", groupings, single, "{have} a single group: {names}. Is it the right column?")
 
 
 def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
@@ -230,20 +216,6 @@ def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, .
     )
 
 
-def _warn_of_names(what: str, names: Sequence[str], chosen: Sequence[str], text: str) -> tuple[str, ...]:
-    """Return a sentence on the chosen names, in singular or plural; none if no name is chosen."""
-    if not chosen:
-        return ()
-    plural = "identities" if what == "identity" else f"{what}s"
-    if len(chosen) < len(names):
-        count = f"{len(chosen):,} of {len(names):,} {plural}"
-    else:
-        count = f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {what}"
-    be, have = ("is", "has") if len(chosen) == 1 else ("are", "have")
-    listed = list_first([show_value(name) for name in chosen], MOST_NAMED)
-    return (f"{plural}: {count} {text.format(be=be, have=have, names=listed)}",)
-
-
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
     """Return a sentence on each model whose scores are all on one side of all thresholds, which then decide nothing."""
     return tuple(
@@ -252,10 +224,6 @@ def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[fl
         for profile in profiles
         if profile.n_rows >= FEW_ROWS and (side := _describe_side(profile, thresholds))
     )
-
-
-def _list_counts(counts: Mapping[str, int]) -> str:
-    return list_first([f"{count:,} of '{name}'" for name, count in counts.items()], MOST_NAMED)
 
 
 def _describe_side(profile: ScoreProfile, thresholds: Sequence[float]) -> str | None:

@@ -28,8 +28,8 @@ def delong_variance(
 ) -> Floats:
     """Return the variance of each AUC, 0 or more; NaN where a cell has fewer than two rows.
 
-    The parameters are arrays of Python integers of one shape: sizes of the two cells, twice U, and Σd² of each cell.
-    The numerators, differences of two nearly equal numbers, are exact at any size.
+    The parameters are Python integers: sizes of the two cells, twice U, and Σd² of each cell. The numerators,
+    differences of two nearly equal numbers, are exact at any size.
     """
     return _part(n_low, n_high, two_u, sum_sq_low) + _part(n_high, n_low, two_u, sum_sq_high)
 

@@ -67,23 +67,12 @@ class Interval(NamedTuple):
 
 
 def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: Ints | Floats, level: float) -> Interval:
-    """Return the equal-tailed intervals of AUCs and the method that gave each.
+    """Return the equal-tailed intervals of AUCs and the method that gave each, for a nominal coverage in (0, 1).
 
-    Parameters
-    ----------
-    auc, variance : float64 arrays, one shape
-        U/(m·n) and DeLong's variance, NaN where a cell has fewer than two rows. For a gap pass the AUC, gap + 1/2, and
-        shift the interval back by 1/2.
-    n_low, n_high : int64 or float64 arrays of the same shape
-        The sizes m, n of the two cells.
-    level : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    Interval
-        0 <= low <= auc <= high <= 1, NaN where the method is ``none``. Computed with only +, -, ·, / and sqrt, which
-        IEEE 754 rounds identically everywhere, and the standard library's exp.
+    `auc` is U/(m·n), `variance` DeLong's, NaN where a cell has fewer than two rows, `n_low` and `n_high` are m and n.
+    For a gap pass the AUC, gap + 1/2, and shift the interval back by 1/2. 0 <= low <= auc <= high <= 1, NaN where the
+    method is ``none``. Computed with only +, -, ·, / and sqrt, which IEEE 754 rounds identically everywhere, and the
+    standard library's exp.
     """
     z = normal_quantile(level)
     m, n = n_low.astype(np.float64), n_high.astype(np.float64)
@@ -103,7 +92,7 @@ def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: In
 def logit_delong(auc: Floats, variance: Floats, z: float) -> tuple[Floats, Floats]:
     """Return the ends on the logit scale; expit(logit(A) + h) = A / (A + (1 - A)·exp(-h)) needs no logarithm."""
     step = divide(z * np.sqrt(variance), auc * (1 - auc))
-    factor = apply(_exp, step)
+    factor = apply(lambda value: inf if value > 709 else exp(value), step)  # exp would overflow
     return auc / (auc + (1 - auc) * factor), auc / (auc + (1 - auc) / factor)
 
 
@@ -128,7 +117,3 @@ def newcombe(auc: Floats, m: Floats, n: Floats, z: float) -> tuple[Floats, Float
 
     with np.errstate(invalid="ignore"):
         return lower_root(auc), 1 - lower_root(1 - auc)
-
-
-def _exp(value: float) -> float:
-    return inf if value > 709 else exp(value)  # exp would overflow

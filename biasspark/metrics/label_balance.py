@@ -19,20 +19,9 @@ def label_balance(
 ) -> pa.Table:
     """Return the table ``label_balance``: one row for each (identity, length bin), with the mitigation plan.
 
-    Parameters
-    ----------
-    labels : int64 array, shape (identities, length bins + 1, 2)
-        Negatives and positives by length bin: see `biasspark.ranking.counts.Counts`. The first identity is
-        ``(overall)``, which counts every row.
-    length_bins : sequence of (int, int)
-        The minimum and maximum length of every bin.
-    privacy : Privacy, optional
-        Suppresses the numbers of small groups.
-
-    Notes
-    -----
-    The bin ``(all)`` holds every labelled row of any length. Its plan (`negatives_to_add`) is the sum over the bins;
-    without bins, the plan of all rows.
+    `labels` are negatives and positives by length bin, as in `ranking.counts.Counts`; `length_bins` the minimum and
+    maximum length of every bin. The bin ``(all)`` holds every labelled row of any length. Its plan (`negatives_to_add`)
+    is the sum over the bins; without bins, the plan of all rows.
     """
     counted = np.concatenate([labels[:, 1:], labels.sum(axis=1, keepdims=True)], axis=1)  # the bins, then (all)
     n_rows, n_positive = counted.sum(axis=2), counted[:, :, 1]
@@ -58,7 +47,7 @@ def label_balance(
 
 
 def negatives_to_add(n_rows: int, n_positive: int, n_all: int, n_all_positive: int) -> int | None:
-    """Return how many negatives bring the share of positives of an identity down to that of all rows.
+    """Return how many more negatives bring the share of positives of an identity down to the share in all rows.
 
     The smallest a >= 0 with P/(n + a) <= P*/n*: max(0, ceil(P·n* / P*) - n), in integers, with n and P of the identity,
     n* and P* of all rows. None if P* is 0: no number of negatives is enough.

@@ -8,7 +8,7 @@ from math import sqrt
 from biasspark.distributions import normal_quantile
 
 SIGNIFICANT = 0.05
-"""The significance level; the gate has its own."""
+"""The significance level, except in the gate, where it is configured."""
 
 
 def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
@@ -29,7 +29,7 @@ def clip(ends: tuple[float | None, float | None], least: float, most: float) -> 
 
 
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted so that, of those below q, on average at most a share q are false discoveries.
+    """Return adjusted p-values: on average, at most a share q of the tests below q are false discoveries.
 
     Of m p-values in ascending order, the k-th becomes the minimum of p_(j)·m/j over j >= k, at most 1 (Benjamini and
     Hochberg, JRSS B 1995, 57:289). None stays None and is not counted in m.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import isnan, nan, sqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from biasspark.config import PinnedSkew
 from biasspark.metrics.suite import SUITE
 from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
 from biasspark.ranking.counts import Counts
+from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW, Masked, to_table
 
 PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -30,24 +31,13 @@ PINNED_PAIRS = [metric.pair for name in PINNED_TERMS for metric in SUITE if metr
 
 
 def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
-    """Return the weight of each of the four AUCs in the pinned AUC, not yet divided by their sum.
+    """Return the weight of each of the four AUCs (`PINNED_TERMS`) in the pinned AUC, not yet divided by their sum.
 
-    Parameters
-    ----------
-    cells : int64 array, shape (4, ...)
-        The sizes of the four cells, in the order of `columns.FOUR_CELLS`.
-    include_subgroup : bool
-        Whether the background is drawn from all rows, as in the papers, or from those outside the subgroup, as in the
-        authors' published code.
+    `cells` are the sizes of the four cells, in the order of `columns.FOUR_CELLS`; they and the result have the shape
+    (4, ...). The background is drawn from all rows, as in the papers, or from those outside the subgroup, as in the
+    authors' published code. A term with an empty cell weighs 0; all four do if a class is missing or there is nothing
+    to draw.
 
-    Returns
-    -------
-    float64 array, shape (4, ...)
-        In the order of `PINNED_TERMS`. A term with an empty cell weighs 0; all four do if a class is missing or there
-        is nothing to draw.
-
-    Notes
-    -----
     The pinned set takes equally many rows from the subgroup Dg and from all rows D whose membership is known, Dg
     included. Let s = |Dg| and N = |D|. In expectation a subgroup row is then in it 1 + s/N times (once for itself, s/N
     times as a draw from D), a background row s/N times. An AUC is a ratio of weights of pairs, so the common factor 1/N
@@ -87,12 +77,6 @@ def known_auc(counts: Counts) -> Floats:
     return divide(two_u.astype(np.float64), (2 * negatives * positives).astype(np.float64))
 
 
-def pinned_terms(statistics: UStatistics) -> Floats:
-    """Return the four AUCs of every group, in the order of `PINNED_TERMS`: shape (4, groups)."""
-    terms: Floats = statistics.auc[PINNED_PAIRS]
-    return terms
-
-
 def pinned_aucs(
     statistics: UStatistics, include_subgroup: bool = True, trials: int = 0, sampled: Floats | None = None
 ) -> pa.Table:
@@ -101,7 +85,7 @@ def pinned_aucs(
     The value is the mean of the row's four AUCs, weighted by the row's four weights, which add up to 1. `sampled` has
     the mean and the standard deviation of the pinned AUC over the `trials`, shape (2, groups), NaN if there is none.
     """
-    groups, cells, terms = statistics.groups, statistics.counts.cells, pinned_terms(statistics)
+    groups, cells, terms = statistics.groups, statistics.counts.cells, statistics.auc[PINNED_PAIRS]
     value = np.where(statistics.suppressed, np.nan, pinned_auc(cells, terms, include_subgroup))
     weights = pinned_weights(cells, include_subgroup)
     shares = divide(weights, reduce(np.add, weights))
@@ -124,28 +108,18 @@ def pinned_aucs(
     )
 
 
-# ---- the experiment: pinned AUC moves with the prevalence of positives, the suite stands still (Pinned, section 3)
-#
-# Dropping rows of one cell changes no order of scores. So a trial ranks nothing anew: U over the rows that are kept is
-# a sum over their placements, and the pinned AUC is a weighted mean of four AUCs.
-
-Kept: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
-"""The number of rows of the cell that each trial drops, and for each trial twice U between the rows of the cell that it
-keeps and the rows of the other label, in the subgroup and in the background."""
-
-
 def pinned_skew(
     statistics: UStatistics,
-    kept: Mapping[tuple[str, str], Kept],
+    kept: Mapping[tuple[str, str], KeptRows],
     skew: PinnedSkew,
     include_subgroup: bool = True,
     without: Counts | None = None,
 ) -> pa.Table:
     """Return the table ``pinned_skew``: one row for each (model, slice, identity), the one that loses rows first.
 
-    `kept` has the trials of each ranking, and lacks slices without rows; `include_subgroup` is as in
-    `biasspark.metrics.pinned.pinned_weights`; `without` are the counts of the same groups without the rows of the cell;
-    None if there are no other identities.
+    The experiment shows that pinned AUC moves with the prevalence of positives, and the suite does not (Pinned, section
+    3). `kept` has the trials of each ranking, and lacks slices without rows; `without` are the counts of the same
+    groups without the rows of the cell; None if there are no other identities.
 
     Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
     form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference from the mean over trials is
@@ -164,7 +138,7 @@ def pinned_skew(
     of_cell = {key: (0, ()) if hidden[key] else kept.get(key, (0, ())) for key in n_rows}
     measured: dict[int, dict[str, float]] = {
         group: _measure(
-            counts.cells[:, group], pinned_terms(statistics)[:, group], cell, of_cell[keys[group]], include_subgroup
+            counts.cells[:, group], statistics.auc[PINNED_PAIRS, group], cell, of_cell[keys[group]], include_subgroup
         )
         for group in skewed.tolist()
     }
@@ -195,11 +169,8 @@ def pinned_skew(
 def _project(
     statistics: UStatistics, without: Counts, group: int, share: float, include_subgroup: bool
 ) -> dict[str, float]:
-    """Return the AUCs of a group of another identity: over all rows, and the pinned AUC by the closed form.
-
-    `share` is the share of the cell that is kept.
-    """
-    sizes, terms = statistics.counts.cells[:, group], pinned_terms(statistics)[:, group]
+    """Return the AUCs of another identity over all rows, and its pinned AUC if a share of the cell is kept."""
+    sizes, terms = statistics.counts.cells[:, group], statistics.auc[PINNED_PAIRS, group]
     left = share * sizes + (1.0 - share) * without.cells[:, group]
     of_all, of_rest = (
         counts.sums[PINNED_PAIRS, 0, group].astype(np.float64) for counts in (statistics.counts, without)
@@ -216,7 +187,7 @@ def _project(
     return values | {name: float(terms[PINNED_TERMS.index(name)]) for name in SUMMARIZED_AUCS}
 
 
-def _measure(sizes: Ints, aucs: Floats, cell: int, kept: Kept, include_subgroup: bool) -> dict[str, float]:
+def _measure(sizes: Ints, aucs: Floats, cell: int, kept: KeptRows, include_subgroup: bool) -> dict[str, float]:
     """Return the AUCs of one (model, slice): over all rows, by the closed form, and over the trials."""
     (n_dropped, two_u), left = kept, sizes.copy()
     left[cell] -= n_dropped

@@ -52,7 +52,7 @@ def newcombe_difference(p: Share, q: Share, z: float) -> tuple[Floats, Floats]:
 
 
 def _length(x: Floats, y: Floats) -> Floats:
-    """Return sqrt(x² + y²), the distance of an end of a difference from those of two independent estimates.
+    """Return sqrt(x² + y²): how far an end of a difference lies from it, given the same of two independent estimates.
 
     `numpy.hypot` is avoided: its last bits differ between platforms.
     """

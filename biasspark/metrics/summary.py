@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats, Strings
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.metrics.pinned import known_auc, pinned_auc, pinned_terms
+from biasspark.metrics.pinned import PINNED_PAIRS, known_auc, pinned_auc
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
 from biasspark.metrics.thresholds import equality_difference
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities_of_slices
@@ -35,7 +35,7 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
     """
     groups = statistics.groups
     suite = {metric.name: statistics.auc[metric.pair] - metric.offset for metric in SUITE}
-    pinned = pinned_auc(statistics.counts.cells, pinned_terms(statistics), include_subgroup)
+    pinned = pinned_auc(statistics.counts.cells, statistics.auc[PINNED_PAIRS], include_subgroup)
     departure = known_auc(statistics.counts) - np.where(statistics.suppressed, np.nan, pinned)
     rows: list[dict[str, Any]] = []
     for overall, members in identities_of_slices(groups):
@@ -77,7 +77,7 @@ def summarize_suite(values: dict[str, Floats], names: Strings) -> dict[str, Any]
 
 
 def _greatest(values: Floats, names: Strings) -> tuple[float, str | None]:
-    """Return the greatest value and the first name that has it, without NaN; NaN and None if there is none."""
+    """Return the greatest value that is not NaN, and the first name with it; NaN and None without values."""
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):
         return float("nan"), None

@@ -3,10 +3,10 @@
 It is applied to the few arrays from which all tables are made. A missing value there makes all derived values NULL, and
 is left out of every sum, minimum and mean.
 
-A group is the rows with a label and a score of an identity in a slice, those of its background, or those of a slice. If
-a group is smaller than the minimum, the counts of its identity are suppressed along with its values: subtracting them
-from those of the slice would reveal the group. An empty background reveals nobody. What could be revealed by
-subtracting other tables, runs or overlapping identities from each other is not checked.
+A group is the rows with a label and a score in an identity, in its background, or in all of a slice. If a group is
+smaller than the minimum, the counts of its identity are suppressed along with its values: subtracting them from those
+of the slice would reveal the group. An empty background reveals nobody. What could be revealed by subtracting other
+tables, runs or overlapping identities from each other is not checked.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Thresholds(NamedTuple):
 def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, level: float) -> pa.Table:
     """Return the table ``threshold_rates``: decisions, rates and gaps of each (model, slice, identity, threshold).
 
-    Rates are in [0, 1]. A gap is the rate of the subgroup less that of the background, in [-1, 1]; 0 is best. A rate
-    over no rows is NULL, and so is its gap. The interval of a gap, of a nominal coverage, is by
+    Rates are in [0, 1]. A gap is the rate of the subgroup less the rate of the background, in [-1, 1]; 0 is best. A
+    rate over no rows is NULL, and so is its gap. The interval of a gap, of a nominal coverage, is by
     `biasspark.metrics.proportions.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
     (groups,), are NULL; ``(overall)`` groups are left out.
     """
@@ -82,9 +82,8 @@ def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, l
 def threshold_summary(counts: Counts, thresholds: Thresholds, suppressed: Flags) -> pa.Table:
     """Return the table ``threshold_summary``: error rates of each slice, and their `equality_difference`.
 
-    That of the False Positive Rate is the False Positive Equality Difference, that of the False Negative Rate the False
-    Negative Equality Difference (Dixon et al. 2018): 0 or more, high is bad. Crossed pairs, suppressed groups, and
-    identities without the rate are left out; over no identity it is NULL.
+    They are the False Positive and the False Negative Equality Difference of Dixon et al. 2018: 0 or more, high is bad.
+    Crossed pairs, suppressed groups, and identities without the rate are left out; over no identity it is NULL.
     """
     groups, n_thresholds = counts.groups, len(thresholds.values)
     subgroup, background = decisions(counts, thresholds)

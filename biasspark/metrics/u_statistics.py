@@ -30,18 +30,11 @@ OVERALL_PAIR = CELL_PAIRS.index((BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE))
 
 @dataclass(frozen=True)
 class UStatistics:
-    """U statistics of the six pairs of cells of every group.
+    """U statistics of the six pairs of cells of every group: arrays of shape (6, groups).
 
-    Attributes
-    ----------
-    counts : Counts
-        The groups, the sizes of their cells, and the sums of their pairs.
-    auc, variance : float64 arrays, shape (6, groups)
-        AUC in [0, 1], NaN with a `reason`; DeLong's variance, NaN if a cell has fewer than two rows.
-    reason : array of str or None, shape (6, groups)
-        Why there is no AUC: the empty cell, ``below_minimum_rows`` or ``withheld``.
-    suppressed : bool array, shape (groups,)
-        Groups that are too small for their numbers to be published.
+    `auc` is in [0, 1], NaN with a `reason`: the empty cell, ``below_minimum_rows`` or ``withheld``. `variance` is
+    DeLong's, NaN if a cell has fewer than two rows. `suppressed`, of shape (groups,), are groups that are too small for
+    their numbers to be published.
     """
 
     counts: Counts
@@ -114,7 +107,7 @@ def u_statistics(counts: Counts) -> UStatistics:
 
 
 def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:
-    """Yield the group of each (model, slice), and those of its identities by name, crossed pairs left out.
+    """Yield the group of each (model, slice), and the groups of its identities by name, without crossed pairs.
 
     Sums and extremes over identities follow the order of names, so they do not depend on the order in a configuration.
     """

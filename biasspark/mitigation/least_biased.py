@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from biasspark.cli import Outcome, format_table
-from biasspark.columns import (
-    ALL_ROWS,
-    BETTER,
-    EVERY_LENGTH,
-    IDENTITY,
-    MODEL,
-    OVERALL,
-    SLICE,
-    SUMMARIZED_AUCS,
-    SUMMARIZED_GAPS,
-    WORSE,
-)
+from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
 from biasspark.config.mitigation_settings import MITIGATED, MODELS
 from biasspark.errors import GATE_FAILED
 
@@ -37,15 +26,15 @@ def list_models(summary: pa.Table, training: pa.Table) -> list[dict[str, Any]]:
     ``aeg_max_abs`` is the largest absolute Negative or Positive AEG. ``n_training`` and ``n_added`` are those of the
     table ``training_balance``.
     """
-    rows = {row[MODEL]: row for row in summary.to_pylist() if row[SLICE] == ALL_ROWS}
+    rows = {row["model"]: row for row in summary.to_pylist() if row["slice"] == ALL_ROWS}
     for row in rows.values():
         gaps = (row[f"{name}_max_abs"] for name in SUMMARIZED_GAPS)
         row[LARGEST_GAP] = max((gap for gap in gaps if gap is not None), default=None)
     for row in training.to_pylist():
-        if (row[IDENTITY], row["bucket"]) == (OVERALL, EVERY_LENGTH):
-            rows[row[MODEL]] |= {"n_training": row["n_rows"], "n_added": row["n_added"]}
+        if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH):
+            rows[row["model"]] |= {"n_training": row["n_rows"], "n_added": row["n_added"]}
     return [
-        {name: rows[model].get(name) for name in (MODEL, "n_training", "n_added", *MEASURES)}
+        {name: rows[model].get(name) for name in ("model", "n_training", "n_added", *MEASURES)}
         for model in MODELS
         if model in rows
     ]
@@ -58,9 +47,11 @@ def list_terms(metrics: pa.Table, balance: pa.Table) -> list[dict[str, Any]]:
     """
     bpsn: dict[str, dict[str, Any]] = {}
     for row in metrics.to_pylist():
-        if row[SLICE] == ALL_ROWS:
-            bpsn.setdefault(row[IDENTITY], {})[row[MODEL]] = row["bpsn_auc"]
-    lacking = {row[IDENTITY]: row["n_negatives_to_add"] for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH}
+        if row["slice"] == ALL_ROWS:
+            bpsn.setdefault(row["identity"], {})[row["model"]] = row["bpsn_auc"]
+    lacking = {
+        row["identity"]: row["n_negatives_to_add"] for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH
+    }
     terms = sorted((term for term in bpsn if lacking.get(term)), key=lambda term: (-lacking[term], term))
     return [{TERM: term, "lacks": lacking[term]} | bpsn[term] for term in terms[:MOST_TERMS]]
 
@@ -76,7 +67,7 @@ def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
         return None
     best, *rest = sorted(models, key=lambda model: float(model[DIFFERENCE]))
     is_best = all(best[DIFFERENCE] < one[DIFFERENCE] and best[LOWEST_BPSN] > one[LOWEST_BPSN] for one in rest)
-    return str(best[MODEL]) if is_best else None
+    return str(best["model"]) if is_best else None
 
 
 def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> None:
@@ -84,23 +75,11 @@ def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> Non
 
     Those of background AUC count, as in the report and in the printed comparison.
     """
-    verdicts = Counter((row[MODEL], row["verdict"]) for row in comparisons.to_pylist() if row[SLICE] == ALL_ROWS)
+    verdicts = Counter((row["model"], row["verdict"]) for row in comparisons.to_pylist() if row["slice"] == ALL_ROWS)
     compared = {name for name, _ in verdicts}
     for model in models:
-        if model[MODEL] in compared:
-            model |= {verdict: verdicts[model[MODEL], verdict] for verdict in (BETTER, WORSE)}
-
-
-def _explain(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield which model is best by each measure, and what is missing for a verdict."""
-    known = [model for model in models if None not in (model[DIFFERENCE], model[LOWEST_BPSN])]
-    if len(known) > 1:
-        by_difference = min(known, key=lambda model: float(model[DIFFERENCE]))[MODEL]
-        by_bpsn = max(known, key=lambda model: float(model[LOWEST_BPSN]))[MODEL]
-        yield (
-            f"By {DIFFERENCE}, the measure of the paper, the best is {by_difference}; by {LOWEST_BPSN} it is "
-            f"{by_bpsn}. Neither has an interval: whether a difference is more than chance is what the comparison says."
-        )
+        if model["model"] in compared:
+            model |= {verdict: verdicts[model["model"], verdict] for verdict in (BETTER, WORSE)}
 
 
 def judge(
@@ -112,15 +91,24 @@ def judge(
     `list_models` and `add_verdicts`, `terms` from `list_terms`.
     """
     best = find_best(models)
+    known = [model for model in models if None not in (model[DIFFERENCE], model[LOWEST_BPSN])]
+    by_measure = ""
+    if len(known) > 1:
+        by_difference = min(known, key=lambda model: float(model[DIFFERENCE]))["model"]
+        by_bpsn = max(known, key=lambda model: float(model[LOWEST_BPSN]))["model"]
+        by_measure = (
+            f"By {DIFFERENCE}, the measure of the paper, the best is {by_difference}; by {LOWEST_BPSN} it is "
+            f"{by_bpsn}. Neither has an interval: the comparison tells whether a difference is more than chance."
+        )
     is_mitigated = best == MITIGATED
-    marked = [{**model, "best": "best" if model[MODEL] == best else ""} for model in models]
-    names = [str(model[MODEL]) for model in models]
+    marked = [{**model, "best": "best" if model["model"] == best else ""} for model in models]
+    names = [str(model["model"]) for model in models]
     parts = (
         measured.table,
-        format_table(marked, (MODEL, "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
+        format_table(marked, ("model", "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
         "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
-        *_explain(models),
+        by_measure,
         f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
     )
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}

@@ -1,7 +1,7 @@
-"""Pictures of the tables of biasspark as matplotlib figures, in the colors of the report. No Spark.
+"""Tables of biasspark as matplotlib figures, in the colors of the report. No Spark is needed.
 
-Each raises `TypeError` or `InputError` if it is given something else than a frame, another table, or a table that lacks
-the requested names.
+Each function raises `TypeError` or `InputError` if its argument is not a frame or not its table, or lacks the requested
+names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of a table that a picture shows, from a frame of any kind or a measured corpus. No Spark is needed."""
+"""The rows of a table that a figure shows, from a frame of any kind or a measured corpus. No Spark is needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.api.record_batches import Frame, is_spark, list_columns, open_frame
+from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame
 from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.errors import InputError
 from biasspark.report.report_data import ReportData, Rows
@@ -42,25 +42,19 @@ def read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> p
         raise InputError(
             f"{name}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what biasspark.{table.name}() returns."
         )
-    rows = _collect(frame, pa.schema([table.arrow_schema.field(column) for column in needed]), name)
+    schema = pa.schema([table.arrow_schema.field(column) for column in needed])
+    if is_spark(frame):
+        from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
+
+        rows = collect_columns(frame, schema, name)
+    else:
+        rows = cast_columns(open_frame(frame, name).read_all(), schema, name)
     if not len(rows):
         raise InputError(f"{name}: the table has no row. Give one that has.")
     key = [column for column in table.key_columns if column in needed]
     if len(rows.group_by(key).aggregate([])) < len(rows):
         raise InputError(f"{name}: the table has several rows of one key, as those of several runs. Keep one run.")
     return rows
-
-
-def _collect(frame: Frame, schema: pa.Schema, name: str) -> pa.Table:
-    if is_spark(frame):
-        from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
-
-        return collect_columns(frame, schema, name)
-    try:
-        return open_frame(frame, name).read_all().select(schema.names).cast(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        rule = "a column has another type than in the tables of biasspark."
-        raise InputError(f"{name}: {rule} Give the table as it was returned.") from None
 
 
 def choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[str]:

@@ -63,7 +63,11 @@ def draw_intervals(
         lines = {name: number for number, name in enumerate(names)}
         for axes, name in zip(panels, SUITE, strict=True):
             _draw_panel(axes, name, [row for row in rows if row[name] is not None], lines, models)
-        _draw_stripes(panels, len(names))
+        # A stripe behind every other line, from the first panel through the last.
+        first, *_, last = (axes.get_position() for axes in panels)
+        stripe: dict[str, Any] = {"color": LINE, "alpha": 0.35, "linewidth": 0, "zorder": 0, "clip_on": False}
+        for line in range(0, len(names), 2):
+            panels[0].axhspan(line - 0.5, line + 0.5, xmax=(last.x1 - first.x0) / first.width, **stripe)
         _align_scales(panels, drawn)
         panels[0].set_yticks(range(len(names)), [short_name(name) for name in names], color=INK)
         panels[0].set_ylim(len(names) - 0.4, -0.6)
@@ -71,14 +75,6 @@ def draw_intervals(
     if is_alone:
         add_model_key(figure, models)
     return figure
-
-
-def _draw_stripes(panels: Sequence[Axes], n: int) -> None:
-    """Draw a stripe behind every other line, from the first panel through the last."""
-    first, *_, last = (axes.get_position() for axes in panels)
-    style: dict[str, Any] = {"color": LINE, "alpha": 0.35, "linewidth": 0, "zorder": 0, "clip_on": False}
-    for line in range(0, n, 2):
-        panels[0].axhspan(line - 0.5, line + 0.5, xmax=(last.x1 - first.x0) / first.width, **style)
 
 
 def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], models: Sequence[str]) -> None:

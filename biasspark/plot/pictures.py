@@ -1,7 +1,6 @@
-"""The public functions: each takes a table of biasspark, or a measured corpus, and returns a matplotlib figure.
+"""The public functions, each from a table of biasspark or a measured corpus to a matplotlib figure.
 
-Each raises `TypeError` or `InputError` if it is given something else than a frame, another table, or a table that lacks
-the requested names.
+Each raises `TypeError` or `InputError` if its argument is not a frame or not this table, or lacks the requested names.
 """
 
 from __future__ import annotations
@@ -47,18 +46,18 @@ def histograms(
 ) -> Figure:
     """Draw the score distributions of each identity, with its background above: negatives and positives of both.
 
-    How to read it: an identity whose two areas lie further to the right than those of the background is scored higher,
-    and no single threshold suits both. Areas of an identity that overlap are poorly told apart.
+    How to read it: an identity whose two areas are further to the right than those of the background is scored higher,
+    and no single threshold suits both. If the two areas overlap, the model separates the labels poorly.
 
     Parameters
     ----------
     scores : Frame or MeasuredCorpus
-        What `biasspark.score_histograms` returns, or a corpus measured with ``histograms=True``.
+        The result of `biasspark.score_histograms`, or a corpus measured with ``histograms=True``.
     identities, models, slices : str or list of str, optional
-        What is drawn, in this order. By default all slices and models, and of the identities ``most``: those with the
-        lowest AUC of a measured corpus, else those with the most rows.
+        The names to draw, in this order. By default all slices and models, and ``most`` of the identities: those with
+        the lowest AUC of a measured corpus, else those with the most rows.
     most : int
-        The most identities that are drawn without being asked for.
+        The most identities that are drawn by default.
 
     Returns
     -------
@@ -96,17 +95,17 @@ def rate_curves(
 ) -> Figure:
     """Draw the rates of each identity against those of its background, threshold by threshold.
 
-    How to read it: a point is a threshold; the background's share of rows at or above it is across, the identity's is
-    up. The upper panel has negatives (FPR against FPR), the lower one positives (TPR against TPR). On the diagonal both
-    are treated alike. The shaded area is the AEG: above the diagonal the identity is scored higher.
+    How to read it: each point is a threshold, with the share of rows at or above it in the background (x) and in the
+    identity (y). The upper panel shows negatives (FPR), the lower one positives (TPR). On the diagonal both are treated
+    equally. The shaded area is the AEG: above the diagonal the identity is scored higher.
 
     Parameters
     ----------
     scores : Frame or MeasuredCorpus
-        What `biasspark.score_histograms` returns, or a corpus measured with ``histograms=True``.
+        The result of `biasspark.score_histograms`, or a corpus measured with ``histograms=True``.
     metrics : Frame, optional
-        What `biasspark.bias_metrics` returns for the same rows: its exact AEGs with their intervals are written into
-        the panels. Not needed for a measured corpus, which has it.
+        The result of `biasspark.bias_metrics` for the same rows: its exact AEGs with their intervals are written into
+        the panels. Not needed for a measured corpus.
     identities, models, slices, most
         As in `histograms`.
 
@@ -136,18 +135,18 @@ def intervals(
 ) -> Figure:
     """Draw the five metrics of each identity with their intervals, a panel per metric, the models in each.
 
-    How to read it: where two intervals on a line are far apart, the models differ; a wide interval means few rows. The
+    How to read it: if two intervals on a line are far apart, the models differ; a wide interval means few rows. The
     line at the right of each AUC is 1 and the one in the middle of each AEG is 0: the best values.
 
     Parameters
     ----------
     metrics : Frame or MeasuredCorpus
-        What `biasspark.bias_metrics` returns.
+        The result of `biasspark.bias_metrics`.
     identities, models, slices : str or list of str, optional
-        What is drawn, in this order. By default all slices and models, and of the identities of each slice ``most``:
-        those with the lowest AUC of any model, from the top; those with enough rows first.
+        The names to draw, in this order. By default all slices and models, and ``most`` identities of each slice: those
+        with the lowest AUC of any model, from the top; those with enough rows first.
     most : int
-        The most identities of a slice that are drawn without being asked for.
+        The most identities of a slice that are drawn by default.
 
     Returns
     -------
@@ -192,22 +191,22 @@ def pinned_auc(
 ) -> Figure:
     """Draw the pinned AUC of each identity, one column each, and the AUC of the rows with known membership as a dash.
 
-    How to read it: the sum of the distances of the points of a model from its line is its pinned AUC equality
+    How to read it: the distances between the points of a model and its line add up to its pinned AUC equality
     difference. Its authors advise against it: a point also moves with the share of positives in the identity.
 
     Parameters
     ----------
     pinned : Frame or MeasuredCorpus
-        What `biasspark.pinned_auc` returns. Raises `InputError` if no row has a value.
+        The result of `biasspark.pinned_auc`. Raises `InputError` if no row has a value.
     metrics : Frame, optional
-        What `biasspark.bias_metrics` returns for the same rows: identities of which an AUC rests on too few rows are
-        pale, and those with the lowest AUC come first. Not needed for a measured corpus, which has it.
+        The result of `biasspark.bias_metrics` for the same rows: identities of which an AUC rests on too few rows are
+        pale, and those with the lowest AUC come first. Not needed for a measured corpus.
     identities, models : str or list of str, optional
-        What is drawn, in this order. By default all models, and ``most`` of the identities.
+        The names to draw, in this order. By default all models, and ``most`` of the identities.
     slice : str, optional
         By default ``all``, or the only slice.
     most : int
-        The most identities that are drawn without being asked for.
+        The most identities that are drawn by default.
 
     Examples
     --------
@@ -259,9 +258,9 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     Parameters
     ----------
     crosses : Frame or AttributedCorpus
-        What `biasspark.auc_crosses` returns, or a corpus attributed with ``groupings``.
+        The result of `biasspark.auc_crosses`, or a corpus attributed with ``groupings``.
     groupings, models : str or list of str, optional
-        What is drawn, in this order; by default all.
+        The names to draw, in this order; by default all.
     slice : str, optional
         By default ``all``, or the only slice.
 
@@ -298,21 +297,21 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
 def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pairs: bool = False) -> Figure:
     """Draw the trees of segments: where models gain and lose their AUC.
 
-    How to read it: the root, at the left, has all rows; what a node splits into is at its right, with the condition
-    that is added. The value comes from rows that did not grow the tree, with its interval. ``found`` means that the
-    segment differs from the rest; a dashed box is a false discovery.
+    How to read it: the root, at the left, has all rows; the children of a node are at its right, each with the added
+    condition. The value comes from rows that did not grow the tree, with its interval. ``found`` means that the segment
+    differs from the rest; a dashed box is a false discovery.
 
     Parameters
     ----------
     segments : Frame or AttributedCorpus
-        What `biasspark.attribution_segments` or `biasspark.pair_segments` returns, or a corpus attributed with a
-        ``tree``, or with ``pairs``.
+        The result of `biasspark.attribution_segments` or `biasspark.pair_segments`, or a corpus attributed with
+        ``tree`` or ``pairs``.
     models : str or list of str, optional
         Whose trees are drawn, also those of their differences to a baseline; by default all.
     slice : str, optional
         By default ``all``, or the only slice.
     pairs : bool
-        Of an attributed corpus draw the trees of pairs. A frame is what it is.
+        For an attributed corpus, draw the trees of pairs instead of those of segments. Ignored for a frame.
 
     Returns
     -------
@@ -341,20 +340,20 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
 def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:
     """Draw the share of positives of each identity by text length, and how many negatives would balance it.
 
-    How to read it: the first line has all rows. An identity that is positive far more often than they are at the same
-    length is what a classifier learns to take for positive. The small number is how many negatives bring a cell down to
-    the share of all rows.
+    How to read it: the first line has all rows. If an identity is positive far more often than all rows at the same
+    length, a classifier learns to treat it as positive. The small number is how many negatives bring a cell down to the
+    share of all rows.
 
     Parameters
     ----------
     balance : Frame or MeasuredCorpus
-        What `biasspark.label_balance` returns, or a corpus measured with it.
+        The result of `biasspark.label_balance`, or a corpus measured with it.
     identities : str or list of str, optional
-        What is drawn beside all rows; by default ``most`` of them, those with the highest share first.
+        The names to draw in addition to all rows; by default ``most`` of them, those with the highest share first.
     most : int
-        The most identities that are drawn without being asked for.
+        The most identities that are drawn by default.
     level : float
-        Of the intervals by which a share is taken to be that of all rows, as well.
+        The level of the intervals that decide whether a share may equal that of all rows.
 
     Examples
     --------
@@ -377,7 +376,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     grid = Grid(shares.title, dict.fromkeys(lines, ""), dict.fromkeys(shares.bins, ""), cells)
     notes = [
         "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
-        "◦ may as well be the share of all rows: its wide interval holds that, or it has fewer than ten rows.",
+        "◦ may equal the share of all rows: its wide interval includes that, or it has fewer than ten rows.",
         *([shares.outside] if shares.outside else []),
     ]
     with notebook_style():
@@ -411,7 +410,7 @@ def _choose_scores(
 
 
 def _of_all_rows(table: str, rows: pa.Table) -> ReportData:
-    """Return rows of one slice as the data of a report, which otherwise shows attribution of all rows."""
+    """Return rows of one slice as the data of a report, under the name of all rows, whose attribution it shows."""
     return as_report({table: [row | {"slice": ALL_ROWS} for row in rows.to_pylist()]})
 
 

@@ -24,14 +24,9 @@ MOST_STATISTICS = 20_000_000
 
 
 class Groups(NamedTuple):
-    """The (model, slice, identity) groups that are measured, one entry each, ordered by model, slice and identity.
+    """The names of the (model, slice, identity) groups that are measured, ordered by model, slice and identity.
 
-    Attributes
-    ----------
-    model, slice, identity : arrays of str, shape (groups,)
-        Names. ``(overall)`` stands for the whole slice.
-    crossed : bool array, shape (groups,)
-        True for the pairs of two identities.
+    ``(overall)`` stands for the whole slice. `crossed` is True for the pairs of two identities.
     """
 
     model: Strings
@@ -47,44 +42,32 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """Everything that a ranking counts in a corpus.
-
-    Attributes
-    ----------
-    groups : Groups
-        The groups along the last axis of the arrays.
-    numbers : int64 array
-        The numbers of the identities of each (model, slice).
-    cells : int64 array, shape (4, groups)
-        Rows of each cell, in the order of `columns.FOUR_CELLS`. For ``(overall)``, all rows are in the background.
-    sums : array of Python integers, shape (6, 3, groups)
-        For each pair of cells, in the order of `columns.CELL_PAIRS`: 2U, and the sums of the squared doubled placements
-        of the low cell's rows and of the high cell's. ``(overall)`` has only the pair of background cells.
-    at_or_above : mapping of str to int64 array, shape (4, groups of the model, edges + 1)
-        By model, the rows of each cell: all rows, then those with a score at or above each edge. Empty without edges.
-    labels : int64 array, shape (identities, length bins + 1, 2), or None
-        Labelled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin;
-        bin 0 is for lengths outside all bins. ``(overall)``, the first, counts every row. None if labels are not
-        counted.
-    row_counts : RowCounts
-    profiles : mapping of str to Profile
-        The score profile of each model that has scores.
-    max_range_rows : mapping of str to int
-        By model, the rows of its largest score range.
-    pair_rows : int64 array
-        Rows of every crossed pair of identities, listed or not.
-    """
+    """Everything that a ranking counts in a corpus. The groups are along the last axis of the arrays."""
 
     groups: Groups
     numbers: Ints
+    """The numbers of the identities of each (model, slice)."""
     cells: Ints
+    """Rows of each cell, in the order of `columns.FOUR_CELLS`, shape (4, groups). For ``(overall)``, all rows are in
+    the background."""
     sums: BigInts
+    """For each pair of cells, in the order of `columns.CELL_PAIRS`: 2U, and the sums of the squared doubled placements
+    of the low cell's rows and of the high cell's, as Python integers, shape (6, 3, groups). ``(overall)`` has only the
+    pair of background cells."""
     row_counts: RowCounts
     profiles: Mapping[str, Profile]
+    """The score profile of each model that has scores."""
     at_or_above: Mapping[str, Ints] = field(default_factory=dict)
+    """By model, the rows of each cell: all rows, then those with a score at or above each edge, shape (4, groups of the
+    model, edges + 1). Empty without edges."""
     labels: Ints | None = None
+    """Labelled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin,
+    shape (identities, length bins + 1, 2); bin 0 is for lengths outside all bins. ``(overall)``, the first, counts
+    every row. None if labels are not counted."""
     max_range_rows: Mapping[str, int] = field(default_factory=dict)
+    """By model, the rows of its largest score range."""
     pair_rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows of every crossed pair of identities, listed or not."""
 
 
 def list_groups(encoding: Encoding, numbers: Sequence[int] | Ints) -> Groups:
@@ -109,20 +92,9 @@ def make_counts(
 ) -> Counts:
     """Return COUNTS from the counts of an engine.
 
-    Raises `ConfigError` if the U statistics would not fit the driver.
-
-    Parameters
-    ----------
-    encoding : Encoding
-    row_counts : sequence of int
-        Counts of the whole corpus, in the order of `Encoding.count_keys`.
-    counted : mapping of (int, int, int) to RangeCounts
-        Counts over the whole score line, by the numbers of the model, the slice and the first identity of a chunk;
-        missing where there are no rows.
-    edges : sequence of float64 arrays
-        For each model, the edges at which rows were counted.
-    labels : int64 array, optional
-        See `Counts.labels`.
+    `row_counts` are in the order of `Encoding.count_keys`. `counted` has the counts over the whole score line by the
+    numbers of the model, the slice and the first identity of a chunk; none where there are no rows. `edges` are those
+    of each model at which rows were counted. Raises `ConfigError` if the U statistics would not fit the driver.
     """
     row_counts = np.asarray(row_counts, np.int64)
     numbers = np.asarray(encoding.list_identities(row_counts))
@@ -159,13 +131,9 @@ def make_counts(
 
 
 def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
-    """Raise `InputError` if a corpus has changed since it was ranked, judging by the cell sizes of some groups.
+    """Raise `InputError` if the sizes of the cells of chosen groups are not those that were ranked: the corpus changed.
 
-    Parameters
-    ----------
-    cells : int64 array
-        Like `Counts.cells`; the values of groups that are not chosen are ignored.
-    chosen : bool array, shape (groups,)
+    `cells` are like `Counts.cells`; the values of groups that are not chosen are ignored.
     """
     for group in np.flatnonzero(chosen & (cells != counts.cells).any(axis=0))[:1]:
         model, slice_name, identity, _ = (column[group] for column in counts.groups)

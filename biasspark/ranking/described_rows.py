@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,42 +16,14 @@ from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_c
 from biasspark.ranking.task_rows import TaskRows
 
 
-class DescribedRows(NamedTuple):
-    """The attributes of a task's rows other than their scores.
-
-    Attributes
-    ----------
-    cell : uint32 array, shape (n,)
-    values : uint16 array, shape (columns, cells)
-        The cells: see `kernels.row_block`.
-    draws : int64 array, shape (n,) or (0,)
-        The hashes by which rows are sampled; empty if none are.
-    """
-
-    cell: SmallInts
-    values: SmallInts
-    draws: Ints
-
-
 @dataclass(frozen=True)
 class RowDescription:
     """How rows are described: from EXAMPLES, and from additional columns named as in `biasspark.features`.
 
-    Attributes
-    ----------
-    features : sequence of Feature
-        DOUBLE if numeric, else STRING.
-    groupings : sequence of sequence of str
-        The groups of each grouping: see `corpus.feature_columns.Grouping`. STRING.
-    segments : sequence of str
-        Names of segments. BOOLEAN, never NULL.
-    n_slices : int
-    is_split : bool
-        Whether a BOOLEAN column marks the rows of the estimation sample.
-    is_drawn : bool
-        Whether a BIGINT column holds the hashes by which rows are sampled.
-    n_pairs : int
-        Number of named pairs, each with a BOOLEAN for negatives and one for positives, never NULL.
+    These are, in order: features, DOUBLE if numeric, else STRING; the groups of each grouping (see
+    `corpus.feature_columns.Grouping`), STRING; segments; and for each named pair its negatives and its positives.
+    Segments and pairs are BOOLEAN, never NULL. If rows are split, a BOOLEAN column marks those of the estimation
+    sample; if they are drawn, a BIGINT column holds the hashes by which they are sampled.
     """
 
     features: Sequence[Feature]
@@ -76,11 +47,11 @@ class RowDescription:
         names += [pair_name(number, label) for number in range(self.n_pairs) for label in (False, True)]
         return names + [HONEST] * self.is_split + [DRAW] * self.is_drawn
 
-    def describe(self, rows: TaskRows) -> DescribedRows:
-        """Return the cells of some rows, and the hashes by which they are sampled."""
+    def describe(self, rows: TaskRows) -> tuple[SmallInts, SmallInts, Ints]:
+        """Return the cell of each row, the cells (`number_cells`), and the hashes by which rows are sampled, if any."""
         cell, values = number_cells(list(self._list_columns(rows)))
         draws = rows.column(DRAW).to_numpy() if self.is_drawn else np.zeros(0, np.int64)
-        return DescribedRows(cell, values, draws)
+        return cell, values, draws
 
     def _list_columns(self, rows: TaskRows) -> Iterator[Ints]:
         """Yield the columns of the cells in order."""
@@ -116,10 +87,8 @@ def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:
 def _find(values: pa.Array, known: Sequence[object]) -> Ints:
     """Return the index of each text in the list of known ones, -1 if it is not there."""
     indices = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
-    filled: Ints = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return filled
+    return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _flags(values: pa.Array) -> Ints:
-    flags: Ints = values.to_numpy(zero_copy_only=False).astype(np.int64)
-    return flags
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.int64)

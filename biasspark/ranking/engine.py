@@ -1,9 +1,9 @@
-"""EXAMPLES -> COUNTS: sorted score blocks in numpy, or rank windows in SQL, in the same integers.
+"""EXAMPLES -> COUNTS: by sorted score blocks in numpy or by rank windows in SQL, with the same integers.
 
     EXAMPLES --cut--> blocks --one shuffle--> RANKED, counts of ranges --small shuffle--> COUNTS
 
-RANKED and COUNTS do not grow with the corpus. The skeleton, and what a worker holds in memory, are in `range_job`; the
-placements in `kernels.placements`.
+RANKED and COUNTS do not grow with the corpus. The terms, the skeleton, and what a worker holds in memory are in
+`range_job`, the placements in `kernels.placements`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking import window_engine
 from biasspark.ranking.counts import Counts, make_counts
-from biasspark.ranking.kernels.blocks import membership_key
+from biasspark.ranking.kernels.blocks import membership_key, merge_blocks, write_pieces
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
-from biasspark.ranking.kernels.sketch_pieces import merge_blocks, write_pieces
 from biasspark.ranking.memberships import find_unseen
 from biasspark.ranking.range_job import RangeJob, cut_examples
 from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
@@ -43,22 +42,10 @@ def rank(
 ) -> Counts:
     """Rank every score of every model and slice, and return COUNTS.
 
-    Raises `InputError` if a range has too many rows of one label.
-
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its score ranges; no result depends on them.
-    edges : sequence of float64 arrays
-        For each model, ascending, the scores at which rows are counted; empty for no such counts.
-    engine : {"blocks", "windows"}
-        Sorted score blocks in numpy, or rank windows in pure Spark SQL for clusters without Python workers.
-
-    Notes
-    -----
-    Runs one Spark action with "blocks": one scan of the corpus and one shuffle.
+    `edges` are, for each model, the ascending scores at which rows are counted; empty for no such counts. `engine` is
+    "blocks", sorted score blocks in numpy, or "windows", rank windows in pure Spark SQL for clusters without Python
+    workers. Raises `InputError` if a range has too many rows of one label. Runs one Spark action with "blocks": one
+    scan of the corpus and one shuffle.
     """
     if engine == "windows":
         return window_engine.count_windows(examples, encoding, boundaries, edges)

@@ -23,21 +23,10 @@ from biasspark.ranking.task_rows import Key
 def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str, ...]]) -> Search[list[dict[str, Any]]]:
     """Count the correctly ordered pairs of every two groups, for every model, slice and grouping.
 
-    Parameters
-    ----------
-    groupings : mapping of str to tuple of str
-        By grouping, the names of its groups by number. Groupings are in the order of the cells' group columns.
+    `groupings` has, by grouping, the names of its groups by number, in the order of the cells' group columns. There is
+    a row for all pairs of groups that have rows in the slice. ``ordered_doubled`` adds up to the value of the whole
+    slice; the square sums are of the doubled placements of the negatives, and of the positives.
 
-    Returns
-    -------
-    list of dict
-        ``model, slice, grouping, positive_group, negative_group, n_positive, n_negative, ordered_doubled,
-        low_square_sum, high_square_sum``: for all pairs of groups that have rows in the slice. ``ordered_doubled`` adds
-        up to the value of the whole slice; the square sums are of the doubled placements of the negatives, and of the
-        positives.
-
-    Notes
-    -----
     One query. Cost: for each grouping and each of its groups one pass over the rows of the rarer label, neither one for
     each pair of rows nor one for each pair of groups.
     """

@@ -32,32 +32,23 @@ _CHUNK = 32
 def count_replicates(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], identities: Sequence[int], n_groups: int
 ) -> pa.Table:
-    """Return U of every model on the rows that it scores, and U without each group of rows.
+    """Return the table ``jackknife_statistics``, less the run's columns: U of every model, and U without each group.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it, and INT ``jackknife_group``, below `n_groups`.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its score ranges; no result depends on them.
-    identities : sequence of int
-        Numbers in the encoding, ascending; 0 is ``(overall)``.
-
-    Returns
-    -------
-    pyarrow.Table
-        The table ``jackknife_statistics``, without the run's columns.
-
-    Notes
-    -----
-    Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24 per membership; then arithmetic
-    on each distinct (score, group) for every identity, and a shuffle of 250 bytes for each range, identity and group.
+    The examples have an INT column ``jackknife_group``, below `n_groups`. `identities` are numbers in the encoding,
+    ascending; 0 is ``(overall)``. Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24
+    per membership; then arithmetic on each distinct (score, group) for every identity, and a shuffle of 250 bytes for
+    each range, identity and group.
     """
     sets = ReferenceSets.of(encoding.base_masks, identities)
     chunks = [range(len(identities))[start : start + _CHUNK] for start in range(0, len(identities), _CHUNK)]
 
     def cut(rows: TaskRows) -> Iterator[Part]:
-        return cut_by_group(rows, boundaries, sets, n_groups)
+        groups = rows.column(GROUP).to_numpy().astype(np.int64)
+        keyed = [
+            keys._replace(keys=keys.keys * n_groups + (groups if keys.rows is None else groups[keys.rows]))
+            for keys in identity_keys(rows, sets)
+        ]
+        return sort_rows(rows, keyed, boundaries, sets.covers(rows.known))
 
     def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
         cells, memberships = (read_blocks(parts, kind, n_groups) for kind in (Kind.CELLS, Kind.MEMBERSHIPS))
@@ -83,20 +74,10 @@ def count_replicates(
     return to_table(JACKKNIFE_STATISTICS, **dict(columns))
 
 
-def cut_by_group(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets, n_groups: int) -> Iterator[Part]:
-    """Sort the rows of any known population into blocks, by key and group."""
-    groups = rows.column(GROUP).to_numpy().astype(np.int64)
-    keyed = [
-        keys._replace(keys=keys.keys * n_groups + (groups if keys.rows is None else groups[keys.rows]))
-        for keys in identity_keys(rows, sets)
-    ]
-    return sort_rows(rows, keyed, boundaries, sets.covers(rows.known))
-
-
 def _list_pairs(sums: GroupSums, index: int, *, overall: bool) -> Iterator[tuple[tuple[str, str], tuple[Any, ...]]]:
     """Yield every pair of cells of an identity, and its sums with all groups and without each.
 
-    ``(overall)`` has one pair, that of its background.
+    ``(overall)`` has only the pair of background cells.
     """
     for pair in [BACKGROUND_PAIR] if overall else range(len(CELL_PAIRS)):
         low, high = (sums.n_rows[index, cell] for cell in CELLS_OF_PAIRS[pair])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +18,8 @@ from biasspark.errors import corpus_changed
 class Memberships(NamedTuple):
     """Entries of the rows that are in an identity, or may be, within the known population of its source.
 
-    Attributes
-    ----------
-    row, identity : int64 arrays, shape (e,)
-        Ascending by (row, identity), each pair once; crossed pairs come after all other identities.
-    unknown : int64 array, shape (e,)
-        1 where it is unknown whether the row is in the identity, 0 where it is in.
+    They ascend by (row, identity), each pair once; crossed pairs come after all other identities. `unknown` is 1 where
+    it is unknown whether the row is in the identity, 0 where it is in.
     """
 
     row: Ints
@@ -32,14 +28,10 @@ class Memberships(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """One identity's annotations, from a column of numbers: int64 arrays of rows, ascending.
+    """One identity's annotations, from a column of numbers: rows, ascending.
 
-    Attributes
-    ----------
-    members, off_scale
-        Rows in the identity, and rows with a number outside of 0 to 1.
-    unknown
-        Rows on which this column is unknown, but another column of its source is known.
+    `off_scale` are rows with a number outside of 0 to 1, `unknown` those on which this column is unknown, but another
+    column of its source is known.
     """
 
     members: Ints
@@ -48,14 +40,9 @@ class Annotation(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """The annotations from all columns of numbers.
+    """The annotations from all columns of numbers, by number of the identity.
 
-    Attributes
-    ----------
-    unknown : bool array, shape (rows,)
-        True for rows on which all columns of the source are unknown.
-    of_identity : mapping of int to Annotation
-        By number of the identity.
+    `unknown` is True for rows on which all columns of the source are unknown.
     """
 
     unknown: Flags
@@ -71,43 +58,39 @@ def find_memberships(
 ) -> Memberships:
     """Return the memberships of some rows, crossed pairs included.
 
-    Raises `InputError` if a value occurs that the survey of the corpus did not see.
-
-    Parameters
-    ----------
-    words : mapping of int to int64 array
-        The packed words.
-    known : int64 array
-        The nullable sources known on each row, as bits.
-    values : mapping of int to pyarrow.Array
-        By index of the source, the strings of sources of values; NULL where the source is unknown.
-    annotations : Annotations, optional
-        For the identities that are read from numbers: see `Encoding.numbers`.
+    `words` are the packed words. `known` has the nullable sources known on each row, as bits. `values` has the strings
+    of sources of values by index of the source, NULL where the source is unknown; and `annotations` the identities that
+    are read from numbers (`Encoding.numbers`). Raises `InputError` if a value occurs that the survey did not see.
     """
-    parts = [_read_flags(words, known, encoding)]
-    if annotations:
-        parts += _list_annotated(annotations, encoding)
+    parts = _read_flags(words, known, encoding)
+    for number, rows in annotations.of_identity.items() if annotations else ():
+        parts.append(_entries(rows.members, number))
+        if encoding.sources[encoding.source_of[number]].nullable:
+            parts.append(_entries(rows.unknown, number, 1))
     for index, column in values.items():
         source = encoding.sources[index]
         look_up = _match_spellings if source.patterns else _look_up_values
         parts.append(look_up(column, source, encoding))
-    singles = _in_order(_join(parts), encoding)
+    singles = _join(parts)
+    # In order, and without duplicates, such as a value that an array holds twice.
+    _, first = np.unique(singles.row * len(encoding.names) + singles.identity, return_index=True)
+    singles = Memberships(*(column[first] for column in singles))
     return _join([singles, _cross(singles, known, encoding)]) if encoding.pairs else singles
 
 
 def find_unseen(members: Memberships, known: Ints, encoding: Encoding) -> Memberships:
-    """Return the rows on which pairs with a value that this run lacks would be unknown; another run may have the value.
+    """Return the rows on which a pair would be unknown whose value this run lacks, but another run may have.
 
     Such a pair is out where the source of the value is known, and unknown where that source is unknown and the other
     side is not out. For these rows, `identity` is the number of the other side times the number of sources, plus the
     index of the source.
     """
-    parts = [_columns([], [])]
+    parts = [_entries([], [])]
     single = members.identity < encoding.first_pair
     for bit, index in enumerate(encoding.nullable_sources):
         if index in encoding.open_sources:
             sides = np.flatnonzero(single & (known[members.row] >> bit & 1 == 0))
-            parts.append(_columns(members.row[sides], members.identity[sides] * len(encoding.sources) + index, 1))
+            parts.append(_entries(members.row[sides], members.identity[sides] * len(encoding.sources) + index, 1))
     return _join(parts)
 
 
@@ -116,12 +99,8 @@ def read_annotations(
 ) -> Annotations:
     """Return the annotations from DOUBLE columns, in which NULL and NaN mean unknown.
 
-    Parameters
-    ----------
-    columns : mapping of int to (str, float)
-        By number of the identity, its column and the lowest value of a member.
-    unknown : bool array, shape (rows,)
-        True for rows on which all other columns of their source are unknown.
+    `columns` has, by number of the identity, its column and the lowest value of a member. `unknown` is True for rows on
+    which all other columns of their source are unknown.
     """
     unknown = unknown.copy()
     entries: dict[int, list[Annotation]] = {number: [] for number in columns}
@@ -152,63 +131,40 @@ def _compare(column: pa.Array, least: float) -> tuple[Flags, Flags, Flags]:
 
 
 def pair_number(low: Ints, high: Ints, n_singles: int) -> Ints:
-    """Return the numbers of crossed pairs, which are numbered (1, 2), (1, 3), ..., (2, 3), ...
+    """Return the numbers, from `Encoding.first_pair` on, of pairs of identities 1 <= low < high <= `n_singles`.
 
-    With n identities, (low - 1)·n - low·(low - 1)/2 pairs have a side below `low`, and high - low - 1 pairs that begin
-    with `low` come before this one.
-
-    Parameters
-    ----------
-    low, high : int64 arrays, shape (k,)
-        Numbers of identities, 1 <= low < high <= `n_singles`.
-
-    Returns
-    -------
-    int64 array, shape (k,)
-        At least `Encoding.first_pair`, n + 1.
+    Pairs are numbered (1, 2), (1, 3), ..., (2, 3), ... With n identities, (low - 1)·n - low·(low - 1)/2 pairs have a
+    side below `low`, and high - low - 1 pairs that begin with `low` come before this one.
     """
     return n_singles + (low - 1) * n_singles - low * (low - 1) // 2 + high - low
 
 
-def _columns(row: Ints | Sequence[int], identity: Ints | Sequence[int], unknown: int = 0) -> Memberships:
+def _entries(row: Ints | Sequence[int], identity: Ints | Sequence[int] | int, unknown: int = 0) -> Memberships:
     rows = np.asarray(row, np.int64)
-    return Memberships(rows, np.asarray(identity, np.int64), np.full(len(rows), unknown))
+    return Memberships(rows, np.broadcast_to(np.asarray(identity, np.int64), rows.shape), np.full(len(rows), unknown))
 
 
 def _join(parts: Sequence[Memberships]) -> Memberships:
     return Memberships(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> Memberships:
+def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> list[Memberships]:
     """Read memberships from bits, on the few rows that have any set."""
-    parts = [_columns([], [])]
+    parts = [_entries([], [])]
     for unknown, what in enumerate(("member", "unknown")):
         fields = [(number, field) for (kind, number), field in encoding.packed_fields.items() if kind == what]
         for word in {field.word for _, field in fields}:
             in_word = [(number, field.shift) for number, field in fields if field.word == word]
             bits = words[word] & sum(1 << shift for _, shift in in_word)
-            if unknown:  # all are set where the whole source is unknown: not an entry
-                bits = np.where(known & _flags_bit(encoding), bits, 0)
+            if unknown:  # all are set where the whole source, the only nullable one of flags, is unknown: not an entry
+                sources = enumerate(encoding.nullable_sources)
+                of_flags = next(bit for bit, index in sources if encoding.sources[index].kind == "flags")
+                bits = np.where(known >> of_flags & 1, bits, 0)
             some = np.flatnonzero(bits)
             bits = bits[some]
             for number, shift in in_word:
-                hit = some[(bits >> shift) & 1 == 1]
-                parts.append(_columns(hit, np.full(len(hit), number), unknown))
-    return _join(parts)
-
-
-def _list_annotated(annotations: Annotations, encoding: Encoding) -> Iterator[Memberships]:
-    """Yield the memberships of the identities that are read from numbers."""
-    for number, rows in annotations.of_identity.items():
-        yield _columns(rows.members, np.full(len(rows.members), number))
-        if encoding.sources[encoding.source_of[number]].nullable:
-            yield _columns(rows.unknown, np.full(len(rows.unknown), number), 1)
-
-
-def _flags_bit(encoding: Encoding) -> int:
-    """Return the bit of `known` for the annotated columns, the only nullable source of flags."""
-    flags = (bit for bit, index in enumerate(encoding.nullable_sources) if encoding.sources[index].kind == "flags")
-    return 1 << next(flags)
+                parts.append(_entries(some[(bits >> shift) & 1 == 1], number, unknown))
+    return parts
 
 
 def _look_up_values(column: pa.Array, source: Source, encoding: Encoding) -> Memberships:
@@ -218,7 +174,7 @@ def _look_up_values(column: pa.Array, source: Source, encoding: Encoding) -> Mem
     index = pc.index_in(strings, value_set=pa.array(list(source.values), pa.string()))
     if index.null_count:
         raise corpus_changed(f"'{source.name}' has a value that was not there when the corpus was surveyed")
-    return _columns(rows, numbers[index.to_numpy(zero_copy_only=False).astype(np.int64)])
+    return _entries(rows, numbers[index.to_numpy(zero_copy_only=False).astype(np.int64)])
 
 
 def _match_spellings(column: pa.Array, source: Source, encoding: Encoding) -> Memberships:
@@ -239,7 +195,7 @@ def _match_spellings(column: pa.Array, source: Source, encoding: Encoding) -> Me
     which = spellings.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     each = counts[which]
     first = np.cumsum(counts)[which] - each
-    return _columns(np.repeat(rows, each), flat[np.repeat(first, each) + _count_up(each)])
+    return _entries(np.repeat(rows, each), flat[np.repeat(first, each) + _count_up(each)])
 
 
 def _flatten(column: pa.Array) -> tuple[Ints, pa.Array]:
@@ -250,12 +206,6 @@ def _flatten(column: pa.Array) -> tuple[Ints, pa.Array]:
         column = pc.list_flatten(column)
     valid = np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False), bool)
     return rows[valid], column.drop_null()
-
-
-def _in_order(members: Memberships, encoding: Encoding) -> Memberships:
-    """Sort by (row, identity) and drop duplicates, such as a value that an array holds twice."""
-    _, first = np.unique(members.row * len(encoding.names) + members.identity, return_index=True)
-    return Memberships(*(column[first] for column in members))
 
 
 def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships:
@@ -275,7 +225,7 @@ def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships
         row, side = (np.repeat(column[sides], len(of_source)) for column in members[:2])
         opposite = np.tile(of_source, len(sides))
         pairs = pair_number(np.minimum(side, opposite), np.maximum(side, opposite), n_singles)
-        parts.append(_columns(row, pairs, 1))
+        parts.append(_entries(row, pairs, 1))
     return _join(parts)
 
 

@@ -28,29 +28,19 @@ from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRow
 def sum_paired_placements(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], identities: Sequence[int]
 ) -> dict[tuple[tuple[str, str], str, str], Products]:
-    """Add up the products of both models' placements of every row.
+    """Add up the products of both models' placements of every row, for two models that both score every row.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES of two models that both score every row, as the encoding describes it.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its score ranges; no result depends on them.
-    identities : sequence of int
-        Numbers in the encoding, ascending; 0 is ``(overall)``.
+    `identities` are numbers in the encoding, ascending; 0 is ``(overall)``. Return by (slice, identity), cell and
+    another cell the sums, over the rows of the first, of both models' doubled placements (twice the rows below, plus
+    ties) among the other. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
 
-    Returns
-    -------
-    dict of ((slice, identity), cell, among) to Products
-        Sums over the rows of a cell of both models' doubled placements (twice the rows below, plus ties) among another
-        cell. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
-
-    Notes
-    -----
     Runs one Spark action. Cost: one scan and two shuffles of rows, the second of 4 bytes per row and reference set;
     arithmetic on every row and identity; one shuffle of the sums of every range.
     """
     sets = ReferenceSets.of(encoding.base_masks, identities)
+
+    def read_rows(parts: Parts) -> tuple[list[PairedRows], ReferenceSets, RankOffsets]:
+        return list(map(PairedRows.decode, parts[Kind.ROWS])), sets, RankOffsets.add_up(parts[Kind.OFFSETS])
 
     def cut(rows: TaskRows) -> Iterator[Part]:
         for slice_number, paired in pair_scores(rows, sets).items():
@@ -59,13 +49,12 @@ def sum_paired_placements(
     def place(batches: Batches) -> Iterator[Part]:
         for (_, slice_number, _), parts in read_ranges(batches):
             if parts.get(Kind.ROWS):
-                placed = place_by_first(_read_rows(parts), sets, RankOffsets.add_up(parts[Kind.OFFSETS]))
+                placed = place_by_first(*read_rows(parts))
                 yield from _to_parts(slice_number, cut_paired(placed, boundaries[1], sets))
 
     def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
         if parts.get(Kind.ROWS):
-            sums = sum_products(_read_rows(parts), sets, RankOffsets.add_up(parts[Kind.OFFSETS]))
-            yield 0, pack([split_wide(sums)])
+            yield 0, pack([split_wide(sum_products(*read_rows(parts)))])
 
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
         return pack([split_wide(reduce(np.add, (join_wide(*unpack(data)) for data in ranges)))])
@@ -78,9 +67,12 @@ def sum_paired_placements(
     for (_, slice_number, _), data in combined.items():
         sums = join_wide(*unpack(data))
         for index, cell, among in np.argwhere(sums[..., 0]).tolist():
-            if cells := _name_cells(identities[index], FOUR_CELLS[cell], FOUR_CELLS[among]):
-                group = encoding.slices[slice_number], encoding.names[identities[index]]
-                named[group, *cells] = Products(*sums[index, cell, among])
+            is_overall = identities[index] == 0
+            if is_overall and min(cell, among) < 2:
+                continue  # it has only background cells, which are those of the whole slice
+            of_cell, of_among = (FOUR_CELLS[n].removeprefix("background_" * is_overall) for n in (cell, among))
+            group = encoding.slices[slice_number], encoding.names[identities[index]]
+            named[group, of_cell, of_among] = Products(*sums[index, cell, among])
     return named
 
 
@@ -103,16 +95,3 @@ def _to_parts(slice_number: int, cut: Iterator[tuple[int, bool, bytes]]) -> Iter
     """Return the cut rows of a slice as parts. A shuffle has the ranges of one model only, so parts name none."""
     for score_range, is_offsets, data in cut:
         yield Part(0, slice_number, score_range, Kind.OFFSETS if is_offsets else Kind.ROWS, data)
-
-
-def _read_rows(parts: Parts) -> list[PairedRows]:
-    return [PairedRows.decode(data) for data in parts[Kind.ROWS]]
-
-
-def _name_cells(identity: int, cell: str, among: str) -> tuple[str, str] | None:
-    """Return the names of two cells; ``(overall)`` has only its background cells, those of the whole slice."""
-    if identity:
-        return cell, among
-    if cell.startswith("background_") and among.startswith("background_"):
-        return cell.removeprefix("background_"), among.removeprefix("background_")
-    return None

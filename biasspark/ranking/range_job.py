@@ -3,10 +3,11 @@
     rows --cut--> parts --one shuffle by (model, slice, range)--> ranges --measure--> counts of a range
          --small shuffle by (model, slice, chunk)--> groups --combine--> counts of the whole score line --> driver
 
-A *range* is a stretch of the score line of one model in one slice. A *chunk* is a part of the counts, such as those of
-some identities, so that the counts of all ranges fit a worker. `cut`, `measure` and `combine` are functions without
-Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``. The integers do not depend on partitions, ranges or
-the order of rows.
+Every job takes EXAMPLES, as their `Encoding` describes them, and the *boundaries* of each model: ascending scores that
+cut its score line into *ranges*, in each slice. Range r holds the scores in ``[boundaries[r - 1], boundaries[r])``.
+They balance the work: no result depends on boundaries, partitions or the order of rows. A *chunk* is a part of the
+counts, such as those of some identities, so that the counts of all ranges fit a worker. `cut`, `measure` and `combine`
+are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``.
 
 What a worker holds in memory
 -----------------------------
@@ -61,16 +62,8 @@ Combine: TypeAlias = Callable[[Key, Iterator[memoryview]], bytes]
 class RangeJob:
     """How to count every score range, and how to combine the counts.
 
-    Attributes
-    ----------
-    encoding : Encoding
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its ranges: range r holds the scores in ``[boundaries[r - 1],
-        boundaries[r])``. They balance the work; no result depends on them.
-    measure, combine
-        Stateless functions; everything they refer to is sent to the workers.
-    n_chunks : int
-        Approximate number of chunks.
+    `measure` and `combine` are stateless, and everything they refer to is sent to the workers. `n_chunks` is the
+    approximate number of chunks.
     """
 
     encoding: Encoding
@@ -137,13 +130,7 @@ def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> Da
 def gather_ranges(
     parts: DataFrame, boundaries: Sequence[Floats], n_slices: int, groups_a_task: int = GROUPS_A_TASK
 ) -> DataFrame:
-    """Bring the parts of every range together in one task: one shuffle.
-
-    Parameters
-    ----------
-    boundaries : sequence of float64 arrays
-        Range boundaries of the models in `parts`.
-    """
+    """Bring the parts of every range together in one task: one shuffle. `boundaries` are of the models in `parts`."""
     return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY, groups_a_task)
 
 
@@ -198,7 +185,7 @@ def _to_batches(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.Rec
 
 
 def _forget_zip_files() -> None:
-    """Spare the next task of this worker from rereading the directories of the zip files that modules come from.
+    """Keep the next task of this worker from rereading the directories of the zip files that modules come from.
 
     A task begins with ``importlib.invalidate_caches()``, which makes Python 3.11 reread the directory of every zip file
     once for each package imported from it. For Spark's own ``pyspark.zip`` alone that takes 0.1 s, most of the time of

@@ -20,7 +20,7 @@ import pyspark.sql.functions as F
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Flags, Floats, Ints
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.features import Feature
@@ -28,7 +28,7 @@ from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
 from biasspark.ranking.kernels.blocks import split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
+from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.kernels.row_block import (
     Baseline,
     CellColumns,
@@ -38,7 +38,6 @@ from biasspark.ranking.kernels.row_block import (
     join_cells,
     keep_cells,
 )
-from biasspark.ranking.kernels.row_placements import place_rows
 from biasspark.ranking.range_job import (
     Combine,
     CountsRow,
@@ -48,7 +47,7 @@ from biasspark.ranking.range_job import (
     map_to_counts,
     read_ranges,
 )
-from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, count_offsets
 
 MOST_ROWS_A_WORKER = 1 << 26
 """The most rows of one range."""
@@ -68,14 +67,9 @@ Result = TypeVar("Result")
 class Query(NamedTuple):
     """A computation over all blocks.
 
-    Attributes
-    ----------
-    measure : callable
-        Maps the numbers of a model and a range, and its block, to (slice, chunk, bytes), or, without `combine`, to
-        (slice, chunk, list of int64 arrays).
-    combine : callable, optional
-        Maps a (model, slice, chunk) and the bytes of its ranges, by ascending score, to bytes for the whole score line.
-        Without it, arrays are added up.
+    `measure` maps the numbers of a model and a range, and its block, to (slice, chunk, bytes). `combine` maps a (model,
+    slice, chunk) and the bytes of its ranges, by ascending score, to bytes for the whole score line. Without it,
+    `measure` gives lists of int64 arrays in place of bytes, and these are added up.
     """
 
     measure: Callable[[int, int, Any], Iterable[tuple[int, int, Any]]]
@@ -98,13 +92,12 @@ class _Rows(NamedTuple):
     further: Sequence[NDArray[Any]] = ()
 
     def take(self, indices: Ints) -> _Rows:
-        """Return some rows with only their cells."""
+        """Return some rows, without the cells that none of them is in."""
         cell, values = keep_cells(self.cell[indices], self.values)
         draws = self.draws[indices] if len(self.draws) else self.draws
         return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])
 
     def encode(self) -> bytes:
-        """Return the rows as bytes."""
         return pack([self.scores, self.cell, self.values, self.draws, *self.further])
 
 
@@ -112,16 +105,8 @@ class _Rows(NamedTuple):
 class RowRanking:
     """How rows are ranked.
 
-    Attributes
-    ----------
-    encoding : Encoding
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its ranges; no result depends on them.
-    description : RowDescription
-    comparisons : sequence of (int, int)
-        The numbers of a model and its baseline. The k-th has the number ``len(models) + k``, like a further model.
-    keeps_blocks : bool
-        Whether anything is asked of blocks once they are made.
+    `comparisons` are the numbers of a model and its baseline; the k-th has the number ``len(models) + k``, like a
+    further model. `keeps_blocks` says whether queries are run on the blocks after they are made.
     """
 
     encoding: Encoding
@@ -130,22 +115,12 @@ class RowRanking:
     comparisons: Sequence[tuple[int, int]] = ()
     keeps_blocks: bool = True
 
-    @property
-    def columns(self) -> CellColumns:
-        """The columns of the cells."""
-        return self.description.columns
-
     def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
         """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
 
-        Lazy: one scan and one shuffle, of 12 bytes per score, 16 for each row and comparison, and the cells.
-
-        Parameters
-        ----------
-        examples : DataFrame
-            EXAMPLES, and the columns from which rows are described.
-        queries : sequence of Query
-            Run on the blocks of single models while these are made: see `read_answers`.
+        The examples have the columns from which rows are described. The queries are run on the blocks of single models
+        while these are made: see `read_answers`. Lazy: one scan and one shuffle, of 12 bytes per score, 16 for each row
+        and comparison, and the cells.
         """
 
         def rows(batches: Batches) -> Iterator[CountsRow]:
@@ -172,9 +147,8 @@ class RowRanking:
         def rows(batches: Batches) -> Iterator[CountsRow]:
             for key, parts in read_ranges(batches):
                 if Kind.ROWS in parts:
-                    block, further = self._place(parts)
-                    scores, placements = further
-                    yield *key, BLOCK, replace(block, baseline=Baseline(scores, placements)).encode()
+                    block, baseline = self._place(parts)
+                    yield *key, BLOCK, replace(block, baseline=Baseline(*baseline)).encode()
 
         number = F.lit(BLOCK - 1) - F.col("chunk")
         kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
@@ -186,14 +160,13 @@ class RowRanking:
 
     def _cut(self, rows: TaskRows) -> Iterator[Part]:
         yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
-        described = self.description.describe(rows)
+        cell, values, draws = self.description.describe(rows)
         usable = [rows.usable(model) for model in range(len(self.encoding.models))]
         for model, scores in enumerate(rows.scores):
-            of_model = _Rows(scores, *described).take(np.flatnonzero(usable[model]))
+            of_model = _Rows(scores, cell, values, draws).take(np.flatnonzero(usable[model]))
             yield from self._cut_rows(model, of_model, self.boundaries[model])
         for number, (model, baseline) in enumerate(self.comparisons, len(self.encoding.models)):
-            undrawn = described._replace(draws=described.draws[:0])
-            both = _Rows(rows.scores[baseline], *undrawn, [rows.scores[model]])
+            both = _Rows(rows.scores[baseline], cell, values, draws[:0], [rows.scores[model]])
             chosen = np.flatnonzero(usable[model] & usable[baseline])
             yield from self._cut_rows(number, both.take(chosen), self.boundaries[baseline])
 
@@ -201,16 +174,12 @@ class RowRanking:
         """Cut rows into ranges, and count the rows of each label and slice in every range."""
         for score_range, indices in split_by_range(rows.scores, edges):
             yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
-        sets = (np.flatnonzero(inside[rows.cell]) for inside in self._reference_sets(rows.values))
-        counts = count_by_range(sets, np.searchsorted(edges, rows.scores, "right"), len(edges) + 1)
-        for score_range, data in enumerate(RankOffsets.encode(counts)):
-            yield Part(number, 0, score_range, Kind.OFFSETS, data)
-
-    def _reference_sets(self, values: SmallInts) -> Iterator[Flags]:
-        """Yield the cells of the negatives of each slice, then those of the positives."""
-        cells = Cells(self.columns, values)
-        for label in (False, True):
-            yield from ((cells.label == label) & cells.in_slice(number) for number in range(len(self.encoding.slices)))
+        cells = Cells(self.description.columns, rows.values)
+        slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
+        sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
+        members = (np.flatnonzero(of_set[rows.cell]) for of_set in sets)
+        ranges = np.searchsorted(edges, rows.scores, "right")
+        yield from count_offsets(number, 0, members, ranges, len(edges) + 1)
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
         """Return the block of a range, and the other arrays of its rows, in the same order."""
@@ -222,7 +191,7 @@ class RowRanking:
             for arrays in zip(*((scores, *rest) for scores, _, _, *rest in pieces), strict=True)
         )
         order = np.argsort(scores)
-        scores, cell, cells = scores[order], cell[order], Cells(self.columns, values)
+        scores, cell, cells = scores[order], cell[order], Cells(self.description.columns, values)
         offsets = RankOffsets.add_up(parts[Kind.OFFSETS])
         slices = [cells.in_slice(number)[cell] for number in range(len(self.encoding.slices))]
         placements = narrow(place_rows(scores, cells.label[cell], slices, offsets))
@@ -243,18 +212,10 @@ class RowRanking:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks, and the columns of their cells.
+    """Blocks, the columns of their cells, and the features whose bins are in the cells.
 
-    Attributes
-    ----------
-    frame : DataFrame
-    columns : CellColumns
-    features : sequence of Feature
-        The features whose bins are in the cells.
-    n_rows : int
-        At least the rows of any model: fixes the units of sums.
-    decode : callable
-        Maps the bytes of a block to the object that queries measure.
+    `n_rows` is at least the rows of any model: it fixes the units of sums. `decode` maps the bytes of a block to the
+    object that queries measure.
     """
 
     frame: DataFrame
@@ -355,8 +316,8 @@ def refuse_large_range(n_rows: int) -> None:
     """Raise `InputError` if a range has more rows than a worker holds."""
     if n_rows > MOST_ROWS_A_WORKER:
         raise InputError(
-            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. So many do not "
-            "fit a worker. Is that score a default for what was not scored? Filter it."
+            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. A worker cannot "
+            "hold them. Is that score a default for rows that were not scored? Filter them."
         )
 
 

@@ -14,53 +14,35 @@ import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SCORE, SLICE
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import corpus_changed
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
-from biasspark.ranking.kernels.row_placements import place_rows
+from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
 from biasspark.ranking.row_blocks import refuse_large_range
-from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows
+from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows, count_offsets
 
 _ROWS_A_BATCH = 1 << 17
 _CODE = "code"
-"""Of the model, the slice and the label of a row: 2·(model·slices + slice) + label."""
+"""The model, the slice and the label of a row as one number: 2·(model·slices + slice) + label."""
 
 
 def rank_rows(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], labels: Ints, payload: Sequence[str] = ()
 ) -> DataFrame:
-    """Return the placement of every row that counts, for every model and slice.
+    """Return the placement of every row that counts, for every model and slice, with the columns `payload`.
 
-    A positive is correctly ordered with the negatives whose score is below its own, a negative with the positives whose
-    score is above; a tie counts half. Raises `InputError` when it is computed, if a range has more rows than a worker
-    holds, or the corpus has other rows than were counted.
+    A positive is correctly ordered with the negatives that score below it, a negative with the positives that score
+    above it; a tie counts half. ``n_opposite`` is the number of rows of the slice with the other label;
+    ``ordered_doubled`` is twice the number of them with which the row is correctly ordered, plus ties, 0 to 2
+    n_opposite. `labels`, shape (2, models, slices), are the negatives and the positives of each slice. Raises
+    `InputError` when it is computed, if a range has more rows than a worker holds, or the corpus has other rows than
+    were counted.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it, and the columns `payload`.
-    boundaries : sequence of float64 arrays
-        For each model, where its score ranges meet; no result depends on them.
-    labels : int64 array, shape (2, models, slices)
-        The negatives and the positives of each slice.
-    payload : sequence of str
-        Columns to carry along with each row.
-
-    Returns
-    -------
-    DataFrame
-        ``model, slice, label, score, n_opposite, ordered_doubled`` and `payload`. ``n_opposite`` is the number of rows
-        of the slice with the other label; ``ordered_doubled`` is twice the number of them with which the row is
-        correctly ordered, plus ties, 0 to 2 n_opposite.
-
-    Notes
-    -----
     Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the payload; each range is sorted once. A row
     leaves Python with one number in place of model, slice, label and opposite rows: more columns take as long as the
     ranking.
@@ -69,18 +51,16 @@ def rank_rows(
     def place(batches: Batches) -> Iterator[pa.RecordBatch]:
         for (model, slice_number, _), parts in read_ranges(batches):
             if Kind.ROWS in parts:
-                _check_totals(RankOffsets.add_up(parts[Kind.OFFSETS]).total, labels[:, model, slice_number])
+                totals = RankOffsets.add_up(parts[Kind.OFFSETS]).total
+                if (totals != labels[:, model, slice_number]).any():
+                    raise corpus_changed("it has other rows than when they were counted")
             first = 2 * (model * len(encoding.slices) + slice_number)
             for batch in place_range(parts):
                 code = pa.array(first + batch.column(LABEL).to_numpy(zero_copy_only=False).astype(np.int32))
                 yield pa.RecordBatch.from_arrays([code, *batch.columns[1:]], names=[_CODE, *batch.schema.names[1:]])
 
     parts = cut_examples(examples, encoding, lambda rows: cut_payload(rows, boundaries, payload), *payload)
-    fields = [
-        StructField(_CODE, IntegerType()),
-        StructField(SCORE, DoubleType()),
-        StructField(ORDERED_DOUBLED, LongType()),
-    ]
+    fields = StructType().add(_CODE, "integer").add(SCORE, "double").add(ORDERED_DOUBLED, "long")
     schema = StructType([*fields, *(examples.schema[name] for name in payload)])
     placed = gather_ranges(parts, boundaries, len(encoding.slices)).mapInArrow(place, schema)
     groups = list(product(encoding.models, encoding.slices))
@@ -98,27 +78,26 @@ def rank_rows(
 
 
 def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[str]) -> Iterator[Part]:
-    """Cut some rows of one task at the boundaries, and count those of either label for every range."""
+    """Cut some rows of one task at the boundaries, and count the rows of each label in every range."""
     table = rows.table.select(list(payload)).combine_chunks()
     for model, slice_number, usable in rows.groups():
-        chosen, n_ranges = np.flatnonzero(usable), len(boundaries[model]) + 1
+        chosen = np.flatnonzero(usable)
         scores, positive = rows.scores[model][chosen], rows.label[chosen] == 1
-        ranges = np.searchsorted(boundaries[model], scores, "right")
-        counts = count_by_range((np.flatnonzero(positive == label) for label in (False, True)), ranges, n_ranges)
-        for score_range, data in enumerate(RankOffsets.encode(counts)):
-            yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
+        labels = (np.flatnonzero(positive == label) for label in (False, True))
+        ranges, n_ranges = np.searchsorted(boundaries[model], scores, "right"), len(boundaries[model]) + 1
+        yield from count_offsets(model, slice_number, labels, ranges, n_ranges)
         order = np.argsort(ranges.astype(np.uint16), kind="stable")  # radix sort
         taken = _columns_of(table.take(pa.array(chosen[order])))
         cut = pa.table({SCORE: scores[order], LABEL: positive[order], **taken})
-        ends = np.cumsum(counts.sum(axis=1))
-        for score_range, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
-            of_range = cut.slice(start, end - start)
-            if len(of_range):
-                yield Part(model, slice_number, score_range, Kind.ROWS, _encode_table(of_range))
+        ends = np.cumsum(np.bincount(ranges, minlength=n_ranges)).tolist()
+        for score_range, (start, end) in enumerate(pairwise([0, *ends])):
+            if end > start:
+                data = _encode_table(cut.slice(start, end - start))
+                yield Part(model, slice_number, score_range, Kind.ROWS, data)
 
 
 def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a range with their placements, ascending by score: label, score, placement and payload."""
+    """Yield label, score, placement and payload of the rows of a range, ascending by score."""
     if not parts.get(Kind.ROWS):
         return
     table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in parts[Kind.ROWS]).combine_chunks()
@@ -129,11 +108,6 @@ def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
     columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE), ORDERED_DOUBLED: pa.array(placed)}
     columns |= _columns_of(table.drop_columns([SCORE, LABEL]))
     yield from pa.table(columns).to_batches(_ROWS_A_BATCH)
-
-
-def _check_totals(read: Ints, counted: Ints) -> None:
-    if (read != counted).any():
-        raise corpus_changed("it has other rows than when they were counted")
 
 
 def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -3,15 +3,15 @@
 EXAMPLES --cut--> blocks and rank offsets --one shuffle--> every trial by range --small shuffle--> the whole score line
 
 Offsets give the ranks at which a range begins, so every range draws its part of each trial independently: see
-`kernels.pinned_trials` and `kernels.skew_trials`. For the memory of a worker see `range_job`; while it samples the
-pinned AUC, it also holds `BATCH_ROWS` drawn rows and 24 bytes for each trial of some identities.
+`kernels.pinned_trials`. Besides what `range_job` lists, a worker that samples the pinned AUC holds `BATCH_ROWS` drawn
+rows and 24 bytes for each trial of some identities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -24,10 +24,16 @@ from biasspark.errors import Fault, InputError
 from biasspark.ranking.counts import Counts, refuse_other_corpus
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.exact import join_wide, split_wide
-from biasspark.ranking.kernels.identity_scores import RangeScores
-from biasspark.ranking.kernels.pinned_trials import Trials, mean_and_sd, measure_trials, pool_ranges
+from biasspark.ranking.kernels.pinned_trials import (
+    KeptRows,
+    RangeScores,
+    Trials,
+    mean_and_sd,
+    measure_trials,
+    pool_ranges,
+    sum_kept,
+)
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
-from biasspark.ranking.kernels.skew_trials import sum_kept
 from biasspark.ranking.kernels.subsets import Subset, stable_number
 from biasspark.ranking.range_job import Cut, Measure, RangeJob
 from biasspark.ranking.task_rows import Key, Kind, Part, Parts, TaskRows, read_blocks, sort_with_offsets
@@ -38,91 +44,41 @@ _TRIALS_A_CHUNK = 1 << 13
 _MOST_TRIALS = 1 << 23
 """More trials, over all identities, would take 200 MB of counts for a single range."""
 
-
-class ScoreRange(NamedTuple):
-    """A score range of a model and slice, for the identities of a job.
-
-    Attributes
-    ----------
-    model, slice
-        Names.
-    scores
-        The rows of each identity at every score.
-    below, total : int64 arrays, shape (4, identities)
-        Rows of their four cells in lower ranges, and in all ranges.
-    """
-
-    model: str
-    slice: str
-    scores: RangeScores
-    below: Ints
-    total: Ints
-
-
-_Draw: TypeAlias = Callable[[ScoreRange], Iterable[tuple[int, bytes]]]
-"""Maps a range to the counts of its trials by chunk."""
-
-
-class KeptRows(NamedTuple):
-    """The rows that the trials of a model and slice keep.
-
-    Attributes
-    ----------
-    n_dropped
-        Number of rows of the cell that each trial drops.
-    doubled
-        For each trial, twice U (2 x pairs with the positive above, + ties) between the rows that it keeps and all rows
-        of the other label: those in the subgroup, and those in the background.
-    """
-
-    n_dropped: int
-    doubled: list[tuple[int, int]]
+_Draw: TypeAlias = Callable[[str, str, RangeScores, Ints, Ints], Iterable[tuple[int, bytes]]]
+"""Maps the names of model and slice, the rows of the identities at every score of a range, and the sizes of their four
+cells in lower ranges and in all, shape (4, identities), to the counts of the trials by chunk."""
 
 
 def sample_pinned_aucs(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], counts: Counts, pinned: PinnedAuc
 ) -> Floats:
-    """Return the mean and standard deviation of the pinned AUC over trials (Mitigating; Pinned).
+    """Return mean and standard deviation of the pinned AUC over trials, shape (2, groups) (Mitigating; Pinned).
 
     A trial pools two sets of k rows, drawn without replacement, and takes the AUC of the pool, ties half: k rows of the
     subgroup Dg, and k rows of D, all rows of the slice on which membership is known, Dg included; or, depending on
-    `pinned`, k rows of the background B outside Dg. k is the size of the smaller set, which is taken whole. Raises
-    `InputError` if the trials of all identities would not fit a worker, or if the corpus has changed since it was
-    ranked.
+    `pinned`, k rows of the background B outside Dg. k is the size of the smaller set, which is taken whole. Trials
+    without both labels are left out; without any the mean is NaN, with one the deviation (n - 1) is.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, as the encoding describes it.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its ranges; no result depends on them.
-    counts : Counts
-        COUNTS of the same corpus.
-    pinned : PinnedAuc
-        Seed, number of trials, and whether the background includes the subgroup.
-
-    Returns
-    -------
-    float64 array, shape (2, groups)
-        Over the trials that have both labels, by n - 1. NaN if there are none; the deviation is NaN if there is one.
-
-    Notes
-    -----
-    Runs one Spark action. The bits do not depend on partitions or ranges; the draws of an identity depend only on the
-    seed and on the names of model, slice and identity. Cost: one more scan and shuffle of the corpus, then a lookup for
-    each drawn row: trials times the rows of all subgroups.
+    `counts` are the COUNTS of the corpus. Raises `InputError` if it has changed since it was ranked, or if the trials
+    of all identities would not fit a worker. Runs one Spark action. The draws of an identity depend only on the seed
+    and on the names of model, slice and identity. Cost: one more scan and shuffle of the corpus, then a lookup for each
+    drawn row: trials times the rows of all subgroups.
     """
-    _refuse_too_many(encoding, pinned)
+    n_identities = len(encoding.names) - 1
+    if n_identities * pinned.trials > _MOST_TRIALS:
+        pairs, fix = (", crossed pairs among them", ", or leave out crossed pairs") if encoding.pairs else ("", "")
+        rule = f"At most {_MOST_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
+        raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
     numbers = counts.numbers[counts.numbers > 0].tolist()  # (overall) has no subgroup
     names = tuple(encoding.names[number] for number in numbers)
     n_together = max(_TRIALS_A_CHUNK // pinned.trials, 1)
 
-    def draw(of_range: ScoreRange) -> Iterator[tuple[int, bytes]]:
+    def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[tuple[int, bytes]]:
         fixed = pinned.trials, pinned.seed, pinned.include_subgroup_in_background
-        trials = Trials(*fixed, of_range.model, of_range.slice, names)
-        every_identity = measure_trials(of_range.scores, of_range.below, of_range.total, trials)
-        for first, counted in _bundle(every_identity, n_together):
-            yield first, pack([counted, of_range.total[:, first : first + n_together]])
+        counted = measure_trials(scores, below, total, Trials(*fixed, model, slice_name, names))
+        for first in range(0, len(names), n_together):
+            together = np.stack(list(islice(counted, n_together)))
+            yield first, pack([together, total[:, first : first + n_together]])
 
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
         counted, totals = zip(*map(unpack, ranges), strict=True)
@@ -144,33 +100,20 @@ def sum_kept_rows(
 ) -> dict[tuple[str, str], KeptRows]:
     """Drop rows of one cell of an identity at random, and place the remaining ones, in every trial.
 
-    Raises `InputError` if the corpus has changed since it was ranked.
+    Return the kept rows of each (model, slice) that has rows. Raises `InputError` if the corpus has changed since it
+    was ranked.
 
-    Parameters
-    ----------
-    examples, encoding, boundaries, counts
-        As for `sample_pinned_aucs`.
-    skew : PinnedSkew
-        Identity, cell, the share of it to drop, the number of trials, and the seed.
-
-    Returns
-    -------
-    dict of (model, slice) to KeptRows
-        Slices without rows are missing.
-
-    Notes
-    -----
-    Runs one Spark action. Each set of that size is equally likely. The integers do not depend on partitions or ranges;
-    the draws depend only on the seed and on the names of model, slice, identity and cell. Cost: one more scan and
-    shuffle of the corpus, and a lookup for each row kept, over all trials.
+    Runs one Spark action. Each set of that size is equally likely. The draws depend only on the seed and on
+    the names of model, slice, identity and cell. Cost: one more scan and shuffle of the corpus, and a lookup for each
+    row kept, over all trials.
     """
     cell = FOUR_CELLS.index(skew.cell)
 
-    def draw(of_range: ScoreRange) -> Iterator[tuple[int, bytes]]:
-        below, total = of_range.below[:, 0].tolist(), of_range.total[:, 0].tolist()
-        subsets = list_subsets(skew, of_range.model, of_range.slice, total[cell])
-        kept = sum_kept(of_range.scores.identity(0), below, total, cell, subsets)
-        yield 0, pack([split_wide(kept), of_range.total[:, 0]])
+    def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[tuple[int, bytes]]:
+        of_below, of_all = below[:, 0].tolist(), total[:, 0].tolist()
+        subsets = list_subsets(skew, model, slice_name, of_all[cell])
+        kept = sum_kept(scores.identity(0), of_below, of_all, cell, subsets)
+        yield 0, pack([split_wide(kept), total[:, 0]])
 
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
         sums, totals = zip(*map(unpack, ranges), strict=True)
@@ -185,7 +128,7 @@ def sum_kept_rows(
         cells[:, model, slice_number] = total
         doubled = [(int(subgroup), int(background)) for subgroup, background in join_wide(limbs)]
         n_dropped = skew.n_dropped(int(total[cell]))
-        kept[encoding.models[model], encoding.slices[slice_number]] = KeptRows(n_dropped, doubled)
+        kept[encoding.models[model], encoding.slices[slice_number]] = n_dropped, doubled
     of_groups, chosen = np.zeros_like(counts.cells), counts.groups.identity == skew.identity
     of_groups[:, chosen] = cells.reshape(len(FOUR_CELLS), -1)
     refuse_other_corpus(counts, of_groups, chosen)
@@ -213,22 +156,6 @@ def _measure_trials(
             return ()
         scores = RangeScores(read_blocks(parts, Kind.CELLS), read_blocks(parts, Kind.MEMBERSHIPS), sets)
         below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
-        return draw(ScoreRange(encoding.models[key[0]], encoding.slices[key[1]], scores, below, total))
+        return draw(encoding.models[key[0]], encoding.slices[key[1]], scores, below, total)
 
     return cut, measure
-
-
-def _refuse_too_many(encoding: Encoding, pinned: PinnedAuc) -> None:
-    n_identities = len(encoding.names) - 1
-    if n_identities * pinned.trials > _MOST_TRIALS:
-        pairs, fix = (", crossed pairs among them", ", or leave out crossed pairs") if encoding.pairs else ("", "")
-        rule = f"At most {_MOST_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
-        raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
-
-
-def _bundle(counted: Iterable[Ints], size: int) -> Iterator[tuple[int, Ints]]:
-    """Concatenate the counts of `size` identities at a time, and yield them with the index of the first."""
-    rest, first = iter(counted), 0
-    while together := list(islice(rest, size)):
-        yield first, np.stack(together)
-        first += len(together)

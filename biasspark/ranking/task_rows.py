@@ -25,7 +25,7 @@ Parts: TypeAlias = Mapping[int, Sequence[memoryview]]
 """The bytes of all parts of a range, by kind."""
 
 FLUSH_ROWS, FLUSH_BYTES = 500_000, 128 << 20
-"""Rows sorted at a time, or fewer if they are wide: as fast as 2 M rows, in half the memory."""
+"""Limits of the rows that are sorted at a time. 2 M rows would be as fast, in twice the memory."""
 
 
 class Kind:
@@ -164,7 +164,7 @@ def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
 
 
 def identity_keys(rows: TaskRows, sets: ReferenceSets | None = None) -> list[Keys]:
-    """Return the keys of base cells, and those of memberships in all identities, or in those of some reference sets."""
+    """Return the keys of base cells, and of memberships in all identities or in the identities of reference sets."""
     members = rows.memberships
     if sets is not None:
         chosen, _ = sets.select(members.identity)
@@ -176,17 +176,7 @@ def identity_keys(rows: TaskRows, sets: ReferenceSets | None = None) -> list[Key
 def sort_rows(
     rows: TaskRows, keyed: Sequence[Keys], boundaries: Sequence[Floats], chosen: Flags | None = None
 ) -> Iterator[Part]:
-    """Sort the scores of every model and slice into blocks, cut at the boundaries.
-
-    Parameters
-    ----------
-    keyed : sequence of Keys
-        The keys of each kind of block.
-    boundaries : sequence of float64 arrays
-        For each model, the boundaries of its ranges.
-    chosen : bool array, optional
-        The rows to sort; by default all.
-    """
+    """Sort the scores of every model and slice into blocks, cut at the boundaries: all rows, or the chosen ones."""
     for model, slice_number, usable in rows.groups():
         scores, inside = rows.scores[model], usable if chosen is None else usable & chosen
         for kind, keys, of_rows in keyed:
@@ -212,8 +202,8 @@ def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
     if kind == Kind.CELLS and max(n_positive, n_rows - n_positive) > MOST_ROWS_OF_A_LABEL:
         raise InputError(
             f"corpus: more than {MOST_ROWS_OF_A_LABEL:,} rows of one label share one score or one narrow range. "
-            "Placements among so many pass the integers that count them. Is that score a default for what was not "
-            "scored? Filter it."
+            "Placements among them exceed 64-bit integers. Is that score a default for rows that were not scored? "
+            "Filter them."
         )
     return blocks
 
@@ -221,14 +211,15 @@ def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
 def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: ReferenceSets) -> Iterator[Part]:
     """Sort the scores into blocks, with the memberships of some identities, and count the offsets of each range."""
     yield from sort_rows(rows, identity_keys(rows, sets), boundaries)
-    yield from count_offsets(rows, sets, boundaries)
-
-
-def count_offsets(rows: TaskRows, sets: ReferenceSets, boundaries: Sequence[Floats]) -> Iterator[Part]:
-    """Count the rows of every reference set in every range: see `RankOffsets`."""
     members = sets.members(rows.known, rows.label, *rows.entries_of(sets))
     for model, slice_number, usable in rows.groups():
+        of_sets = (of_set[usable[of_set]] for of_set in members)
         ranges = np.searchsorted(boundaries[model], rows.scores[model], "right")
-        counts = count_by_range((of_set[usable[of_set]] for of_set in members), ranges, len(boundaries[model]) + 1)
-        for score_range, data in enumerate(RankOffsets.encode(counts)):
-            yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
+        yield from count_offsets(model, slice_number, of_sets, ranges, len(boundaries[model]) + 1)
+
+
+def count_offsets(model: int, slice_number: int, sets: Iterable[Ints], ranges: Ints, n_ranges: int) -> Iterator[Part]:
+    """Count the rows of every set in every range, given the range of each row: see `RankOffsets`."""
+    counts = count_by_range(sets, ranges, n_ranges)
+    for score_range, data in enumerate(RankOffsets.encode(counts)):
+        yield Part(model, slice_number, score_range, Kind.OFFSETS, data)

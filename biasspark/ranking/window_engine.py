@@ -1,9 +1,9 @@
 """The windows engine: exact ranks in pure Spark SQL, one window per cell over the whole score line.
 
-It is the definition of the ranks in SQL, and it serves clusters that allow no Python workers. Every row is repeated for
-every identity whose known population it is in, so the cost is rows times identities; that of sorted blocks is
-memberships. The sorted blocks are tested against this engine. A window runs within (model, slice, identity, score
-range), and lower ranges add an offset, so no window ever holds a whole corpus.
+It defines the ranks in SQL, it serves clusters that allow no Python workers, and the sorted blocks are tested against
+it. Every row is repeated for every identity whose known population it is in, so the cost is rows times identities; that
+of sorted blocks is memberships. A window runs within (model, slice, identity, score range), and lower ranges add an
+offset, so no window ever holds a whole corpus.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ def count_windows(
 ) -> Counts:
     """Rank by windows, and return the same COUNTS as sorted blocks: see `engine.rank`.
 
-    Notes
-    -----
     Runs up to three Spark actions, each with a scan. One counts rows and one counts labels. One ranks every row,
     repeated for each identity whose known population it is in, with three shuffles and a sort of one row per identity
     and distinct score.
@@ -57,7 +55,7 @@ def rank_windows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[F
 
     Models, slices and identities are by number. Lazy.
     """
-    memberships = _memberships(_scored(examples, encoding, boundaries), encoding)
+    memberships = _memberships(examples, encoding, boundaries)
     cell_counts = [F.sum(_in_cell(cell)).alias(cell) for cell in FOUR_CELLS]
     counts = memberships.groupBy(*_GROUP, _RANGE, "score").agg(*cell_counts)
     below_in_range = Window.partitionBy(*_GROUP, _RANGE).orderBy("score").rowsBetween(Window.unboundedPreceding, -1)
@@ -103,27 +101,22 @@ def _range_counts(rows: Mapping[int, Mapping[str, Any]], n_identities: int, n_ed
     bins = np.zeros((len(FOUR_CELLS), n_identities, n_edges + 1), np.int64)
     for number, row in rows.items():
         n_rows[:, number] = [row[cell] for cell in FOUR_CELLS]
-        sums[:, :, number] = [[int(row[_sum_column(pair, name)]) for pair in CELL_PAIRS] for name in _SUMS]
+        sums[:, :, number] = [[int(row[f"{low} {high} {name}"]) for low, high in CELL_PAIRS] for name in _SUMS]
         for bin_, *sizes in row["bins"]:
             bins[:, number, bin_] = sizes
-    overall = rows[0]
-    profile = Profile(int(n_rows[:, 0].sum()), *(overall[name] for name in Profile._fields[1:]))
+    profile = Profile(int(n_rows[:, 0].sum()), *(rows[0][name] for name in Profile._fields[1:]))
     return RangeCounts(PairSums.of_cells(n_rows, sums), 0, bins, profile, 0)
 
 
-def _scored(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
-    """Return one row for each model and slice in which a row of EXAMPLES counts."""
+def _memberships(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:
+    """Return one row for each model and slice in which a row counts, and identity for which its membership is known."""
     models = [
         scored_by(n, encoding, _range_of(F.col(name), boundaries[n]).alias(_RANGE))
         for n, name in enumerate(encoding.score_columns)
     ]
     inside = [F.when(field("slice", n, encoding) == 1, F.lit(n)) for n in range(1, len(encoding.slices))]
     rows = each_present(examples.where(field("row_reason", 0, encoding) == 0), "scored", models)
-    return each_present(rows, SLICE, [F.lit(0), *inside]).select("*", "scored.*")
-
-
-def _memberships(scored: DataFrame, encoding: Encoding) -> DataFrame:
-    """Return one row for each identity for which the row's membership is known."""
+    scored = each_present(rows, SLICE, [F.lit(0), *inside]).select("*", "scored.*")
     rows = scored.select(
         MODEL,
         SLICE,
@@ -147,10 +140,6 @@ def _offsets(counts: DataFrame) -> DataFrame:
     return totals.select(*_GROUP, _RANGE, *columns)
 
 
-def _sum_column(pair: tuple[str, str], name: str) -> str:
-    return f"{' '.join(pair)} {name}"
-
-
 def _pair_sums(low: str, high: str) -> list[tuple[str, Column]]:
     """Return the terms whose sums are 2U of a pair and the squared doubled placements of its low and high rows."""
     high_placement = _wide(2 * F.col(f"{low}_below") + F.col(low))
@@ -160,7 +149,7 @@ def _pair_sums(low: str, high: str) -> list[tuple[str, Column]]:
         _wide(F.col(low)) * (low_placement * low_placement),
         _wide(F.col(high)) * (high_placement * high_placement),
     )
-    return [(_sum_column((low, high), name), value) for name, value in zip(_SUMS, sums, strict=True)]
+    return [(f"{low} {high} {name}", value) for name, value in zip(_SUMS, sums, strict=True)]
 
 
 def _in_cell(cell: str) -> Column:

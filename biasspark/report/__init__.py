@@ -1,4 +1,4 @@
-"""Published tables -> HTML, Markdown and text for a terminal. No Spark, but for the two functions for notebooks."""
+"""Reports from published tables, as HTML, Markdown and text. No Spark, except in the two functions for notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["metric_table", "night_report"]
 
 
 def __getattr__(name: str) -> Any:
-    # Looked up when first asked for: they read tables with Spark, and draw with libraries that are an extra.
+    # Imported on first use: they read tables with Spark, and draw with libraries that are an extra.
     if name not in __all__:
         raise AttributeError(f"module 'biasspark.report' has no attribute {name!r}")
     return getattr(import_module("biasspark.api.reports"), name)

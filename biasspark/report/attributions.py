@@ -1,10 +1,11 @@
-"""Where a model loses its AUC: pairs of groups as heat maps, trees of segments and of pairs, and tables of segments."""
+"""Where a model loses AUC: heat maps of group pairs, trees of segments and of pairs, and tables of named segments."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from biasspark.columns import ALL_ROWS, OVERALL
@@ -25,13 +26,13 @@ from biasspark.report.cells import (
 from biasspark.report.report_data import ReportData, Rows, group_rows
 
 MAX_GROUPS, MAX_SPACIOUS = 20, 5
-"""How many groups a heat map shows, and up to how many its cells have room for an interval."""
+"""The most groups in a heat map, and the most for which cells have room for an interval."""
 MAX_SLICES, MAX_CROSSES = 10, 10
 MAX_ENDS = 3
-"""How many leaves of pairs are listed from either end."""
+"""Leaves of a tree of pairs that are listed from either end."""
 
-# An "and" between conditions: up to the next "and" there is a comparison, as `biasspark.features.describe_condition`
-# writes it. An "and" within a value is followed by none.
+# An "and" between conditions is followed by a comparison, as `biasspark.features.describe_condition` writes it, before
+# the next "and". An "and" within a value is not.
 _BETWEEN_CONDITIONS = re.compile(r" and (?=(?:(?! and ).)* (?:is|=|<|<=|>=) )", re.DOTALL)
 
 _LOSSES = ("cross_entropy", "gini_impurity")
@@ -40,16 +41,16 @@ ABOVE_ZERO, BELOW_ZERO = "above 0", "below 0"
 
 T = TypeVar("T")
 ColorOf = Callable[[float | None], str]
-Rules: TypeAlias = Mapping[str, str]
-"""The rule of each side of a pair; of a segment one rule, under an empty name."""
+Rules: TypeAlias = Mapping[str, str | None]
+"""The rule of each side of a pair. A segment has one rule, under an empty name."""
 
 
 class HeatMap(NamedTuple):
-    """The groups of a partition against each other: positives down, negatives across.
+    """The groups of a grouping against each other: positives down, negatives across.
 
-    Cells are by (positive group, negative group); headroom is colored by its square root, up to ``max_headroom``. If
-    they are spacious, they have room for intervals, which else are in the hover. ``n_hidden`` smaller groups are not
-    shown.
+    Cells are by (positive group, negative group); headroom is colored by its square root, up to ``max_headroom``.
+    Spacious cells have room for intervals, which are otherwise shown on hover. ``n_hidden`` smaller groups are left
+    out.
     """
 
     model: str
@@ -65,9 +66,9 @@ class HeatMap(NamedTuple):
 
 
 class TreeNode(NamedTuple):
-    """A node of a tree of segments or pairs: its row, and the rules that select its rows.
+    """A node of a tree of segments or pairs, with the rules that select its rows.
 
-    ``rule`` is what its split adds to the nodes above, ``whole_rule`` is all of it, ``predicate`` is it as SQL.
+    ``rule`` is what its split adds to ``whole_rule``; ``predicate`` is the whole rule as SQL.
     """
 
     row: Row
@@ -85,28 +86,24 @@ class TreeNode(NamedTuple):
 
     @property
     def is_found(self) -> bool:
-        """Whether a leaf or slice differs by more than chance, and if it is of a difference its interval excludes 0."""
+        """Whether it differs from the rest; the interval of a difference of models must also exclude 0."""
         return bool(self.row["found"]) and not self.may_be_zero
 
     @property
     def may_be_zero(self) -> bool:
-        """Whether it is of a difference, and its interval does not exclude 0."""
-        return self.is_of_difference and describe_zero(self.row) not in {ABOVE_ZERO, BELOW_ZERO}
-
-    @property
-    def is_of_difference(self) -> bool:
-        """Whether its mean is the difference of two models."""
-        return bool(self.row.get("baseline_model"))
+        """Whether it has a difference of two models whose interval does not exclude 0."""
+        return bool(self.row.get("baseline_model")) and describe_zero(self.row) not in {ABOVE_ZERO, BELOW_ZERO}
 
     @property
     def verdict(self) -> str:
-        """Whether a leaf or slice differs from the rest by more than chance, and if it is of a difference, from 0."""
+        """Whether it differs from the rest by more than chance, and a difference of two models also from 0."""
+        is_difference = bool(self.row.get("baseline_model"))
         if self.row["found"]:
-            words = "differs from the rest" if self.is_of_difference else "found"
+            words = "differs from the rest" if is_difference else "found"
             words += ", may be chance" if self.row["confirmed"] is False else ""
         else:
             words = "false discovery" if self.row["false_discovery"] else "not significant"
-        return f"{words}; interval {describe_zero(self.row)}" if self.is_of_difference else words
+        return f"{words}; interval {describe_zero(self.row)}" if is_difference else words
 
     def leaves(self) -> Iterator[TreeNode]:
         """Return the leaves at and below the node, from left to right."""
@@ -125,7 +122,7 @@ class Tree(NamedTuple):
 
 
 def list_heat_maps(report: ReportData) -> list[HeatMap]:
-    """Return a map of all rows for each grouping and model, of the groups with the most rows."""
+    """Return a heat map for each grouping and model on all rows, of the groups with the most rows."""
     groups = group_rows(report.rows("auc_crosses", slice=ALL_ROWS), "grouping", "model")
     return [_heat_map(rows, *key) for key, rows in groups.items()]
 
@@ -155,7 +152,7 @@ def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
 
 
 def list_worst_crosses(one: HeatMap) -> list[tuple[str, str]]:
-    """Return the pairs of groups with the largest headroom of a map, the largest first."""
+    """Return the pairs of groups with the largest headroom, the largest first."""
     return sorted(one.headroom, key=lambda pair: (-(one.headroom[pair].value or 0.0), pair))[:MAX_CROSSES]
 
 
@@ -179,7 +176,7 @@ def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
 
 
 def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> TableCell:
-    """Return the share of a cross in all wrongly ordered pairs, in %. It is as uncertain as the AUC of the cross."""
+    """Return a cross's share of all wrongly ordered pairs, in percent. It is as uncertain as the AUC of the cross."""
     share = row["headroom_share"]
     return TableCell(
         text=DASH if share is None else show_number(100 * share, 1 if is_spacious else 2),
@@ -191,7 +188,7 @@ def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> T
 
 
 def list_segment_trees(report: ReportData) -> list[Tree]:
-    """Return the trees on all rows: per model or pair of models that of attribution, then those of losses."""
+    """Return the trees on all rows: for each model or pair of models that of attribution, then those of losses."""
     rows = report.rows("attribution_segments", slice=ALL_ROWS)
     groups = group_rows(rows, "target", "baseline_model", "model")
     trees = []
@@ -199,7 +196,8 @@ def list_segment_trees(report: ReportData) -> list[Tree]:
         subject = f"{show_name(model)} minus {show_name(baseline)}" if baseline else show_name(model)
         title = f"{subject}, {'attribution' if target == 'auc' else show_name(target)}"
         best = "0 means equal" if baseline else "0.5 is best, 0.25 is chance" if target == "auc" else "0 is best"
-        color = gap_color if baseline else _attribution_color if target == "auc" else _no_color
+        measure = "mean_normalized_attribution" if target == "auc" else "gini_impurity"
+        color = gap_color if baseline else SEGMENT_COLORS[measure]
         trees.append(Tree(title, best, _grow(groups[target, baseline, model], color)))
     return trees
 
@@ -212,7 +210,7 @@ def list_pair_trees(report: ReportData) -> list[Tree]:
 
 
 def list_pair_ends(report: ReportData) -> dict[str, list[TreeNode]]:
-    """Return by model the leaves of the tree of pairs with the lowest and the highest AUC, ascending."""
+    """Return for each model the leaves of its tree of pairs with the lowest and the highest AUC, ascending."""
     ends = {}
     for (model,), rows in group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model").items():
         leaves = [leaf for leaf in _grow(rows, auc_color).leaves() if leaf.cell.value is not None]
@@ -222,7 +220,7 @@ def list_pair_ends(report: ReportData) -> dict[str, list[TreeNode]]:
 
 
 def pick_ends(ascending: Sequence[T]) -> list[T]:
-    """Return the first and the last of a sequence, all of a short one."""
+    """Return the first and the last items of a sequence, or all of a short one."""
     n_low = min(MAX_ENDS, len(ascending))
     return [*ascending[:n_low], *ascending[max(n_low, len(ascending) - MAX_ENDS) :]]
 
@@ -232,31 +230,23 @@ def describe_zero(row: Row) -> str:
     low, high = row["mean_honest_low"], row["mean_honest_high"]
     if low is None or high is None:
         return "missing"
-    return ABOVE_ZERO if low > 0 else BELOW_ZERO if high < 0 else "holds 0"
-
-
-def _attribution_color(value: float | None) -> str:
-    """Return the color of a mean attribution, which is half an AUC."""
-    return auc_color(None if value is None else 2 * value)
-
-
-def _no_color(_: float | None) -> str:
-    return ""
+    return ABOVE_ZERO if low > 0 else BELOW_ZERO if high < 0 else "includes 0"
 
 
 def _grow(rows: Rows, color: ColorOf) -> TreeNode:
-    """Return the root with all nodes below; node k is split into 2k and 2k + 1."""
+    """Return the root with all nodes below it. The children of node k are 2k and 2k + 1."""
     by_id = {row["node_id"]: row for row in rows}
 
     def grow(node_id: int, above: Rules) -> TreeNode:
         row = by_id[node_id]
-        rules = _rules_of(row)
-        whole_rule = _join_rules(rules) or "all rows"
+        is_pair = "negative_rule" in row
+        rules = {"negatives": row["negative_rule"], "positives": row["positive_rule"]} if is_pair else {"": row["rule"]}
+        whole_rule = _join_rules(rules, {}) or "all rows"
         children = [grow(child, rules) for child in (2 * node_id, 2 * node_id + 1) if child in by_id]
         mean, low, high = (row[f"mean_honest{end}"] for end in ("", "_low", "_high"))
         return TreeNode(
             row=row,
-            rule=_join_rules(_added_conditions(rules, above)) or whole_rule,
+            rule=_join_rules(rules, above) or whole_rule,
             whole_rule=whole_rule,
             predicate="; ".join(_with_side(side, row[f"{side[:-1]}_predicate".lstrip("_")]) for side in rules),
             n=" × ".join(show_count(row["_".join(filter(None, ("n", side, "honest")))]) for side in rules),
@@ -267,54 +257,44 @@ def _grow(rows: Rows, color: ColorOf) -> TreeNode:
     return grow(1, {})
 
 
-def _rules_of(row: Row) -> Rules:
-    if "negative_rule" in row:
-        return {"negatives": row["negative_rule"] or "", "positives": row["positive_rule"] or ""}
-    return {"": row["rule"] or ""}
-
-
 def _with_side(side: str, text: str | None) -> str:
     return f"{side}: {show_name(text)}" if side else show_name(text)
 
 
-def _join_rules(rules: Rules) -> str:
-    """Return the rules that are not of all rows, each with its side."""
-    joined = {side: " and ".join(_conditions(rule)) for side, rule in rules.items()}
-    return "; ".join(_with_side(side, rule) for side, rule in joined.items() if rule)
-
-
-def _added_conditions(rules: Rules, above: Rules) -> Rules:
+def _join_rules(rules: Rules, above: Rules) -> str:
     """Return the conditions of each side that the node above does not have."""
-    return {
-        side: " and ".join(part for part in _conditions(rule) if part not in _conditions(above.get(side, "")))
+    added = {
+        side: " and ".join(part for part in _conditions(rule) if part not in _conditions(above.get(side)))
         for side, rule in rules.items()
     }
+    return "; ".join(_with_side(side, rule) for side, rule in added.items() if rule)
 
 
-def _conditions(rule: str) -> list[str]:
-    return [part for part in _BETWEEN_CONDITIONS.split(rule) if part and part not in {"all", "all rows"}]
-
-
-def list_losing_slices(report: ReportData) -> list[TreeNode]:
-    """Return the conjunctions of conditions that lose the most attribution, the first of each model, as leaves."""
-    rows = [row for row in report.rows("attribution_slices", slice=ALL_ROWS) if row["rank"] <= MAX_SLICES]
-    return [
-        _grow([{**row, "node_id": 1, "is_leaf": True}], _attribution_color)
-        for row in sorted(rows, key=lambda row: (row["model"], row["rank"]))
-    ]
+def _conditions(rule: str | None) -> list[str]:
+    return [part for part in _BETWEEN_CONDITIONS.split(rule or "") if part and part not in {"all", "all rows"}]
 
 
 SEGMENT_COLORS: Mapping[str, ColorOf] = {
     "auc": auc_color,
-    **dict.fromkeys(_LOSSES, _no_color),
-    "mean_normalized_attribution": _attribution_color,
+    **dict.fromkeys(_LOSSES, lambda _: ""),
+    # The mean attribution of all rows is half the AUC.
+    "mean_normalized_attribution": lambda value: auc_color(None if value is None else 2 * value),
 }
 """The measures of a named segment, and their colors."""
 SEGMENT_TITLES = dict(zip(SEGMENT_COLORS, ("AUC", "Cross-entropy", "Gini impurity", "Mean attribution"), strict=True))
 
 
+def list_losing_slices(report: ReportData) -> list[TreeNode]:
+    """Return the conjunctions of conditions that lose the most attribution, the first ones of each model, as leaves."""
+    rows = [row for row in report.rows("attribution_slices", slice=ALL_ROWS) if row["rank"] <= MAX_SLICES]
+    return [
+        _grow([{**row, "node_id": 1, "is_leaf": True}], SEGMENT_COLORS["mean_normalized_attribution"])
+        for row in sorted(rows, key=lambda row: (row["model"], row["rank"]))
+    ]
+
+
 class NamedSegment(NamedTuple):
-    """A named segment, and what it measures by (measure, model): the value, and its difference from all rows."""
+    """A named segment; by (measure, model) the value, and its difference from that of all rows."""
 
     name: str
     first: Row
@@ -324,44 +304,37 @@ class NamedSegment(NamedTuple):
 
 
 def list_named_segments(report: ReportData) -> list[NamedSegment]:
-    """Return all rows, and the named segments in the order of the configuration."""
+    """Return all rows, then the named segments in the order of the configuration."""
     groups = group_rows(report.rows("loss_by_segment", slice=ALL_ROWS), "segment")
     overall = {row["model"]: row for row in groups.get((OVERALL,), ())}
-    names = _in_configured_order(report, "segments", [name for (name,) in groups])
-    return [_describe_segment(name, groups[name,], overall) for name in names]
+    segments = []
+    for name in _in_configured_order(report, "segments", [name for (name,) in groups]):
+        rows, cells = groups[name,], {}
+        for row, measure in product(rows, SEGMENT_COLORS):
+            difference = subtract_overall(row, overall.get(row["model"]), measure)
+            shown = "" if difference is None else show_number(difference, signed=True)
+            cells[measure, row["model"]] = segment_cell(row, measure), shown
+        n_rows, n_positive = (
+            "/".join(map(show_count, dict.fromkeys(row[column] for row in rows))) for column in ("n_rows", "n_positive")
+        )
+        segments.append(NamedSegment(name, rows[0], n_rows, n_positive, cells))
+    return segments
 
 
 def _in_configured_order(report: ReportData, key: str, names: Sequence[str]) -> list[str]:
-    """Return names as a table of ``[attribution]`` has them, all rows first."""
+    """Return names in the order of a table in ``[attribution]``, all rows first."""
     part = report.configs.get("attribution", {}).get("attribution") or {}
     order = [OVERALL, *(part.get(key) or {})]
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def _describe_segment(name: str, rows: Rows, overall: Mapping[str, Row]) -> NamedSegment:
-    n_rows, n_positive = (
-        "/".join(map(show_count, dict.fromkeys(row[column] for row in rows))) for column in ("n_rows", "n_positive")
-    )
-    cells = {
-        (measure, row["model"]): (segment_cell(row, measure), _show_difference(row, overall, measure))
-        for row in rows
-        for measure in SEGMENT_COLORS
-    }
-    return NamedSegment(name, rows[0], n_rows, n_positive, cells)
-
-
 def list_measures(segments: Sequence[NamedSegment]) -> list[str]:
-    """Return the measures that have a value anywhere: without probabilities there are no losses."""
+    """Return the measures that have any value. Without probabilities there are no losses."""
     return [
         name
         for name in SEGMENT_COLORS
         if any(one[0].value is not None for row in segments for key, one in row.cells.items() if key[0] == name)
     ]
-
-
-def list_segment_models(segments: Sequence[NamedSegment]) -> list[str]:
-    """Return the models of the named segments."""
-    return sorted({model for row in segments for _, model in row.cells})
 
 
 def segment_cell(row: Row, column: str) -> TableCell:
@@ -373,34 +346,27 @@ def segment_cell(row: Row, column: str) -> TableCell:
 
 
 def subtract_overall(row: Row, overall: Row | None, measure: str) -> float | None:
-    """Return by how much a measure of a named segment differs from that of all rows; None of all rows."""
+    """Return a measure of a named segment minus that of all rows; None for all rows themselves."""
     if overall is None or row["segment"] == OVERALL or row[measure] is None or overall[measure] is None:
         return None
     return float(row[measure] - overall[measure])
 
 
-def _show_difference(row: Row, overall: Mapping[str, Row], measure: str) -> str:
-    difference = subtract_overall(row, overall.get(row["model"]), measure)
-    return "" if difference is None else show_number(difference, signed=True)
-
-
 class NamedPairs(NamedTuple):
-    """Named pairs in the order of the configuration: by name and model the row, its AUC and its share of headroom."""
+    """Named pairs in the order of the configuration; by name and model the row, its AUC and its share of headroom."""
 
     models: Sequence[str]
     pairs: Mapping[str, Mapping[str, tuple[Row, TableCell, TableCell]]]
 
 
 def list_named_pairs(report: ReportData) -> NamedPairs | None:
-    """Return the AUC of the negatives of each named pair against its positives; None without any."""
+    """Return the AUC of the negatives of each named pair against its positives; None without named pairs."""
     rows = report.rows("named_pairs", slice=ALL_ROWS)
-    cells = {id(row): _auc_cell(row, is_spacious=True, digits=3) for row in rows}
-    shares = {id(row): _headroom_cell(row, 0.0, cells[id(row)].weak, is_spacious=True) for row in rows}
-    groups = group_rows(rows, "pair")
-    pairs = {
-        name: {row["model"]: (row, cells[id(row)], shares[id(row)]) for row in groups[name,]}
-        for name in _in_configured_order(report, "pairs_of", [name for (name,) in groups])
-    }
+    names = _in_configured_order(report, "pairs_of", list(dict.fromkeys(row["pair"] for row in rows)))
+    pairs: dict[str, dict[str, tuple[Row, TableCell, TableCell]]] = {name: {} for name in names}
+    for row in rows:
+        auc = _auc_cell(row, is_spacious=True, digits=3)
+        pairs[row["pair"]][row["model"]] = row, auc, _headroom_cell(row, 0.0, auc.weak, is_spacious=True)
     return NamedPairs(sorted({row["model"] for row in rows}), pairs) if rows else None
 
 
@@ -412,7 +378,7 @@ class Correlations(NamedTuple):
 
 
 def list_correlations(report: ReportData) -> Correlations | None:
-    """Return how attributions correlate with losses on all rows; None without any correlation."""
+    """Return the correlations of attributions with losses on all rows; None without any."""
     rows = report.rows("attribution_correlations", slice=ALL_ROWS)
     models = list(dict.fromkeys(row["model"] for row in rows if row["pearson"] is not None))
     cells = {

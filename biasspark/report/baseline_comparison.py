@@ -1,4 +1,4 @@
-"""Models against a baseline on the rows that both score: what is significantly worse or better, and all differences."""
+"""Models against a baseline on the rows that both score: significant differences, and all of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from biasspark.columns import (
-    ALL_ROWS,
-    BETTER,
-    INSUFFICIENT_DATA,
-    NO_EVIDENCE,
-    OVERALL,
-    SUITE_AUCS,
-    SUITE_GAPS,
-    VERDICTS,
-    WORSE,
-)
+from biasspark import columns
 from biasspark.report.cells import (
     DASH,
     Row,
@@ -34,15 +24,15 @@ from biasspark.report.definitions import TITLES
 from biasspark.report.report_data import ReportData
 from biasspark.text import format_count
 
-METRICS = (*SUITE_AUCS, *SUITE_GAPS)
+METRICS = (*columns.SUITE_AUCS, *columns.SUITE_GAPS)
 MAX_DIFFERENCES = 12
-_ARROWS = {WORSE: "▼ ", BETTER: "▲ "}
+_ARROWS = {columns.WORSE: "▼ ", columns.BETTER: "▲ "}
 
 
 class Difference(NamedTuple):
-    """A row of ``model_comparisons``: the values of both models, and by how much they differ.
+    """A row of ``model_comparisons``: the values of both models and their difference.
 
-    The two values have intervals where the suite counts the same rows.
+    A value has an interval if ``bias_metrics`` measures it on the same rows.
     """
 
     row: Row
@@ -53,11 +43,11 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineComparison:
-    """A model against a baseline.
+    """The differences between a model and a baseline on all rows.
 
-    ``counts`` is how many comparisons on all rows have each verdict, shown or not. ``worse`` and ``better`` are the
-    significant differences, of the shown identities and of what else got worse: the largest first, after them those
-    with a wide interval. ``overall`` is of the AUC of all rows, ``rows`` of each shown identity by metric.
+    ``counts`` has the number of comparisons with each verdict, shown or not. ``worse`` and ``better`` are the
+    significant differences, the largest first, those with a wide interval last. ``overall`` is that of the overall AUC;
+    ``rows`` has those of each shown identity by metric.
     """
 
     model: str
@@ -70,53 +60,57 @@ class BaselineComparison:
 
     @property
     def sentence(self) -> str:
-        """Whether the model is significantly worse anywhere."""
+        """The sentence that says whether the model is significantly worse anywhere."""
         model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
         total = f"{sum(n.values()):,} comparisons on the same rows"
-        better, no_evidence = (format_count(n[verdict], "is", "are") for verdict in (BETTER, NO_EVIDENCE))
+        better, no_evidence = (
+            format_count(n[verdict], "is", "are") for verdict in (columns.BETTER, columns.NO_EVIDENCE)
+        )
         rest = f"{better} significantly better, {no_evidence} not significant, "
-        rest += f"{format_count(n[INSUFFICIENT_DATA], 'has', 'have')} too little data."
-        if not n[WORSE]:
+        rest += f"{format_count(n[columns.INSUFFICIENT_DATA], 'has', 'have')} too little data."
+        if not n[columns.WORSE]:
             return f"{model} is not significantly worse than {baseline} in any of {total}; {rest}"
         largest = ""
         if self.worse:
             row = self.worse[0].row
             size = show_number(row["difference"], signed=True)
             largest = f", most of all in {TITLES[row['metric']]} of {name_or_all_rows(row['identity'])} ({size})"
-        return f"{model} is significantly worse than {baseline} in {n[WORSE]:,} of {total}{largest}; {rest}"
+        return f"{model} is significantly worse than {baseline} in {n[columns.WORSE]:,} of {total}{largest}; {rest}"
 
 
 def describe_method(report: ReportData) -> str:
-    """Return how differences are tested: the method and the groups of the rows, and the run's cluster column."""
-    rows = report.rows("model_comparisons", slice=ALL_ROWS)
+    """Return how differences are tested: the method, the groups of rows, and the column of clusters."""
+    rows = report.rows("model_comparisons", slice=columns.ALL_ROWS)
     if not rows:
         return ""
     if all(row["method"] != "jackknife" for row in rows):
-        return "Differences are judged by paired DeLong, which takes rows for independent."
+        return "Differences are tested by paired DeLong, which treats rows as independent."
     sizes = {row["n_groups"] for row in rows if row["p_value"] is not None}
     groups = " to ".join(f"{n:,}" for n in sorted({min(sizes), max(sizes)})) + " groups" if sizes else "groups"
-    method = f"Differences are judged by a jackknife over {groups} of rows"
+    method = f"Differences are tested by a jackknife over {groups} of rows"
     cluster = (report.configs.get("compare_models", {}).get("compare") or {}).get("cluster")
     if cluster is None:
-        return f"{method}, which takes rows for independent."
+        return f"{method}, which treats rows as independent."
     return (
         f"{method}, where rows with the same {show_name(cluster)} are in one group. The intervals of the values "
-        "themselves take rows for independent."
+        "themselves treat rows as independent."
     )
 
 
 def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
-    """Return one comparison for every two models that the night compares."""
+    """Return one comparison for each pair of models that was compared."""
     counts: dict[tuple[str, str], dict[str, int]] = {}
     for (slice_name, model, baseline, verdict), n in sorted(report.count("model_comparisons").items()):
-        if slice_name == ALL_ROWS:
-            counts.setdefault((model, baseline), dict.fromkeys(VERDICTS, 0))[verdict] = n
+        if slice_name == columns.ALL_ROWS:
+            counts.setdefault((model, baseline), dict.fromkeys(columns.VERDICTS, 0))[verdict] = n
     return [_compare(report, *pair, counts_of_pair) for pair, counts_of_pair in counts.items()]
 
 
 def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str, int]) -> BaselineComparison:
-    rows = report.rows("model_comparisons", slice=ALL_ROWS, model=model, baseline_model=baseline)
-    suite = _suite_cells(report)
+    rows = report.rows("model_comparisons", slice=columns.ALL_ROWS, model=model, baseline_model=baseline)
+    measured = [*report.rows("bias_metrics", slice=columns.ALL_ROWS), *report.rows("crossed_pairs")]
+    suite = {(row["model"], row["identity"], name): metric_cell(row, name) for row in measured for name in METRICS}
+    suite |= {(name, columns.OVERALL, "auc"): metric_cell(row, "auc") for name, row in report.summaries().items()}
     differences = [
         Difference(
             row,
@@ -134,18 +128,11 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
         model=model,
         baseline=baseline,
         counts=counts,
-        worse=sorted((one for one in differences if one.row["verdict"] == WORSE), key=_largest_first),
-        better=sorted((one for one in differences if one.row["verdict"] == BETTER), key=_largest_first),
-        overall=by_identity.get(OVERALL, {}).get("auc"),
+        worse=sorted((one for one in differences if one.row["verdict"] == columns.WORSE), key=_largest_first),
+        better=sorted((one for one in differences if one.row["verdict"] == columns.BETTER), key=_largest_first),
+        overall=by_identity.get(columns.OVERALL, {}).get("auc"),
         rows={name: by_identity[name] for name in report.identities() if name in by_identity},
     )
-
-
-def _suite_cells(report: ReportData) -> dict[tuple[str, str, str], TableCell]:
-    """Return the values of the suite by (model, identity, metric)."""
-    rows = [*report.rows("bias_metrics", slice=ALL_ROWS), *report.rows("crossed_pairs")]
-    cells = {(row["model"], row["identity"], name): metric_cell(row, name) for row in rows for name in METRICS}
-    return cells | {(model, OVERALL, "auc"): metric_cell(row, "auc") for model, row in report.summaries().items()}
 
 
 def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
@@ -155,18 +142,20 @@ def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
 
 
 def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:
-    """Return a value on the rows that both models score, with its interval if the suite counts the same rows."""
+    """Return a value on the rows that both models score, with the interval of the suite if that has the same value."""
     value, cell = row[column], suite.get((model, row["identity"], row["metric"]))
     if value is not None and cell and cell.value is not None and math.isclose(value, cell.value, abs_tol=1e-9):
         return replace(cell, color="")
-    return TableCell(text=show_number(value, signed=row["metric"] in SUITE_GAPS), value=value, weak=value is None)
+    return TableCell(
+        text=show_number(value, signed=row["metric"] in columns.SUITE_GAPS), value=value, weak=value is None
+    )
 
 
 def _difference_cell(row: Row) -> TableCell:
     if row["difference"] is None:
         return TableCell(text=DASH, note="no rows in a cell", weak=True)
     verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
-    weak = verdict == INSUFFICIENT_DATA
+    weak = verdict == columns.INSUFFICIENT_DATA
     evidence = "too little data to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
     return TableCell(
         text=_ARROWS.get(verdict, "") + show_number(row["difference"], signed=True),
@@ -179,5 +168,5 @@ def _difference_cell(row: Row) -> TableCell:
 
 
 def name_or_all_rows(identity: str) -> str:
-    """Return the name of an identity, ``all rows`` for the whole slice."""
-    return "all rows" if identity == OVERALL else show_name(identity)
+    """Return the name of an identity, or ``all rows`` for the whole slice."""
+    return "all rows" if identity == columns.OVERALL else show_name(identity)

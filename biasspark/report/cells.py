@@ -1,4 +1,4 @@
-"""Numbers as a report shows them: digits, intervals, colors, and the text of a hover."""
+"""Numbers as a report shows them: digits, intervals, colors, and tooltips."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from biasspark.text import format_count, show_p_value, show_visibly
 Row: TypeAlias = dict[str, Any]
 
 WIDE = 0.1
-"""A value whose interval is wider rests on too few rows to act on."""
+"""A value with a wider interval rests on too few rows to act on."""
 
 N_COLORS = 21
-"""The colors of each scale."""
+"""The number of colors of each scale."""
 
 DASH = "–"
 MINUS = "−"
@@ -29,9 +29,9 @@ MINUS = "−"
 class TableCell:
     """A number as a table shows it, or a dash.
 
-    ``interval`` is empty where there is none; of a sum over identities it says how many of them rest on too few rows.
-    ``color`` is a CSS class. ``note`` is the text of a hover: why there is no value, or how the interval was made.
-    ``weak`` says whether it rests on too few rows: it has no interval or a wide one, or a part of a sum has.
+    ``interval`` may be empty; for a sum over identities it says how many of them rest on too few rows. ``color`` is a
+    CSS class. ``note`` is the tooltip: why there is no value, or how the interval was computed. A ``weak`` value rests
+    on too few rows: its interval, or that of a part of a sum, is missing or wide.
     """
 
     text: str
@@ -43,7 +43,7 @@ class TableCell:
 
     @property
     def classes(self) -> str:
-        """Its CSS classes: the color, and ``w`` where it is weak, which leaves only an edge of the color."""
+        """The CSS classes: the color, and ``w`` for a weak value, which leaves only an edge of the color."""
         return f"{self.color} w" if self.color and self.weak else self.color
 
 
@@ -63,7 +63,7 @@ def share_color(value: float | None) -> str:
 
 
 def root_share_color(value: float | None, largest: float) -> str:
-    """Return the class of a share by its square root, which separates small ones: ``p10`` at ``largest`` / 4."""
+    """Return the class of a share on a square-root scale, which separates small ones: ``p10`` at ``largest`` / 4."""
     return share_color(None if value is None else math.sqrt(value / largest) if largest else 0.0)
 
 
@@ -72,12 +72,12 @@ def _color(scale: str, position: float | None) -> str:
 
 
 def format_decimal(value: float, digits: int, signed: bool = True) -> str:
-    """Return a number with so many decimals in ASCII; zero never has a minus."""
+    """Return a number with a fixed number of decimals in ASCII; zero never has a minus."""
     return f"{value:{'+' if signed else ''}z.{digits}f}"
 
 
 def show_number(value: float | None, digits: int = 3, *, signed: bool = False) -> str:
-    """Return a number with so many decimals and a typographic minus; a dash for None."""
+    """Return a number with a fixed number of decimals and a typographic minus; a dash for None."""
     return DASH if value is None else format_decimal(float(value), digits, signed).replace("-", MINUS)
 
 
@@ -99,7 +99,7 @@ def show_interval(low: float | None, high: float | None, *, signed: bool = False
 
 
 def drop_zeros(text: str) -> str:
-    """Return .868 for 0.868 everywhere in a text: columns of intervals are narrow."""
+    """Drop leading zeros, so 0.868 becomes .868: columns of intervals are narrow."""
     return re.sub(r"(?<![\d.])0\.", ".", text)
 
 
@@ -122,7 +122,7 @@ def interval_cell(  # noqa: PLR0913 - the parts of a cell
     color: str = "",
     note: str = "",
 ) -> TableCell:
-    """Return a number with its interval as a cell, which is weak where the interval is missing or wide."""
+    """Return a number with its interval as a cell, which is weak if the interval is missing or wide."""
     text, interval = show_number(value, signed=signed), show_interval(low, high, signed=signed)
     return TableCell(text=text, interval=interval, color=color, value=value, note=note, weak=is_weak(low, high))
 
@@ -140,7 +140,7 @@ def metric_cell(row: Row | None, name: str) -> TableCell:
 
 
 def sum_cell(row: Row, column: str, parts: Row) -> TableCell:
-    """Return a sum or mean over identities, with how many of these ``parts`` count, and how many on too few rows."""
+    """Return a sum or mean over identities, marked if some of these rest on too few rows (see `count_parts`)."""
     value, n_weak, n = row[column], parts.get(f"{column}_weak", 0), parts.get(f"{column}_n", 0)
     counts = f"{n_weak:,} of {format_count(n, 'identity', 'identities')}" if n_weak else ""
     note = f"{counts} rest on too few rows" if n_weak else ""
@@ -153,12 +153,12 @@ def is_weak(low: float | None, high: float | None) -> bool:
 
 
 def imprecision(low: float | None, high: float | None) -> int:
-    """Return 0 for a narrow interval, 1 for a wide one, 2 for none."""
+    """Return 0 for a narrow interval, 1 for a wide one, 2 for a missing one."""
     return 2 if low is None or high is None else int(high - low > WIDE)
 
 
 def describe_outside(balance: Sequence[Row]) -> str:
-    """Return how many rows of ``label_balance`` are in no bucket of lengths; empty if none is, or it is unknown."""
+    """Return a sentence on the rows of ``label_balance`` that are in no length bin; empty if none, or unknown."""
     counts = {row["bucket"]: row for row in balance if row["identity"] == OVERALL}
     whole, buckets = counts.pop(EVERY_LENGTH, {}).get("n_rows"), list(counts.values())
     if not buckets or None in (whole, *(row["n_rows"] for row in buckets)):
@@ -172,6 +172,6 @@ def describe_outside(balance: Sequence[Row]) -> str:
 
 
 def lacks_by_length(row: Row, goal: float | None) -> bool:
-    """Return whether an identity lacks negatives at some lengths, though its share of positives is not above a goal."""
+    """Return whether an identity lacks negatives at some lengths though its share of positives is at most the goal."""
     rate = row["positive_rate"]
     return bool(row["n_negatives_to_add"]) and rate is not None and goal is not None and rate <= goal

@@ -1,4 +1,4 @@
-"""The charts that matplotlib draws, and how a figure becomes SVG within the policy and the colors of a page."""
+"""Charts drawn by matplotlib, converted to SVG that fits the colors and the security policy of a page."""
 
 from __future__ import annotations
 
@@ -18,20 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
-from biasspark.plot import metric_panels
+from biasspark.plot import metric_panels, panels
 from biasspark.plot.heat_maps import CELL_COLORS
-from biasspark.plot.panels import (
-    INK,
-    LABEL_COLORS,
-    LINE,
-    MODEL_COLORS,
-    PIXELS,
-    SOFT,
-    STYLE,
-    WIDTH,
-    model_style,
-    short_name,
-)
 from biasspark.plot.score_panels import arrange, draw_curves
 from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
@@ -44,12 +32,12 @@ SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
 
 _VARIABLES = {
-    INK: "var(--ink)",
-    SOFT: "var(--soft)",
-    LINE: "var(--line)",
-    LABEL_COLORS[NEGATIVE]: "var(--neg)",
-    LABEL_COLORS[POSITIVE]: "var(--pos)",
-    **{color: f"var(--m{number})" for number, color in enumerate(MODEL_COLORS)},
+    panels.INK: "var(--ink)",
+    panels.SOFT: "var(--soft)",
+    panels.LINE: "var(--line)",
+    panels.LABEL_COLORS[NEGATIVE]: "var(--neg)",
+    panels.LABEL_COLORS[POSITIVE]: "var(--pos)",
+    **{color: f"var(--m{number})" for number, color in enumerate(panels.MODEL_COLORS)},
 }
 _INHERITED = (
     *("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-linecap", "stroke-linejoin"),
@@ -59,20 +47,20 @@ _INHERITED = (
 
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
-    """Draw figures in the page's style, the same bytes for the same rows. ``name`` keeps the ids of figures apart."""
-    style: Any = {**STYLE, "svg.hashsalt": name}  # a plain dict: its keys are matplotlib's
+    """Draw figures in the style of the page, with reproducible bytes. ``name`` makes the ids of a figure unique."""
+    style: Any = {**panels.STYLE, "svg.hashsalt": name}  # a plain dict: its keys are matplotlib's
     with mpl.rc_context(style), warnings.catch_warnings():
-        # A name may have letters that no font here has. The reader's browser has its own fonts.
+        # A name may have letters that no font has here. The browser of the reader has other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
 
 
 def write_figure(figure: Figure, label: str) -> Markup:
-    """Return a figure that is drawn within `drawing` as an ``<svg>`` element; readers who do not see it get the label.
+    """Return a figure drawn within `drawing` as an ``<svg>`` element with a label for screen readers.
 
-    Style attributes, which the page's policy forbids, are presentation attributes. Cells of a color scale have its
-    classes. Ids to which nothing refers are left out. Text is text, in the fonts of the page.
+    Style attributes, which the security policy of the page forbids, become presentation attributes. Cells of a color
+    scale get its classes. Unused ids are removed. Text remains text, in the fonts of the page.
     """
     for artist in figure.findobj(lambda artist: artist.get_label() in CELL_COLORS):
         artist.set_gid(str(artist.get_label()))
@@ -86,7 +74,8 @@ def write_figure(figure: Figure, label: str) -> Markup:
     for group in root.iterfind(f".//{{{SVG}}}g[@class]"):
         for child in group:
             child.attrib["fill"] = "currentColor" if child.tag == f"{{{SVG}}}text" else "var(--cell)"
-    _remove(root, _is_invisible)
+    # Elements without line or color are invisible, except those with an id, which are drawn elsewhere.
+    _remove(root, lambda element: element.get("fill") == "none" and not {"stroke", "id"} & element.attrib.keys())
     for group in reversed(list(root.iter(f"{{{SVG}}}g"))):
         _lift_attributes(group)
     for key in ("width", "height", "version"):
@@ -104,13 +93,8 @@ def _remove(root: ElementTree.Element, is_removed: Callable[[ElementTree.Element
             parent.remove(child)
 
 
-def _is_invisible(element: ElementTree.Element) -> bool:
-    """Return whether an element has neither line nor color. What has an id is drawn elsewhere."""
-    return element.get("fill") == "none" and element.attrib.keys().isdisjoint({"stroke", "id"})
-
-
 def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
-    """Replace what a page cannot have: style attributes, links of another namespace, unused ids."""
+    """Replace style attributes and links in another namespace, drop unused ids, and round to a tenth of a pixel."""
     attributes = element.attrib
     if attributes.get("id") in CELL_COLORS:
         attributes["class"] = attributes["id"]
@@ -119,7 +103,8 @@ def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
     if HREF in attributes:
         attributes["href"] = attributes.pop(HREF)
     for key in attributes.keys() & {"d", "x", "y", "transform"}:
-        attributes[key] = _round_numbers(attributes[key])
+        rounded = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), attributes[key])
+        attributes[key] = re.sub(r"\s+", " ", rounded).strip()
     if "d" in attributes:
         attributes["d"] = re.sub(r" ?([A-Za-z]) ?", r"\1", attributes["d"])
     if attributes.get("transform", "").startswith("rotate(-0 "):
@@ -131,7 +116,7 @@ def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
 
 
 def _lift_attributes(group: ElementTree.Element) -> None:
-    """Give a group the colors and lines that all its elements have, for example markers."""
+    """Move attributes that all elements of a group share, such as the color of markers, to the group."""
     children = [child.attrib for child in group]
     for key in _INHERITED:
         values = {attributes.get(key, "") for attributes in children}
@@ -141,21 +126,15 @@ def _lift_attributes(group: ElementTree.Element) -> None:
                 del attributes[key]
 
 
-def _round_numbers(text: str) -> str:
-    """Round numbers to a tenth of a pixel, and join lines."""
-    rounded = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), text)
-    return re.sub(r"\s+", " ", rounded).strip()
-
-
 MAX_IN_CHARTS, MAX_IN_SLICE = 60, 20
 MAX_CURVES = 8
 MAX_SLICE_CURVES, MAX_SLICE_BINS = 24, 25
-"""About how many curves are drawn by slice, and of how many bins: they are small, and their gap is printed."""
+"""The approximate number of curves by slice, and their bins. They are small, and their gap is printed."""
 MAX_TRENDS, MAX_CHANGED, MAX_MARKERS = 7, 3, 8
 
 
 def choose_identities(report: ReportData, n: int) -> list[str]:
-    """Return the identities with the lowest AUC, of each model in turn."""
+    """Return the identities with the lowest AUC, taken from each model in turn."""
     lists = [[worst.identity for worst in list_worst(report, model, n)] for model in report.models()]
     in_turn = [name for names in zip(*lists, strict=False) for name in names]
     return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]
@@ -165,7 +144,7 @@ def choose_identities(report: ReportData, n: int) -> list[str]:
 
 
 def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
-    """Draw identities of a slice with the intervals of all models, a panel per metric; the lowest AUC is at the top."""
+    """Draw the intervals of all models for the identities of a slice, a panel per metric, the lowest AUC at the top."""
     names = report.identities(slice_name)[: MAX_IN_CHARTS if slice_name == ALL_ROWS else MAX_IN_SLICE]
     rows = [row for row in report.rows("bias_metrics", slice=slice_name) if row["identity"] in set(names)]
     with drawing(f"intervals of {slice_name}"):
@@ -178,7 +157,7 @@ def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
 
 
 def draw_pinned(report: ReportData) -> Markup | None:
-    """Draw the pinned AUC of every identity, a column per identity as in the slides; None without the table."""
+    """Draw the pinned AUC of every identity, each in a column as in the slides; None without the table."""
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
     weak = {(one.row["identity"], one.row["model"]) for one in list_pinned(report) if one.cell.weak}
     pinned = {row["identity"] for row in rows}
@@ -214,7 +193,7 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
 def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
     """Draw the rates of an identity against those of its background, slices and their models side by side.
 
-    None for identities beyond the first few, with many slices and models, and without histograms of the identity.
+    None without histograms of the identity, and for all but the first few identities if there are many slices.
     """
     models, slices = report.models()[:MAX_CURVES], report.slices()
     n_drawn = max(1, MAX_SLICE_CURVES // (len(slices) * len(models)))
@@ -237,41 +216,41 @@ def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
 
 
 def count_bins(report: ReportData) -> int:
-    """Return the number of bins of the histograms, those of the model with the most."""
+    """Return the largest number of histogram bins of any model."""
     scales, _ = read_histograms(report.rows("score_histograms"))
     return max(scale.n_bins for scale in scales.values())
 
 
 def choose_curves(report: ReportData) -> list[str]:
-    """Return the identities whose curves are drawn: as many as fit on a line with all models."""
+    """Return the identities whose curves are drawn: as many as fit on one line with all models."""
     return choose_identities(report, MAX_CURVES // max(1, min(len(report.models()), MAX_CURVES)))
 
 
-# ---- trends over nights
+# ---- trends over time
 
 
 def draw_trends(report: ReportData) -> Markup | None:
-    """Draw overall AUC, and the worst metric of the worst identities, over nights with bands; None for one night."""
+    """Draw overall AUC, and the worst metric of the worst identities, over time with bands; None for a single run."""
     if not report.history:
         return None
-    panels = [("Overall AUC", "auc", None), *_choose_trends(report)]
-    n_lines = -(-len(panels) // 4)
+    shown = [("Overall AUC", "auc", None), *_choose_trends(report)]
+    n_lines = -(-len(shown) // 4)
     height = 205 * n_lines + 10
     with drawing("trends"):
-        figure = Figure(figsize=(WIDTH / PIXELS, height / PIXELS))
+        figure = Figure(figsize=(panels.WIDTH / panels.PIXELS, height / panels.PIXELS))
         grid = figure.subplots(n_lines, 4, squeeze=False)
         room = {"top": 1 - 26 / height, "bottom": 0.14 / n_lines, "wspace": 0.24, "hspace": 0.42}
         figure.subplots_adjust(left=0.045, right=0.985, **room)
-        for axes, (title, name, identity) in zip(grid.flat, panels, strict=False):
+        for axes, (title, name, identity) in zip(grid.flat, shown, strict=False):
             axes.set_title(title, pad=8)
             _draw_trend(axes, _trend(report, name, identity))
-        for axes in list(grid.flat)[len(panels) :]:
+        for axes in list(grid.flat)[len(shown) :]:
             axes.set_axis_off()
-        return write_figure(figure, "Overall AUC and the worst metrics over nights, with their intervals")
+        return write_figure(figure, "Overall AUC and the worst metrics over time, with their intervals")
 
 
 def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
-    """Return title, metric and identity of each panel: what changed most, then the lowest AUCs."""
+    """Return the title, metric and identity of each panel: the largest changes, then the lowest AUCs."""
     _, changes = describe_changes(report)
     changed = list(dict.fromkeys((change.identity, change.metric) for change in changes))[:MAX_CHANGED]
     lowest: dict[tuple[str, str], tuple[bool, float]] = {}
@@ -280,18 +259,20 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
             lowest.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.row[worst.metric]))
     in_order = [*changed, *sorted(lowest, key=lambda key: (lowest[key], key))]
     chosen = list(dict.fromkeys(in_order))[:MAX_TRENDS]
-    return [(f"{SUITE_TITLES[metric]}, {short_name(identity, 18)}", metric, identity) for identity, metric in chosen]
+    return [
+        (f"{SUITE_TITLES[metric]}, {panels.short_name(identity, 18)}", metric, identity) for identity, metric in chosen
+    ]
 
 
 def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[tuple[date, list[float]]]]:
-    """Return by model and night a metric and its ends, NaN without; the overall AUC if no identity is named."""
+    """Return for each model the dates, values and interval ends of a metric, or of the overall AUC without identity."""
     points: dict[str, list[tuple[date, list[float]]]] = {model: [] for model in report.models()}
-    for night in report.nights():
-        for row in night.summaries if identity is None else night.metrics:
+    for run in report.all_runs():
+        for row in run.summaries if identity is None else run.metrics:
             is_shown = row["slice"] == ALL_ROWS and row[name] is not None and row["model"] in points
             if is_shown and (identity is None or row["identity"] == identity):
                 ends = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
-                points[row["model"]].append((night.run_date, [math.nan if end is None else end for end in ends]))
+                points[row["model"]].append((run.run_date, [math.nan if end is None else end for end in ends]))
     return points
 
 
@@ -299,18 +280,18 @@ def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float
     for number, of_model in enumerate(points.values()):
         days = [day.toordinal() for day, _ in of_model]
         values, lows, highs = zip(*(ends for _, ends in of_model), strict=True) if of_model else ((), (), ())
-        (color, marker), step = model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
+        (color, marker), step = panels.model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
         axes.fill_between(days, lows, highs, color=color, alpha=0.14, linewidth=0)
         for edge in (lows, highs):  # edges keep overlapping bands apart
             axes.plot(days, edge, color=color, linewidth=0.7, alpha=0.7)
         style: dict[str, Any] = {"color": color, "linewidth": 1.6, "marker": marker}
         style |= {"markersize": 3.5, "markeredgewidth": 0}
-        every = [*range(len(of_model) - 1, -1, -step)]  # the last night always
+        every = [*range(len(of_model) - 1, -1, -step)]  # always the last run
         axes.plot(days, values, markevery=every, **style)
     axes.yaxis.grid(True)
     axes.spines["left"].set_visible(False)
-    nights = [day for of_model in points.values() for day, _ in of_model]
-    ends = sorted({min(nights), max(nights)}) if nights else []
+    dates = [day for of_model in points.values() for day, _ in of_model]
+    ends = sorted({min(dates), max(dates)}) if dates else []
     axes.set_xticks([day.toordinal() for day in ends], [f"{day.day} {day:%b}" for day in ends])
     axes.locator_params(axis="y", nbins=4)
     axes.margins(x=0.04, y=0.15)

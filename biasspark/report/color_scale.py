@@ -1,8 +1,7 @@
-"""The color scales as CSS, light and dark, with even steps of lightness so that they also read in gray.
+"""The color scales as CSS, light and dark, with even steps of lightness, so that they work in gray as well.
 
-``a`` is for AUCs, worst to best: the best has the color of the page. ``g`` is for gaps, from scored lower through none
-to scored higher: two hues that color-blind readers can tell apart, and the sign is printed. ``p`` is for shares, 0 to
-the largest.
+``a`` is for AUCs, from worst to best, which has the color of the page. ``g`` is for gaps, from scored lower to scored
+higher, in two hues that color-blind readers can distinguish. ``p`` is for shares, from 0 to the largest.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ DARK = {
 
 
 def color_rules() -> str:
-    """Return the CSS rules of all colors, those of a dark page in a media query.
+    """Return the CSS rules of all colors, those for dark mode in a media query.
 
-    The variable ``--cell`` is for the pictures in the page.
+    The variable ``--cell`` is for the charts in the page.
     """
     return f"{_rules(LIGHT)}@media screen and (prefers-color-scheme:dark){{{_rules(DARK)}}}\n"
 
@@ -51,14 +50,8 @@ def interpolate(anchors: Sequence[str]) -> list[str]:
 
 
 def text_color(background: str) -> str:
-    """Return black or white, whichever has more contrast; it is always at least 4.5."""
-    return max(("#000000", "#ffffff"), key=lambda color: contrast(color, background))
-
-
-def contrast(first: str, second: str) -> float:
-    """Return the contrast of two colors by WCAG 2: 1 for equals, 21 for black on white."""
-    low, high = sorted((luminance(first), luminance(second)))
-    return (high + 0.05) / (low + 0.05)
+    """Return black or white, whichever has more contrast by WCAG 2: both have 4.58 at a luminance of 0.179."""
+    return "#000000" if luminance(background) > 0.179 else "#ffffff"
 
 
 def luminance(color: str) -> float:

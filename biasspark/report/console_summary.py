@@ -1,4 +1,4 @@
-"""What a job prints of the tables that it published: a few rows, the worst or the surest first, with rules in full."""
+"""The summary that a job prints of its published tables: a few rows, the worst or most certain first."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positi
 def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     """Return a table of the identities whose AUC is most certainly low, without crossed pairs.
 
-    The rule is that of ``conf/sql/worst_identities.sql``: of the subgroup, BPSN and BNSP AUC of an identity, the one
-    whose interval ends lowest counts, and the lowest upper end comes first. Identities with fewer than `MIN_ROWS` rows
-    or without an interval are left out, since the lowest of many such estimates is low by chance. A line below the
-    table says how many they are.
+    The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
+    with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
+    `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. A
+    line below the table counts them.
     """
     lowest = [(row, _lowest_auc(row)) for row in metrics.to_pylist() if not row["crossed"]]
     rows = [{**row, **auc} for row, auc in lowest if auc is not None]
@@ -50,12 +50,9 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
 
 
 def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
-    """Return the worst identities, or the overall AUC of every model where none is measured."""
-    return show_worst_identities(metrics) if len(metrics) else show_overall(summaries)
-
-
-def show_overall(summaries: pa.Table) -> str:
-    """Return a table of the AUC of every model on all rows and then in its slices, which needs no identities."""
+    """Return the worst identities; without identities, the AUC of every model on all rows, then in slices."""
+    if len(metrics):
+        return show_worst_identities(metrics)
     rows = [{**row, "n_rows": _add(row["n_negative"], row["n_positive"])} for row in summaries.to_pylist()]
     rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
     n_more = len(rows) - MOST_SHOWN
@@ -64,7 +61,7 @@ def show_overall(summaries: pa.Table) -> str:
 
 
 def show_balance(balance: pa.Table) -> str:
-    """Return a table of the identities that lack most negatives over all lengths, most first."""
+    """Return a table of the identities that lack the most negatives over all lengths, most first."""
     counts = balance.to_pylist()
     rows = [row for row in counts if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
     rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
@@ -80,30 +77,42 @@ def show_balance(balance: pa.Table) -> str:
 
 
 def show_changes(comparisons: pa.Table, n: int = MOST_SHOWN) -> str:
-    """Return in which metrics each model is significantly worse or better, and how many comparisons have each verdict.
+    """Return the metrics in which each model is significantly worse or better, and the number of each verdict.
 
-    The surest changes of single identities come before those of crossed pairs, and all rows before slices. Background
-    AUC is left out: that of a small identity is nearly the AUC of all rows.
+    The most certain changes come first, but single identities before crossed pairs, and all rows before slices.
+    Background AUC is left out: for a small identity it is nearly the AUC of all rows.
     """
+
+    def most_certain_first(row: Row) -> tuple[Any, ...]:
+        key = (row[name] for name in MODEL_COMPARISONS.key_columns)
+        # Many p-values round to 0: the larger difference first.
+        p_values = row["p_adjusted"], row["p_value"]
+        return row["crossed"], row["slice"] != ALL_ROWS, *p_values, -abs(row["difference"]), *key
+
     rows = comparisons.to_pylist()
     changed = (row for row in rows if row["verdict"] in (WORSE, BETTER) and row["metric"] != "background_auc")
     changes = group_rows(changed, "model", "baseline_model", "verdict")
-    in_order = sorted(changes, key=lambda key: (*key[:2], key[2] != WORSE))
-    shown = [_show_changed(sorted(changes[key], key=_surest_first), n) for key in in_order]
-    everything = f"Counted, and in latest_{MODEL_COMPARISONS.name}, is every comparison, those of background_auc too."
-    return "\n\n".join([*shown, _show_verdicts(rows), everything])
+    parts = []
+    for key in sorted(changes, key=lambda key: (*key[:2], key[2] != WORSE)):
+        shown = sorted(changes[key], key=most_certain_first)
+        title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(shown[0]))
+        more = [f"and {len(shown) - n:,} more"] if len(shown) > n else []
+        parts.append("\n".join([title, format_table(shown[:n], _CHANGED), *more]))
+    everything = (
+        f"All comparisons, also those of background_auc, are counted here and in latest_{MODEL_COMPARISONS.name}."
+    )
+    return "\n\n".join([*parts, _show_verdicts(rows), everything])
 
 
 def show_skew(skewed: pa.Table, n: int = 5) -> str:
-    """Return where pinned AUC changes most, one metric per row: its value before rows are dropped, and after.
+    """Return where pinned AUC changes most, one metric per row, before and after rows are dropped.
 
-    Below it stand the other identities whose pinned AUC changes most.
+    Below are the other identities whose pinned AUC changes most.
     """
 
     def order(row: Row) -> tuple[Any, ...]:
-        before, after = row["pinned_auc"], row["pinned_auc_skewed"]
-        size = None if before is None or after is None else -abs(after - before)
-        return nulls_last(size, row["model"], row["slice"], row["identity"])
+        change = next(_skew_changes(row))["change"]
+        return nulls_last(None if change is None else -abs(change), row["model"], row["slice"], row["identity"])
 
     rows = sorted(skewed.to_pylist(), key=order)
     loses = [row for row in rows if row["identity"] == row["skewed_identity"]]
@@ -117,7 +126,7 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
 
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:
-    """Return the AUC of an identity whose interval ends lowest; None with too few rows or without an interval."""
+    """Return the AUC with the lowest upper end of its interval; None with too few rows or without an interval."""
     n_rows = _add(row["n_subgroup_negative"], row["n_subgroup_positive"])
     highs = [(row[f"{name}_high"], name) for name in SUMMARIZED_AUCS if row[f"{name}_high"] is not None]
     if not highs or n_rows is None or n_rows < MIN_ROWS:
@@ -128,7 +137,7 @@ def _lowest_auc(row: Row) -> dict[str, Any] | None:
 
 
 def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
-    """Return how many identities have too few rows or no interval, everywhere or in some models and slices."""
+    """Return a line on the identities with too few rows or no interval, everywhere or in some models and slices."""
     n_all, n_left_out = Counter(name for name, _ in identities), Counter(name for name, is_out in identities if is_out)
     n_everywhere = sum(n == n_all[name] for name, n in n_left_out.items())
     n_elsewhere = len(n_left_out) - n_everywhere
@@ -139,20 +148,8 @@ def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
     return f"left out for under {MIN_ROWS} rows or no interval: {', '.join(parts)}" if parts else ""
 
 
-def _surest_first(row: Row) -> tuple[Any, ...]:
-    key = (row[name] for name in MODEL_COMPARISONS.key_columns)
-    # Many p-values round to 0: the larger difference first.
-    return row["crossed"], row["slice"] != ALL_ROWS, row["p_adjusted"], row["p_value"], -abs(row["difference"]), *key
-
-
-def _show_changed(rows: Sequence[Row], n: int) -> str:
-    title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(rows[0]))
-    more = [f"and {len(rows) - n:,} more"] if len(rows) > n else []
-    return "\n".join([title, format_table(rows[:n], _CHANGED), *more])
-
-
 def _show_verdicts(rows: Sequence[Row]) -> str:
-    """Return by model and slice the rows that both models score, and how many comparisons have each verdict."""
+    """Return for each model and slice the number of rows that both models score, and that of each verdict."""
     lines: dict[tuple[str, bool, str], dict[str, Any]] = {}
     names = ("model", "baseline_model", "slice")
     for row in rows:
@@ -180,7 +177,7 @@ def _add(first: int | None, second: int | None) -> int | None:
 
 
 def nulls_last(*values: Any) -> tuple[Any, ...]:
-    """Return values as a key of a sort in which None comes last."""
+    """Return a sort key by which None comes last."""
     return tuple((value is None, 0 if value is None else value) for value in values)
 
 
@@ -200,9 +197,9 @@ _SIDES = ("negative_rule", "positive_rule")
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Some rows of a table: which ones, sorted by a column or a value with None last, and how many of their columns.
+    """Which rows and columns of a table to show: sorted ``by`` a column or a function with None last, at most ``n``.
 
-    Below each row stand its ``rules``, in full.
+    Below each row are its ``rules``, in full.
     """
 
     title: str
@@ -214,12 +211,12 @@ class Excerpt:
     rules: tuple[str, ...] = ()
 
     def show(self, tables: Mapping[Table, pa.Table]) -> str:
-        """Return the rows below the title, equal ones in the order of the key; nothing without rows."""
+        """Return the title and the rows; empty without rows."""
         rows = self.select(tables)[: self.n]
         return f"{self.title}:\n{format_with_rules(rows, self.columns, self.rules)}" if rows else ""
 
     def select(self, tables: Mapping[Table, pa.Table]) -> list[Row]:
-        """Return all rows of the table that are asked for, in order."""
+        """Return all matching rows, ties in the order of the key."""
         by = itemgetter(self.by) if isinstance(self.by, str) else self.by
         rows = [row for row in _rows(tables, self.table) if self.where(row)]
         return sorted(rows, key=lambda row: nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
@@ -275,23 +272,20 @@ _NAMED_PAIRS = Excerpt(
 def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     """Return tables of the leaves, slices, pairs and groups that lose most, of named segments, and of correlations.
 
-    Below the leaves of trees stands what is ``rare`` in them.
+    ``rare`` is a note on rare values, shown below the leaves of trees.
     """
     rare = textwrap.fill(rare, SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
-    trees = (_LEAVES.show(tables), _DIFFERENCES.show(tables))
-    searched = (*trees, rare if any(trees) else "", _SLICES.show(tables), _show_pairs(tables))
-    parts = (
-        *searched,
-        _NAMED_PAIRS.show(tables),
-        _CROSSES.show(tables),
-        _show_segments(tables),
-        _show_correlations(tables),
-    )
+    trees = [_LEAVES.show(tables), _DIFFERENCES.show(tables)]
+    leaves = group_rows(_PAIRS.select(tables), "model", "slice")
+    chosen = [row for _, rows in sorted(leaves.items()) for row in pick_ends(rows)]
+    pairs = f"{_PAIRS.title}:\n{format_with_rules(chosen, _PAIRS.columns, _SIDES)}" if chosen else ""
+    parts = [*trees, rare if any(trees) else "", _SLICES.show(tables), pairs, _NAMED_PAIRS.show(tables)]
+    parts += [_CROSSES.show(tables), _show_segments(tables), _show_correlations(tables)]
     return "\n\n".join(filter(None, parts))
 
 
 def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequence[str]) -> str:
-    """Lay out rows as a table, with the rules of each below it: wrapped, never cut."""
+    """Lay out rows as a table with the rules of each row below it, wrapped but never cut."""
     shown = [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in rows]
     if "interval" in columns:
         shown = [{**row, "interval": describe_zero(full)} for row, full in zip(shown, rows, strict=True)]
@@ -312,13 +306,6 @@ def _add_rules(line: str, row: Row, rules: Sequence[str]) -> Iterable[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
-
-
-def _show_pairs(tables: Mapping[Table, pa.Table]) -> str:
-    """Return of each model and slice the leaves of the lowest and of the highest AUC."""
-    leaves = group_rows(_PAIRS.select(tables), "model", "slice")
-    chosen = [row for _, rows in sorted(leaves.items()) for row in pick_ends(rows)]
-    return f"{_PAIRS.title}:\n{format_with_rules(chosen, _PAIRS.columns, _SIDES)}" if chosen else ""
 
 
 def _show_segments(tables: Mapping[Table, pa.Table]) -> str:
@@ -347,7 +334,7 @@ def _show_difference(row: Row, overall: Row, measure: str) -> str:
 
 
 def _show_correlations(tables: Mapping[Table, pa.Table]) -> str:
-    """Return how the attributions of all rows correlate with losses, models side by side."""
+    """Return the correlations of attributions with losses on all rows, models side by side."""
     rows = [row for row in _rows(tables, schemas.ATTRIBUTION_CORRELATIONS) if row["slice"] == ALL_ROWS]
     rows = [row for row in rows if row["pearson"] is not None]
     lines = [

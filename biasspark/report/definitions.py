@@ -1,10 +1,9 @@
-"""The titles and definitions of everything a report shows. Definitions are the comments of the published tables."""
+"""The titles and definitions of what a report shows. Definitions are the comments of the published tables."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from biasspark.columns import RATE_GAPS, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.metrics import suite
@@ -33,7 +32,7 @@ _REASONS = {
 }
 
 DECISIONS = ("n_true_positive", "n_false_negative", "n_false_positive", "n_true_negative")
-"""The counts from which all rates at a threshold follow: those of positives, then those of negatives."""
+"""The counts that determine all rates at a threshold: those of positives, then those of negatives."""
 
 METHODS = {
     "newcombe": "Newcombe’s score interval, for small or separated cells",
@@ -76,32 +75,23 @@ TITLES: Mapping[str, str] = {
     "n_low": "Rows of the low cell",
     "n_high": "Rows of the high cell",
 }
-"""Titles of columns. Other columns are titled by their name."""
+"""Titles of columns. The title of any other column is its name."""
 
-_BIASES = {
-    "poorly_separated": "poorly separated within",
-    "wide": "wide scores",
-}
-"""Names of biases in words. The others are words already."""
-
+_BIASES = {"poorly_separated": "poorly separated within", "wide": "wide scores"}
+"""Biases whose names are not words already."""
 
 CELLS = {metric.name: (metric.low, metric.high) for metric in suite.SUITE}
 """The two cells that each metric of the suite compares."""
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(NamedTuple):
     """The meaning of a column of a published table."""
 
     anchor: str
     title: str
     text: str
-    source: str
-
-    @property
-    def column(self) -> str:
-        """The name of the column."""
-        return self.source.partition(".")[2]
+    table: str
+    column: str
 
 
 _TITLES_BY_TABLE = {
@@ -117,11 +107,11 @@ _TITLES_BY_TABLE = {
 
 
 def define(table: str, column: str, title: str = "") -> Definition:
-    """Return the definition of a column: its comment, which the catalog shows, too."""
+    """Return the definition of a column, which is its comment."""
     (declared,) = (declared for declared in TABLES[table].columns if declared.name == column)
     default = _TITLES_BY_TABLE.get((table, column)) or TITLES.get(column) or column.replace("_", " ").capitalize()
     anchor = f"def-{table}-{column}".replace("_", "-")
-    return Definition(anchor, title or default, declared.comment, f"{table}.{column}")
+    return Definition(anchor, title or default, declared.comment, table, column)
 
 
 _DEFINED = {
@@ -162,9 +152,9 @@ _DEFINED = {
 def list_definitions(
     tables: Collection[str] = tuple(_DEFINED), gate_metrics: Collection[str] = ()
 ) -> dict[str, list[Definition]]:
-    """Return by table the definitions of what a report shows of these tables.
+    """Return the definitions of what a report shows of these tables, by table.
 
-    One gap of a rate stands for all. Gaps among the metrics of the gate are defined as well.
+    Of the gaps of rates, only one is defined, and those among the metrics of the gate.
     """
     gaps = [gap for gap in RATE_GAPS if gap in gate_metrics]
     rates = (*(_DEFINED["threshold_rates"] if "threshold_rates" in tables else ()), *gaps)
@@ -174,9 +164,9 @@ def list_definitions(
 
 
 def describe_bias(row: Mapping[str, Any], side: str = "") -> str:
-    """Return the name of the bias of a row of ``bias_metrics`` in words; nothing where it has none.
+    """Return the bias of a row of ``bias_metrics`` in words; empty if it has none.
 
-    With ``side`` it is that of the first or the second model in a row of `biasspark.report.side_by_side`.
+    With a ``side``, such as ``_first``, the row is one of `biasspark.report.side_by_side`.
     """
     name, size = row.get(f"bias{side}"), row.get(f"bias_size{side}")
     words = _BIASES.get(name, name.replace("_", " ")) if name else ""

@@ -1,4 +1,4 @@
-"""The top of a report, in sentences: what the gate decided, and what changed since the baseline."""
+"""The summary at the top of a report: what the gate decided, and what changed since the baseline, in sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from biasspark import columns
 from biasspark.report.cells import Row, TableCell, interval_cell, show_count, show_interval, show_name, show_number
 from biasspark.report.definitions import SUITE
-from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, worst_outcome
+from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, group_rows, worst_outcome
 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
@@ -25,7 +25,7 @@ OUTCOME_TITLES = {
 
 
 class Change(NamedTuple):
-    """A metric of one identity whose intervals in two runs do not overlap."""
+    """A change of a metric of one identity whose intervals in two runs do not overlap."""
 
     model: str
     identity: str
@@ -46,10 +46,12 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GateSummary:
-    """What a reader sees first: the outcome, of all and of each model, and what changed.
+    """What a reader sees first: the outcome, overall and for each model, and what changed.
 
-    ``outcome`` is one of the gate's outcomes, or ``no_gate``. ``alerts`` are the gate's rows, the worst first, and
-    ``n_alerts`` is how many the night has. ``acceptance`` is the ledger's row by which a person accepted this run.
+    ``outcome`` is an outcome of the gate or ``no_gate``. ``alerts`` are the rows of the gate, the worst first, of
+    which there are ``n_alerts``. ``all_broken`` fail or warn; the worst of them are ``broken``, and ``other_alerts``
+    are shown below these. ``has_p`` says if any has adjusted p-values. ``acceptance`` is the row of the ledger by which
+    a person accepted this run.
     """
 
     outcome: str
@@ -57,92 +59,71 @@ class GateSummary:
     decisions: Sequence[Decision]
     alerts: Rows
     n_alerts: int
+    n_hidden: int
+    all_broken: Rows
+    broken: Rows
+    other_alerts: Rows
+    has_p: bool
     acceptance: Row | None
     notes: Sequence[str]
     changes: Sequence[Change]
 
-    @property
-    def has_p(self) -> bool:
-        """Whether any alert has adjusted p-values."""
-        return any(row.get("p_violation_adjusted") is not None for row in self.alerts)
-
-    @property
-    def all_broken(self) -> Rows:
-        """The alerts of rules that fail or warn."""
-        return [row for row in self.alerts if row["outcome"] in (columns.FAIL, columns.WARN)]
-
-    @property
-    def broken(self) -> Rows:
-        """The worst of these."""
-        return self.all_broken[:MAX_BROKEN]
-
-    @property
-    def other_alerts(self) -> Rows:
-        """The alerts that are shown below these."""
-        return self.alerts[len(self.broken) : MAX_ALERTS]
-
-    @property
-    def n_hidden(self) -> int:
-        """How many alerts are not shown."""
-        return max(self.n_alerts - MAX_ALERTS, 0)
-
 
 def build_gate_summary(report: ReportData) -> GateSummary:
-    """Return what the gate decided on a night, and what changed since the baseline."""
+    """Return what the gate decided on a run, and what changed since the baseline."""
     alerts = report.alerts()
     by_model = report.count_outcomes()
     counts = sum(by_model.values(), Counter[str]())
     outcome = worst_outcome(alerts) or NO_GATE
+    n, of_all = counts[outcome], f"of {counts.total():,} checks"
+    titles = {
+        columns.FAIL: f"The gate failed: {n:,} {of_all}",
+        columns.WARN: f"The gate passed with warnings: {n:,} {of_all}",
+        columns.INSUFFICIENT: f"Not enough evidence for {n:,} {of_all}",
+        columns.PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
+        NO_GATE: "No gate is configured",
+    }
     models = [] if outcome == NO_GATE else sorted(by_model, key=str)
     notes, changes = describe_changes(report)
+    broken = [row for row in alerts if row["outcome"] in (columns.FAIL, columns.WARN)]
     return GateSummary(
         outcome=outcome,
-        title=_title(outcome, counts),
+        title=titles[outcome],
         decisions=[decide(model, by_model[model], alerts) for model in models],
         alerts=alerts,
         n_alerts=counts.total(),
+        n_hidden=max(counts.total() - MAX_ALERTS, 0),
+        all_broken=broken,
+        broken=broken[:MAX_BROKEN],
+        other_alerts=alerts[min(len(broken), MAX_BROKEN) : MAX_ALERTS],
+        has_p=any(row.get("p_violation_adjusted") is not None for row in alerts),
         acceptance=next((row for row in report.acceptances if row["accepts_run_id"] == report.run["run_id"]), None),
         notes=notes,
         changes=changes,
     )
 
 
-def _title(outcome: str, counts: Counter[str]) -> str:
-    n, of_all = counts[outcome], f"of {counts.total():,} checks"
-    return {
-        columns.FAIL: f"The gate failed: {n:,} {of_all}",
-        columns.WARN: f"The gate passed with warnings: {n:,} {of_all}",
-        columns.INSUFFICIENT: f"Not enough evidence for {n:,} {of_all}",
-        columns.PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
-        NO_GATE: "No gate is configured",
-    }[outcome]
-
-
 def decide(model: str, counts: Counter[str], alerts: Rows) -> Decision:
-    """Return the decision on a model from how many of its checks have each outcome, and its alerts."""
+    """Return the decision on a model, given the number of its checks by outcome, and all alerts."""
     outcome = next((name for name in columns.OUTCOMES if counts[name]), NO_GATE)
-    sentence = _describe_outcome(outcome, counts, [row for row in alerts if _is_of(row, model, outcome)])
+    by_outcome = group_rows((row for row in alerts if row["model"] == model), "outcome")
+    sentence = _describe_outcome(outcome, counts, by_outcome.get((outcome,), ()))
     if outcome == columns.FAIL and counts[columns.WARN]:
         verb, ending = ("is", "s") if counts[columns.WARN] == 1 else ("are", "")
-        undecided = _any_undecided([row for row in alerts if _is_of(row, model, columns.WARN)])
-        state = "not shown to hold" if undecided else "broken"
+        state = "not shown to hold" if _any_undecided(by_outcome.get((columns.WARN,), ())) else "broken"
         sentence += f" {counts[columns.WARN]:,} more {verb} {state}, but only warn{ending}."
     if counts[columns.INSUFFICIENT] and outcome != columns.INSUFFICIENT:
         sentence += f" There is not enough evidence for {counts[columns.INSUFFICIENT]:,} more."
     return Decision(model=model, outcome=outcome, sentence=sentence)
 
 
-def _is_of(alert: Row, model: str, outcome: str) -> bool:
-    return (alert["model"], alert["outcome"]) == (model, outcome)
-
-
 def _any_undecided(alerts: Rows) -> bool:
-    """Return whether some fail or warn for want of evidence, without being shown to break the bound."""
+    """Return whether some fail or warn only because the evidence is insufficient."""
     return any(row.get("decided") is False for row in alerts)
 
 
 def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
-    """Return the sentence on a model's outcome; ``alerts`` are those with that outcome."""
+    """Return the sentence on a model's outcome, given its alerts with that outcome."""
     n, total = counts[outcome], counts.total()
     checks = "its only check" if total == 1 else f"{n:,} of {total:,} checks"
     state = "not shown to hold" if _any_undecided(alerts) else "shown to be broken"
@@ -161,7 +142,7 @@ def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
 
 
 def alert_cell(row: Row) -> TableCell:
-    """Return what the bound of an alert is on: the value, or its change."""
+    """Return the value of an alert, or its change if the bound is on that."""
     what = "value" if row.get("change") is None else "change"
     signed = what == "change" or row["metric"] in (*columns.SUITE_GAPS, *columns.RATE_GAPS)
     value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
@@ -169,7 +150,7 @@ def alert_cell(row: Row) -> TableCell:
 
 
 def is_undecided_among_many(alert: Row, alpha: float) -> bool:
-    """Return whether an alert is undecided only because its rule has many: its own p-value is below the level."""
+    """Return whether an alert is undecided only after correction for the tests of its rule."""
     p_values = (alert.get(f"p_{side}") for side in ("violation", "compliance"))
     return alert["outcome"] == columns.INSUFFICIENT and any(p is not None and p < alpha for p in p_values)
 
@@ -177,30 +158,36 @@ def is_undecided_among_many(alert: Row, alpha: float) -> bool:
 def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
     """Return what changed since the baseline, in sentences and values.
 
-    A value changed if its intervals in both runs do not overlap. That asks for more than a test of the difference: what
-    is listed changed, what is not may have.
+    A value counts as changed if its intervals in both runs do not overlap. This is stricter than a test of the
+    difference: a value that is not listed may have changed as well.
     """
     baseline = report.baseline
     if baseline is None:
         if report.history:
-            return ["No earlier night of this corpus was accepted, so there is nothing to compare with."], []
-        return ["This is the first night of this corpus, so there is nothing to compare with."], []
+            return ["No earlier run on this corpus was accepted, so there is nothing to compare with."], []
+        return ["This is the first run on this corpus, so there is nothing to compare with."], []
     changes, n_compared = find_changes(report.rows("bias_metrics", slice=columns.ALL_ROWS), baseline.metrics)
     n_worse = sum(change.worse for change in changes)
     since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"
     if baseline.is_lost:
-        return [f"{since}, nothing can be compared: files of that night are gone."], []
+        return [f"{since}, nothing can be compared: files of that run are gone."], []
     if not n_compared:
-        return [f"{since}, no value can be compared: the two nights share none with an interval."], []
+        return [f"{since}, no value can be compared: the two runs share none with an interval."], []
     note = f"{since}, none of {n_compared:,} values changed by more than their intervals."
     if changes:
         note = f"{since}, {len(changes):,} of {n_compared:,} values changed by more than their intervals: "
         note += f"{n_worse:,} got worse, {len(changes) - n_worse:,} got better."
-    return [note, *_compare_overall(report, baseline), *_compare_identities(report, baseline)], changes
+    before = {row["model"]: _with_interval(row, "auc") for row in baseline.summaries}
+    overall = [
+        f"{show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
+        for model, row in report.summaries().items()
+        if model in before
+    ]
+    return [note, *overall, *_compare_identities(report, baseline)], changes
 
 
 def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
-    """Return the values whose intervals do not overlap, and how many values were compared."""
+    """Return the changes of values whose intervals do not overlap, and the number of compared values."""
     before = {(row["model"], row["identity"]): row for row in earlier if not row["crossed"]}
     changes, n_compared = [], 0
     for row in metrics:
@@ -226,28 +213,16 @@ def _with_interval(row: Row, name: str) -> str:
     return show_number(row[name], signed=signed) + (f" ({interval})" if interval else "")
 
 
-def _compare_overall(report: ReportData, baseline: PastRun) -> list[str]:
-    before = {row["model"]: _with_interval(row, "auc") for row in baseline.summaries}
-    return [
-        f"{show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
-        for model, row in report.summaries().items()
-        if model in before
-    ]
-
-
 def _compare_identities(report: ReportData, baseline: PastRun) -> list[str]:
-    """Return which identities are new or missing; of many only how many."""
+    """Return which identities are new or missing, or how many if there are many."""
     new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
     return [
         f"{title}: {', '.join(map(show_name, sorted(names))) if len(names) <= MAX_CHANGES else show_count(len(names))}."
-        for title, names in (
-            ("New identities", new),
-            ("Identities no longer measured", report.missing_identities),
-        )
+        for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities))
         if names
     ]
 
 
 def format_date(day: date) -> str:
-    """Return a date as people write it: 15 January 2026."""
+    """Return a date as text: 15 January 2026."""
     return f"{day.day} {day:%B %Y}"

@@ -1,6 +1,6 @@
-"""Score distributions from the published histograms: small pictures as SVG paths, and the curves of equal rates.
+"""Score distributions from the published histograms: small charts as SVG paths, and rate curves.
 
-The paths are written here: with many small pictures, the axes of a chart library would be most of the page.
+The paths are written directly: with many small charts, the axes of a chart library would be most of the page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from biasspark.report.report_data import Rows, group_rows
 
 MAX_BARS = 25
 WIDTH, HEIGHT, GAP = 200, 100, 12
-"""The width of a picture, the height of its upper and of its lower half, and the gap between them, in its own units."""
+"""The width of a chart, the height of each half, and the gap between the halves, in units of the viewBox."""
 
 Bins = Sequence[int]
 Cells = Mapping[str, Bins]
@@ -25,7 +25,7 @@ Cells = Mapping[str, Bins]
 
 
 class Scale(NamedTuple):
-    """The bins of a model's histograms: their lowest and highest edge, and their number."""
+    """The bins of the histograms of a model: the lowest and highest edge, and the number of bins."""
 
     low: float
     high: float
@@ -38,7 +38,7 @@ class Scale(NamedTuple):
 
 
 class PanelKey(NamedTuple):
-    """What one of several small pictures is of."""
+    """The subject of one of several small charts."""
 
     slice: str
     identity: str
@@ -71,19 +71,19 @@ def read_histograms(rows: Rows) -> tuple[dict[str, Scale], dict[PanelKey, Cells]
 
 
 def _scale(rows: Rows) -> Scale:
-    """Return the bins of a model: over 0 to 1, or over all its scores, of which the last bin has the highest."""
+    """Return the bins of a model, which span 0 to 1, or all its scores, the highest in the last bin."""
     last = max(rows, key=lambda row: row["bin"])
     width = last["bin_high"] - last["bin_low"]
     low = last["bin_low"] - last["bin"] * width
     is_probability = abs(low) < width / 2 and last["bin_high"] <= 1 + width / 2
     if is_probability and width:
-        # The last of the merged bins may reach beyond 1.
+        # The last merged bin may extend beyond 1.
         return Scale(0.0, 1.0, max(math.ceil(1 / width - 1e-9), last["bin"] + 1))
     return Scale(low, last["bin_high"], last["bin"] + 1)
 
 
 def draw_distribution(cells: Cells, scale: Scale) -> Picture:
-    """Draw the background above the subgroup, negatives and positives of each, every cell scaled to its own peak."""
+    """Draw the background above the subgroup, negatives and positives of each, each cell scaled to its peak."""
     bins = {
         f"{side}_{label}": (cells.get(f"{side}_{label}", ()), (half + 1) * HEIGHT + half * GAP)
         for half, side in enumerate(("background", "subgroup"))
@@ -94,13 +94,13 @@ def draw_distribution(cells: Cells, scale: Scale) -> Picture:
 
 
 def sum_bins(counts: Bins, n: int = MAX_BARS) -> list[int]:
-    """Add up neighboring bins until at most n are left."""
+    """Merge adjacent bins until at most n are left."""
     step = -(-len(counts) // n) or 1
     return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
 
 
 def draw_steps(counts: Bins, baseline: int) -> str:
-    """Return the outline of bars on a baseline, the highest as high as a half; empty without rows."""
+    """Return the outline of bars on a baseline, the highest filling a half; empty without rows."""
     peak = max(counts, default=0)
     if not peak:
         return ""
@@ -115,7 +115,7 @@ def draw_steps(counts: Bins, baseline: int) -> str:
 
 
 def trace_rates(cells: Cells, label: str) -> RateCurve | None:
-    """Return the curve of the rows of a label over all thresholds at bin edges, None if either side has no rows."""
+    """Return the curve of the rows of a label over thresholds at all bin edges; None if either side has no rows."""
     rates = [_shares_at_or_above(cells.get(f"{side}_{label}", ())) for side in ("background", "subgroup")]
     return RateCurve(*rates) if all(rates) else None
 

@@ -1,4 +1,4 @@
-"""The metrics as tables: models side by side, identities, and what a configuration turns on, such as rates."""
+"""The metrics as tables: models side by side, identities, and optional tables such as rates at thresholds."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _UNMEASURED = TableCell(text=DASH, note="not measured for this model")
 
 
 class SummaryCell(NamedTuple):
-    """One number of a model, and whether no other model is better; of a worst value, whose it is.
+    """One number of a model, whether it is the best of all models, and for a worst value its identity.
 
-    ``weak_worst`` is the worst value of all identities where it rests on too few rows. Then ``cell`` is the worst with
-    enough rows.
+    If the worst value of all identities rests on too few rows, it is in ``weak_worst``, and ``cell`` has the worst
+    value that rests on enough.
     """
 
     cell: TableCell
@@ -62,7 +62,7 @@ class SummaryCell(NamedTuple):
 
 
 class WorstIdentity(NamedTuple):
-    """The lowest AUC of one identity and model, and the row of ``bias_metrics`` that has it."""
+    """The lowest AUC of one identity and model, and its row of ``bias_metrics``."""
 
     identity: str
     metric: str
@@ -71,9 +71,9 @@ class WorstIdentity(NamedTuple):
 
 
 class MetricRow(NamedTuple):
-    """One identity with the metrics of all models: cells by (metric, model), and by model the bias in words.
+    """One identity with the metrics of all models: cells by (metric, model), and the bias in words by model.
 
-    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` where other models have others.
+    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` says if those of others differ.
     """
 
     identity: str
@@ -84,7 +84,7 @@ class MetricRow(NamedTuple):
 
 
 def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
-    """Return by measure of a slice a cell per model. Worst values have the interval of their identity."""
+    """Return for each measure of a slice a cell per model. Worst values have the interval of their identity."""
     summaries, models = report.summaries(slice_name), report.models()
     rows = {"auc": [SummaryCell(metric_cell(summaries.get(model), "auc")) for model in models]}
     rows |= {
@@ -126,10 +126,10 @@ def pinned_differences(report: ReportData) -> dict[str, TableCell]:
 
 
 def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
-    """Mark the best number of a row, as far as its digits tell.
+    """Mark the best number of a row, as far as the shown digits tell.
 
-    None if all are the same, one is alone or weak, or a worst value rests on too few rows: then the numbers are not of
-    the same identities.
+    None is marked if all are equal, if there is only one, or if any is weak: then the worst values may be of different
+    identities.
     """
     sign = -1.0 if column.endswith("_max_abs") else 1.0
     values = [None if one.cell.value is None else round(sign * abs(one.cell.value), 3) for one in cells]
@@ -145,17 +145,17 @@ def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[Worst
 
 
 def list_worst_by_model(report: ReportData) -> dict[str, list[WorstIdentity]]:
-    """Return `list_worst` of every model."""
+    """Return `list_worst` for every model."""
     return {model: list_worst(report, model) for model in report.models()}
 
 
 def list_worst_pairs(report: ReportData) -> dict[str, list[WorstIdentity]]:
-    """Return by model the worst crossed pairs on all rows."""
+    """Return the worst crossed pairs of each model on all rows."""
     return {model: _sort_worst(rows) for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
 
 
 def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
-    """Return how many identities have an AUC below that of the worst with enough rows."""
+    """Return the number of identities with an AUC below that of the worst identity with enough rows."""
     rows = _identities(report, model)
     return sum(
         any(row[name] is not None and row[name] < worst.row[worst.metric] for name in SUMMARIZED_AUCS) for row in rows
@@ -172,7 +172,7 @@ def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
 
 
 def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
-    """Return the identities of a slice with all metrics of all models, those with the lowest AUC first."""
+    """Return the identities of a slice with the metrics of all models, those with the lowest AUC first."""
     rows = {(row["identity"], row["model"]): row for row in report.rows("bias_metrics", slice=slice_name)}
     keys = [(name, model) for name in SUITE for model in report.models()]
     tables = []
@@ -189,7 +189,7 @@ def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
 
 
 def count_weak(report: ReportData) -> tuple[int, int]:
-    """Return how many metrics of all rows rest on too few rows, and how many there are."""
+    """Return the number of metrics on all rows that rest on too few rows, and the number of all of them."""
     rows: Rows = [row for model in report.models() for row in _identities(report, model)]
     weak = [is_weak(row[f"{name}_low"], row[f"{name}_high"]) for row in rows for name in SUITE]
     return sum(weak), len(weak)
@@ -205,16 +205,14 @@ Ends = tuple[float, float] | tuple[None, None]
 # ---- rates at thresholds
 
 _COMPLEMENTS = {"tpr", "tnr"}
-"""The rates that are 1 minus FNR or FPR. Their intervals are the same with the sign reversed, and are not repeated."""
+"""The rates that are 1 minus FNR or FPR. Their intervals are those with the sign reversed, and are not repeated."""
 
 _OF_ONE_LABEL = {"tpr", "fpr", "tnr", "fnr"}
-"""The rates of rows of one label. The others move with the share of positives, and their gaps have no color."""
-
-_ROWS_OF_RATE = {"fpr": "n_negative", "fnr": "n_positive"}
+"""The rates among rows of one label. The others move with the share of positives, so their gaps have no color."""
 
 
 class RateCell(NamedTuple):
-    """A rate of an identity, and its gap to the background, which has the color and the interval."""
+    """A rate of an identity, and its gap to the background, with the color and the interval."""
 
     rate: str
     gap: TableCell
@@ -229,7 +227,7 @@ class ModelRates(NamedTuple):
 
 
 class ThresholdRates(NamedTuple):
-    """The rates at one threshold: rows of ``threshold_rates``, each with its rates by name, and those of each model."""
+    """The rates at one threshold: of each row of ``threshold_rates`` by name, and of each model."""
 
     threshold: float
     rows: Sequence[tuple[Row, Mapping[str, RateCell]]]
@@ -237,18 +235,18 @@ class ThresholdRates(NamedTuple):
 
 
 def list_rates(report: ReportData) -> list[ThresholdRates]:
-    """Return the rates of all rows at each shown threshold; none if the night has none."""
-    return [_rates_at(report, threshold) for threshold in choose_thresholds(report.rows("threshold_rates"))]
-
-
-def _rates_at(report: ReportData, threshold: float) -> ThresholdRates:
-    rows, totals = (
-        report.rows(table, slice=ALL_ROWS, threshold=threshold) for table in ("threshold_rates", "threshold_summary")
-    )
-    by_key = {(row["identity"], row["model"]): row for row in rows}
-    in_order = [by_key.get((name, model)) for name in report.identities() for model in report.models()]
-    shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order if row]
-    return ThresholdRates(threshold, shown, [_model_rates(report, total) for total in totals])
+    """Return the rates on all rows at each shown threshold."""
+    rates = []
+    for threshold in choose_thresholds(report.rows("threshold_rates")):
+        rows, totals = (
+            report.rows(table, slice=ALL_ROWS, threshold=threshold)
+            for table in ("threshold_rates", "threshold_summary")
+        )
+        by_key = {(row["identity"], row["model"]): row for row in rows}
+        in_order = [by_key.get((name, model)) for name in report.identities() for model in report.models()]
+        shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order if row]
+        rates.append(ThresholdRates(threshold, shown, [_model_rates(report, total) for total in totals]))
+    return rates
 
 
 def _rate_cell(row: Row, rate: str) -> RateCell:
@@ -265,7 +263,7 @@ def _model_rates(report: ReportData, total: Row) -> ModelRates:
     summary = report.summaries().get(total["model"], {})
     parts: Row = next(iter(report.rows("rate_sums", model=total["model"], threshold=total["threshold"])), {})
     rates = {}
-    for name, size in _ROWS_OF_RATE.items():
+    for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
         rate, n = total[name], summary.get(size)
         ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
         rates[name] = interval_cell(rate, *ends)
@@ -284,9 +282,9 @@ def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
 class TemplateScores(NamedTuple):
     """The mean scores over templates.
 
-    ``rows`` has a row of ``template_means`` for each identity, that of the first model, the largest departure first;
-    ``spreads`` by model those of the identities that it scores lowest and highest within a template; ``cells`` by
-    (identity, model) the mean score and the departure.
+    ``rows`` has the first model's row of ``template_means`` for each identity, the largest departure of any model
+    first; ``spreads`` each model's rows with the lowest and the highest departure; ``cells`` the mean score and the
+    departure by (identity, model).
     """
 
     rows: Sequence[Row]
@@ -295,7 +293,7 @@ class TemplateScores(NamedTuple):
 
 
 def list_templates(report: ReportData) -> TemplateScores | None:
-    """Return mean scores over templates; None if the night has none."""
+    """Return the mean scores over templates; None without any."""
     means = report.rows("template_means")
     if not means:
         return None
@@ -315,7 +313,7 @@ def list_templates(report: ReportData) -> TemplateScores | None:
 
 
 def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[TableCell]:
-    """Return the mean score and the departure of an identity. Means of probabilities lie within 0 and 1."""
+    """Return the mean score and the departure of an identity."""
     n, score, departure = row["n_templates"], row["mean_score"], row["mean_departure"]
     score_ends = mean_interval(score, row["score_deviation"], n, level, 0.0 if is_probability else None)
     ends = mean_interval(departure, row["departure_deviation"], n, level, -1.0 if is_probability else None)
@@ -328,8 +326,8 @@ def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[Ta
 def mean_interval(mean: float, deviation: float | None, n: int, level: float, lowest: float | None = None) -> Ends:
     """Return Student's interval mean ± t·deviation/sqrt(n), None for fewer than two values.
 
-    The deviation of the n values is that with n - 1. If means lie between the lowest and 1, the interval is cut off
-    there, which costs no coverage.
+    ``deviation`` is the sample standard deviation of the n values. If means can only lie between ``lowest`` and 1, the
+    interval is clipped to that range, which costs no coverage.
     """
     if deviation is None or n < 2:
         return None, None
@@ -343,12 +341,13 @@ def mean_interval(mean: float, deviation: float | None, n: int, level: float, lo
 
 _NO_ROWS = TableCell(text=DASH, note="no rows")
 FEWEST_ROWS = 10
+MOST_LACKING = 10
 
 
 class BalanceTable(NamedTuple):
     """Shares of positives: the titles of the length bins, and the cells of each identity, all rows first.
 
-    `title` says by what length, and `outside` how many rows are in no bin of it.
+    ``title`` names the measure of length, and ``outside`` says how many rows are in no bin.
     """
 
     bins: Sequence[str]
@@ -358,7 +357,7 @@ class BalanceTable(NamedTuple):
 
 
 def list_balance(report: ReportData) -> BalanceTable | None:
-    """Return the shares of positives by identity and text length; None if the night has none.
+    """Return the shares of positives by identity and text length; None without any.
 
     Identities are sorted by the lower end of the interval over all lengths, the highest first, those with enough rows
     before the others.
@@ -367,19 +366,11 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     return _tabulate_balance(report, rows, "n_negatives_to_add") if rows else None
 
 
-MOST_LACKING = 10
+def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
+    """Return the training data of each model to which comments were added: the whole, and identities that lacked most.
 
-
-class TrainingBalance(NamedTuple):
-    """What a model of a mitigation experiment was trained on: its rows, those added, and shares of positives."""
-
-    n_rows: int
-    n_added: int
-    balance: BalanceTable
-
-
-def list_training(report: ReportData) -> dict[str, TrainingBalance]:
-    """Return by model what it was trained on, if comments were added: of the identities that lacked most."""
+    The whole is the row of ``training_balance`` for all rows of any length.
+    """
     plan = [row for row in report.rows("label_balance", bucket=EVERY_LENGTH) if row["n_negatives_to_add"]]
     plan.sort(key=lambda row: (-row["n_negatives_to_add"], row["identity"]))
     lacking = {OVERALL, *(row["identity"] for row in plan[:MOST_LACKING])}
@@ -388,13 +379,12 @@ def list_training(report: ReportData) -> dict[str, TrainingBalance]:
         rows = [row for row in report.rows("training_balance", model=model) if row["identity"] in lacking]
         whole: Row = next((row for row in rows if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH)), {})
         if whole.get("n_added"):
-            balance = _tabulate_balance(report, rows, "n_added")
-            listed[model] = TrainingBalance(whole["n_rows"], whole["n_added"], balance)
+            listed[model] = whole, _tabulate_balance(report, rows, "n_added")
     return listed
 
 
 def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> BalanceTable:
-    """Lay out rows of one model, with the column of the rows that are added, or to add."""
+    """Lay out the rows of one model. ``added`` is the column with the number of added rows, or of those to add."""
     lengths = {row["bucket"]: row["length_low"] for row in rows}
     bins = sorted(lengths, key=lambda name: (name == EVERY_LENGTH, lengths[name] or 0, name))
     intervals = {
@@ -416,30 +406,26 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
     names = sorted({row["identity"] for row in rows}, key=order)
     titles = ["all lengths" if name == EVERY_LENGTH else name for name in bins]
     table = {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names}
-    title = f"Share of positives{_describe_lengths(report) if len(bins) > 1 else ''}"
+    title = "Share of positives"
+    if len(bins) > 1:
+        config = read_config(report.run)
+        keys = config.get("label_balance") or config.get("mitigation") or {}
+        text, length = keys.get("text"), keys.get("length") or "length"
+        title += f" by the length of {show_name(text)} in characters" if text else f" by {show_name(length)}"
     return BalanceTable(titles, table, title, describe_outside(rows))
 
 
-def _describe_lengths(report: ReportData) -> str:
-    """Return by what length rows are counted: a column of lengths, or that of a text."""
-    config = read_config(report.run)
-    keys = config.get("label_balance") or config.get("mitigation") or {}
-    if column := keys.get("text"):
-        return f" by the length of {show_name(column)} in characters"
-    return f" by {show_name(keys.get('length') or 'length')}"
-
-
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
-    """Return a share of positives: weak where its interval is wide and holds the goal, the rate of all rows.
+    """Return a share of positives. It is weak if its interval is wide and includes the goal, the rate of all rows.
 
-    A wide interval away from the goal settles what the table is read for: 85 % of 46 rows are more than 25 %. But of
-    fewer than ten rows no interval settles anything.
+    A wide interval that excludes the goal still answers the question: 85 % of 46 rows are more than 25 %. But a share
+    of fewer than ten rows is always weak.
     """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
     n_added = f"+{show_count(row[added])}" if row[added] else ""
     if added == "n_negatives_to_add" and lacks_by_length(row, goal):
-        n_added += " by length"  # only a sum over lengths is above 0 where the share of all of them is below the goal
+        n_added += " by length"  # some lengths lack negatives though the share over all lengths is below the goal
     counts = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
     return TableCell(
         text=show_percent(row["positive_rate"], 0),
@@ -454,13 +440,13 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
 # ---- pinned AUC
 
 PINNED_PARTS = ("background", "subgroup", "bpsn", "bnsp")
-"""The AUCs that pinned AUC is the weighted mean of, as prefixes of columns."""
+"""The AUCs whose weighted mean is pinned AUC, as prefixes of columns."""
 
 
 class PinnedRow(NamedTuple):
-    """One row of ``pinned_auc`` and that of ``bias_metrics``: the value, and the AUCs of its parts with their weights.
+    """A row of ``pinned_auc`` and of ``bias_metrics``: the value, and the AUCs that form it with their weights.
 
-    Pinned AUC has no interval. It is weak where one of its parts is.
+    Pinned AUC has no interval. It is weak if one of these AUCs is.
     """
 
     row: Row
@@ -470,13 +456,19 @@ class PinnedRow(NamedTuple):
 
 
 def list_pinned(report: ReportData) -> list[PinnedRow]:
-    """Return pinned AUC in the order of the other tables."""
+    """Return the pinned AUC of each identity and model, in the order of the other tables."""
     order = {name: number for number, name in enumerate(report.identities())}
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["identity"] in order]
     suite, pinned = report.suite(), []
     for row in sorted(rows, key=lambda row: (order[row["identity"]], row["model"])):
         of_suite = suite.get((row["model"], row["identity"]), {})
-        parts = [_pinned_part(row, of_suite, part) for part in PINNED_PARTS]
+        parts = []
+        for part in PINNED_PARTS:
+            name, weight, auc = f"{part}_auc", row[f"{part}_weight"], TableCell(text=DASH)
+            if weight:
+                in_suite = f"{name}_low" in of_suite  # with an interval
+                auc = replace(metric_cell(of_suite, name), color="") if in_suite else interval_cell(row[name])
+            parts.append((auc, show_number(weight, 2) if weight else ""))
         cell = TableCell(
             text=show_number(row["pinned_auc"]),
             value=row["pinned_auc"],
@@ -491,10 +483,9 @@ MOST_SKEWED = 20
 
 
 class SkewedRow(NamedTuple):
-    """One row of ``pinned_skew``: whether it is that of the identity that loses rows, and values before and after.
+    """A row of ``pinned_skew``: whether its identity loses rows, the change of pinned AUC, and values by metric.
 
-    `change` is that of pinned AUC. `values` has by metric the value before, and the value after, empty where nothing is
-    known of it.
+    Each value is given before and after rows are dropped, the latter empty if unknown.
     """
 
     row: Row
@@ -504,7 +495,7 @@ class SkewedRow(NamedTuple):
 
 
 def list_skewed(report: ReportData) -> list[SkewedRow]:
-    """Return the class-skew experiment of all rows: the identity that loses rows, then the largest other changes."""
+    """Return the class-skew experiment on all rows: the identity that loses rows, then the largest other changes."""
     listed = []
     for row in report.rows("pinned_skew", slice=ALL_ROWS):
         loses_rows = row["identity"] == (row["skewed_identity"] or row["identity"])
@@ -521,12 +512,3 @@ def list_skewed(report: ReportData) -> list[SkewedRow]:
         return not one.loses_rows, -size, one.row["identity"], one.row["model"]
 
     return sorted(listed, key=order)[:MOST_SKEWED]
-
-
-def _pinned_part(row: Row, suite: Row, part: str) -> tuple[TableCell, str]:
-    """Return an AUC with the interval of the suite, and its weight."""
-    name, weight = f"{part}_auc", row[f"{part}_weight"]
-    if not weight:
-        return TableCell(text=DASH), ""
-    cell = replace(metric_cell(suite, name), color="") if f"{name}_low" in suite else interval_cell(row[name])
-    return cell, show_number(weight, 2)

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else, as Markdown for a model card, and as an object in a notebook."""
+"""The report as one self-contained HTML file, as Markdown for a model card, and as an object in a notebook."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ LONGEST_UNBROKEN = 12
 
 
 class Section(NamedTuple):
-    """A section of the report: its anchor and title, and the tables of which it shows any.
+    """A section of the report, with the tables that it shows.
 
-    `what`, `job` and `part` say what is not measured where it shows none, by which job, and which table of its
-    configuration turns it on. They are empty where nothing is missed.
+    If none of them was measured, the report names ``what`` is missing, the ``job`` that measures it, and the ``part``
+    of its configuration that turns it on; not if ``what`` is empty.
     """
 
     anchor: str
@@ -56,7 +56,7 @@ class Section(NamedTuple):
     part: str = ""
 
     def is_shown(self, report: ReportData) -> bool:
-        """Return whether the section has something to show, or a table of it is lost."""
+        """Return whether the section has anything to show, or a lost table."""
         if self.anchor == "trends":
             return bool(report.history)
         return not self.tables or any(report.tables.get(name) or name in report.lost for name in self.tables)
@@ -69,7 +69,7 @@ SECTIONS = (
     Section("identities", "Every identity", ("bias_metrics",)),
     Section("intervals", "Intervals", ("bias_metrics",)),
     Section("scores", "Scores", ("score_histograms",), "score distributions", part="histograms"),
-    Section("trends", "Over nights"),
+    Section("trends", "Over time"),
     Section("thresholds", "Thresholds", ("threshold_rates",), "rates at thresholds", part="thresholds"),
     Section("templates", "Templates", ("template_means", "template_scores"), "scores by template", part="templates"),
     Section("attribution", "Attribution", OF_ATTRIBUTION, "where the AUC is lost", "attribution", "attribution"),
@@ -81,14 +81,14 @@ SECTIONS = (
 
 
 def write_model_card(report: ReportData) -> str:
-    """Return what a model card says about unintended bias, in the order of the page, as Markdown that GitHub renders.
+    """Return the report as Markdown that GitHub renders, to be included in a model card.
 
-    Headings are of the third level and below, to stand within a card. Names are text: nothing in them is Markdown or
-    HTML. Equal data give equal text.
+    Headings start at the third level. Names are escaped: nothing in them is Markdown or HTML. Equal data give equal
+    text.
     """
 
     def escape(value: object) -> Markup:
-        """Escape whatever a template prints, but for what its macros have printed."""
+        """Escape whatever a template prints, except what its macros have already escaped."""
         return value if isinstance(value, Markup) else Markup(escape_markdown(str(value)))
 
     template = environment().overlay(finalize=escape).get_template("model_card.md.j2")
@@ -96,34 +96,28 @@ def write_model_card(report: ReportData) -> str:
 
 
 def write_page(report: ReportData) -> str:
-    """Return the report of a night as one HTML file.
+    """Return the report as one HTML file.
 
-    It loads nothing, is readable without its script, and all text of the data is text. Equal data give equal bytes.
+    It loads nothing, is readable without its script, and escapes all text from the data. Equal data give equal bytes.
     """
     sections = [section for section in SECTIONS if section.is_shown(report)]
+    unmeasured = [
+        section
+        for section in (SECTIONS if report.has_suite else ())
+        if section.part and section not in sections and (report.is_published or section.job == BIAS_METRICS.job)
+    ]
     return _render(
         "report.html.j2",
         report,
         sections=sections,
         anchors={section.anchor for section in sections},
-        unmeasured=list_unmeasured(report),
+        unmeasured=unmeasured,
         level=f"{100 * report.level:g} %",
     )
 
 
-def list_unmeasured(report: ReportData) -> list[Section]:
-    """Return the sections of what the night, or the frame, has not measured but might have."""
-    if not report.has_suite:
-        return []
-    return [
-        section
-        for section in SECTIONS
-        if section.part and not section.is_shown(report) and (report.is_night or section.job == BIAS_METRICS.job)
-    ]
-
-
 def write_metric_page(rows: Rows, slice_name: str) -> str:
-    """Return a page with the table of all identities and models, from one slice and night of ``bias_metrics``."""
+    """Return a page with the table of all identities and models, from one slice and run of ``bias_metrics``."""
     report = ReportData(corpus="", run_date=date.min, run={}, tables={"bias_metrics": rows})  # of no run
     return _render("metrics.html.j2", report, slice=slice_name)
 
@@ -131,7 +125,7 @@ def write_metric_page(rows: Rows, slice_name: str) -> str:
 def _render(template: str, report: ReportData | None, **context: Any) -> str:
     style, script = read_template("report.css") + color_rules(), read_template("sort.js")
     context |= {"report": report, "models": report.models() if report else []}
-    context |= {"style": Markup(style), "script": Markup(script)}  # the package's own
+    context |= {"style": Markup(style), "script": Markup(script)}  # files of the package, not data
     context |= {"style_hash": hash_source(style), "script_hash": hash_source(script)}
     return environment().get_template(template).render(context)
 
@@ -143,9 +137,9 @@ def write_table_page(
     note: str,
     weak: Collection[tuple[int, str]] = (),
 ) -> str:
-    """Return a page with one table: its columns, each a name and what it means, its rows, and a note below it.
+    """Return a page with one table and a note below it. Each column has a name and a description.
 
-    Values that are weak, by number of row and name of column, are marked: they rest on too few rows.
+    Values that rest on too few rows are marked. They are given as row number and column name.
     """
     names = [name for name, _ in heads]
     shown = [
@@ -161,7 +155,7 @@ def _is_number(value: object) -> bool:
 
 
 def _show(value: object) -> str:
-    """Return a value of a table: four significant digits of a float, and all of a count."""
+    """Return a value of a table as text, floats with four significant digits."""
     if value is None:
         return cells.DASH
     if isinstance(value, float):
@@ -172,7 +166,7 @@ def _show(value: object) -> str:
 
 
 def break_long_name(name: str) -> str:
-    """Return a name in which a line may break after an underscore, if it is long: ``toxicity_1`` stays in one piece."""
+    """Allow line breaks after underscores in a long name. A short one, as ``toxicity_1``, is never broken."""
     return Markup("_<wbr>").join(name.split("_")) if len(name) > LONGEST_UNBROKEN else name
 
 
@@ -188,7 +182,7 @@ def read_template(name: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the environment of all templates, in which these modules are what they show."""
+    """Return the environment of all templates, which call functions of these modules."""
     shared = Environment(
         loader=FunctionLoader(read_template),
         autoescape=True,
@@ -228,32 +222,27 @@ class Card(NamedTuple):
 
 
 def axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) -> float:
-    """Return where the axis of intervals begins: at 0.5, or at the tenth below the lowest end."""
-    ends = [
-        one.row[one.metric] if low is None else low
-        for worst in by_model.values()
-        for one in worst
-        for low in [one.row[f"{one.metric}_low"]]
-    ]
-    lowest = min(ends, default=0.5)
+    """Return the lower end of the axis of intervals: 0.5, or the next tenth below the lowest interval."""
+    rows = [(one.row[one.metric], one.row[f"{one.metric}_low"]) for worst in by_model.values() for one in worst]
+    lowest = min((value if low is None else low for value, low in rows), default=0.5)
     return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10
 
 
 def list_cards(report: ReportData) -> list[list[Card]]:
-    """Return the cards of score distributions: those of the worst identities, then the others."""
+    """Return the cards of score distributions in two lists: those of the worst identities, and the others."""
     cards = _draw_cards(report, [(columns.ALL_ROWS, name) for name in report.identities()])
     return [part for part in (cards[:MAX_CARDS], cards[MAX_CARDS:]) if part]
 
 
 def list_slice_cards(report: ReportData) -> dict[str, list[Card]]:
-    """Return by identity a card of each slice, for the few identities that are shown by slice."""
+    """Return the cards of each slice by identity, for the few identities that are shown by slice."""
     return {
         name: _draw_cards(report, [(slice_name, name) for slice_name in report.slices()]) for name in report.pictured()
     }
 
 
 def _draw_cards(report: ReportData, keys: Sequence[tuple[str, str]]) -> list[Card]:
-    """Return the cards of those (slice, identity) that have rows."""
+    """Return a card for each (slice, identity) that has rows."""
     scales, histograms = histogram_paths.read_histograms(report.rows("score_histograms"))
     counts = {(row["slice"], row["identity"]): row for row in reversed(report.rows("bias_metrics"))}
     cards = []
@@ -278,7 +267,7 @@ _FRAME = (
 
 @dataclass(frozen=True)
 class Document:
-    """A page that a notebook shows in a frame of its own, apart from the notebook."""
+    """A page that a notebook shows in a sandboxed frame."""
 
     title: str
     html: str
@@ -294,7 +283,7 @@ class Document:
 
 @dataclass(frozen=True)
 class NightReport:
-    """The report of a night, drawn on demand."""
+    """The report of a published run, drawn on demand."""
 
     data: ReportData
 

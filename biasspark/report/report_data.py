@@ -1,4 +1,4 @@
-"""What a report shows: the rows of one night and of the runs before it, read once, of which not all are shown."""
+"""The data of a report: one published run and the runs before it, reduced to the rows that are shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import starmap
-from math import sqrt
+from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -21,40 +21,40 @@ from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES, tables_of
 
 BY_GATE, BY_PERSON = "the last accepted run", "the last accepted run, accepted by hand"
-NIGHT_BEFORE = "the night before"
+NIGHT_BEFORE = "the run before"
 """Why a run is the baseline."""
 
 
 class Baseline(NamedTuple):
-    """The ledger's row of the run that a night is compared with, and why."""
+    """The run with which a run is compared, as its row of the ledger, and why."""
 
     row: Row
     label: str
 
 
 def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
-    """Return by job the run of a night that was published last: the one that readers see."""
+    """Return the run of each job for a date: the one that was published last, which readers see."""
     runs = [row for row in ledger if row["run_date"] == run_date and row["job"] != ACCEPT_RUN]
     return {row["job"]: row for row in sorted(runs, key=_by_publication)}
 
 
 def earlier_runs(ledger: Iterable[Row], run: Row, n_nights: int) -> list[Row]:
-    """Return the runs of the same job that readers see of the nights before a run, oldest first."""
-    by_night = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
-    return list(by_night.values())[-n_nights:] if n_nights else []
+    """Return the runs of the same job for earlier dates, of each date the one that readers see, oldest first."""
+    by_date = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
+    return list(by_date.values())[-n_nights:] if n_nights else []
 
 
 def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
-    """Return the rows by which people accepted runs; of a run that was accepted twice, the last."""
+    """Return the rows by which people accepted runs, the last one for a run that was accepted twice."""
     rows = (row for row in ledger if row["job"] == ACCEPT_RUN)
     return list({row["accepts_run_id"]: row for row in sorted(rows, key=_by_publication)}.values())
 
 
 def find_baseline(ledger: Sequence[Row], run: Row, baseline_ids: Collection[str], has_gate: bool) -> Baseline | None:
-    """Return the run that a night is compared with.
+    """Return the run with which a run is compared.
 
-    It is the last run that the gate compared with; else the last run of an earlier night that a gate or a person
-    accepted; else, without a gate, the last run of an earlier night.
+    It is the last run that the gate compared with; else the last run for an earlier date that the gate or a person
+    accepted; else, without a gate, the last run for an earlier date.
     """
     before = _runs_before(ledger, run)
     by_person = {row["accepts_run_id"] for row in list_acceptances(ledger)}
@@ -90,10 +90,7 @@ Rows: TypeAlias = Sequence[Row]
 MAX_THRESHOLDS = 3
 MAX_ALERTS = 200
 
-WORST = {
-    **{name: f"{name}_min" for name in SUMMARIZED_AUCS},
-    **{name: f"{name}_max_abs" for name in SUMMARIZED_GAPS},
-}
+WORST = {**{name: f"{name}_min" for name in SUMMARIZED_AUCS}, **{name: f"{name}_max_abs" for name in SUMMARIZED_GAPS}}
 """The column of ``model_summary`` with the worst value of each metric; with ``_identity``, the name of its identity."""
 
 OF_ATTRIBUTION = tuple(name for name, table in TABLES.items() if table.job == LOSS_BY_SEGMENT.job)
@@ -108,7 +105,7 @@ COUNTED_BY = {
 
 
 class Lowest(NamedTuple):
-    """The lowest AUC of an identity: its `imprecision`, value and name. The minimum is the worst identity."""
+    """The lowest AUC of an identity. Tuples sort from the worst identity to the best; see `imprecision`."""
 
     imprecision: int
     value: float
@@ -119,7 +116,7 @@ _NO_VALUE = Lowest(3, 2.0, "")
 
 
 class PastRun(NamedTuple):
-    """An earlier run of the same corpus: its suite on all rows, and whether files of it are gone."""
+    """An earlier run of the same corpus, its metrics on all rows, and whether its files are gone."""
 
     run_date: date
     run_id: str
@@ -134,29 +131,29 @@ class PastRun(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """The rows of one night, ``run_date`` of a ``corpus``.
+    """The rows that were published for ``run_date`` of a ``corpus``, or measured from a data frame.
 
     Attributes
     ----------
     run, acceptances
-        The ledger's row of the main job's run, or without one of the attribution, and those by which people accepted
-        runs; of a frame that was measured in Python, what there is of it.
+        Rows of the ledger: the run of the main job, or of attribution if it ran alone, and those by which people
+        accepted runs. For a data frame, ``run`` has the columns that apply.
     tables
-        The shown rows by table (`biasspark.report.report_data.filter_tables`), without those that are empty.
+        The shown rows by table (see `filter_tables`). Empty tables are left out.
     counts
-        How many rows the run has of a table of `COUNTED_BY`, by the values of these columns.
+        The number of rows of each table of `COUNTED_BY`, by the values of these columns.
     lost
-        The tables of the night whose files are gone, each with the fault: the ledger counts their rows.
+        The tables whose files are gone though the ledger lists them, each with the fault.
     runs, configs
         The run of each job, and its configuration.
     history
-        The nights before, oldest first, each with the run that readers see.
+        The runs for earlier dates, oldest first.
     baseline, baseline_label
-        The run that the night is compared with, None without one, and why it was chosen.
+        The run to compare with, if any, and why it was chosen.
     n_identities
-        How many identities were measured. The worst of them are shown.
+        The number of measured identities, of which the worst are shown.
     missing_identities
-        Identities that the baseline has and the night has not; the first of many.
+        Identities that the baseline has and this run lacks; the first of many.
     """
 
     corpus: str
@@ -175,47 +172,51 @@ class ReportData:
     missing_identities: Sequence[str] = ()
 
     @property
-    def is_night(self) -> bool:
-        """Whether it is of a published night, which has a gate, a history and a configuration."""
+    def is_published(self) -> bool:
+        """Whether it is a published run, which has a gate, a history and a configuration, not a data frame."""
         return "run_id" in self.run
 
     @property
     def has_suite(self) -> bool:
-        """Whether models were measured: else there is no verdict, but attribution, an experiment or labels alone."""
+        """Whether models were measured. If not, the report is on attribution, an experiment or labels alone."""
         return bool(self.tables.get("model_summary"))
 
     @property
     def subject(self) -> str:
-        """What the report is about, as its title."""
+        """The title of the report."""
         if self.has_suite:
             return "Unintended bias"
         names = {"loss_by_segment": "Lost AUC", "pinned_skew": "Pinned AUC", "label_balance": "Label balance"}
         return next((title for name, title in names.items() if self.tables.get(name)), "Unintended bias")
 
     def defined_tables(self) -> set[str]:
-        """Return the published tables that the report shows, or would if they were not lost."""
+        """Return the published tables that the report shows, including lost ones."""
         names = {*(name for name, rows in self.tables.items() if rows), *self.lost, "bias_runs"}
         return names | ({"template_scores"} if "template_means" in names else set())
 
     def rows(self, table: str, **values: object) -> list[Row]:
-        """Return the rows of a table that have these values; none if the night lacks the table."""
+        """Return the rows of a table that have these values; none without the table."""
         return [row for row in self.tables.get(table, ()) if all(row[name] == value for name, value in values.items())]
 
     def count(self, table: str) -> Counter[tuple[Any, ...]]:
-        """Return how many rows a table of `COUNTED_BY` has by the values of these columns, shown or not."""
+        """Return the number of rows of a table of `COUNTED_BY` by the values of these columns, shown or not."""
         counted = {key: len(rows) for key, rows in group_rows(self.rows(table), *COUNTED_BY[table]).items()}
         return Counter(self.counts.get(table, counted))
 
     def alerts(self) -> list[Row]:
-        """Return the alerts of the night and of the comparison of its models, the worst first.
+        """Return the alerts of the gate, also those on comparisons of models, the worst first.
 
-        Alerts of equal outcome are sorted by the size of their violation. Verdicts on the worst identity come before
-        the alert of that identity.
+        Alerts with the same outcome are sorted by the size of their violation. The alert on "the worst identity" comes
+        before the alert on that identity.
         """
-        return sorted((row for name in ALERTS for row in self.rows(name)), key=_alert_order)
+
+        def order(row: Row) -> tuple[Any, ...]:
+            return *_severity(row), row["rule"], row["value"] is not None
+
+        return sorted((row for name in ALERTS for row in self.rows(name)), key=order)
 
     def count_outcomes(self) -> dict[str, Counter[str]]:
-        """Return by model how many alerts have each outcome."""
+        """Return by model the number of alerts with each outcome."""
         counts = {model: Counter[str]() for model in self.models()}
         for name in ALERTS:
             for (model, outcome), n in self.count(name).items():
@@ -233,20 +234,20 @@ class ReportData:
         return sorted({row["slice"] for row in self.rows("model_summary")}, key=lambda name: (name != ALL_ROWS, name))
 
     def other_slices(self) -> list[tuple[int, str]]:
-        """Return the slices that are shown in addition to all rows, each with its number in anchors."""
+        """Return the shown slices except all rows, each with its number in anchors."""
         return [(number, name) for number, name in enumerate(self.slices()) if name != ALL_ROWS]
 
     def pictured(self) -> list[str]:
-        """Return the identities whose scores are shown in other slices, the worst in any slice first."""
+        """Return the identities whose score distributions are drawn by slice, the worst in any slice first."""
         drawn = {row["identity"] for row in self.rows("score_histograms") if row["slice"] != ALL_ROWS}
         return [name for name in order_worst_first(self.rows("bias_metrics")) if name in drawn]
 
     def identities(self, slice_name: str = ALL_ROWS) -> list[str]:
-        """Return the names of the identities of a slice, the worst first (see `order_worst_first`)."""
+        """Return the identities of a slice in the order of `order_worst_first`."""
         return order_worst_first(self.rows("bias_metrics", slice=slice_name))
 
-    def nights(self) -> list[PastRun]:
-        """Return the nights before and this one, oldest first."""
+    def all_runs(self) -> list[PastRun]:
+        """Return the runs for earlier dates and this one, oldest first."""
         summaries = self.rows("model_summary", slice=ALL_ROWS)
         return [*self.history, PastRun(self.run_date, self.run["run_id"], self.rows("bias_metrics"), summaries)]
 
@@ -273,20 +274,20 @@ class ReportData:
 
 
 def group_rows(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Return rows by their values of some columns, in their order."""
+    """Group rows by the values of some columns, keeping their order."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in columns), []).append(row)
     return groups
 
 
-def _alert_order(row: Row) -> tuple[Any, ...]:
-    excess = row["excess"]
-    return OUTCOMES.index(row["outcome"]), excess is None, -(excess or 0.0), row["rule"], row["value"] is not None
+def _severity(alert: Row) -> tuple[int, bool, float]:
+    excess = alert["excess"]
+    return OUTCOMES.index(alert["outcome"]), excess is None, -(excess or 0.0)
 
 
 def order_worst_first(metrics: Rows) -> list[str]:
-    """Return the identities of rows of ``bias_metrics`` by their lowest AUC of any model, then by name."""
+    """Return the identities in rows of ``bias_metrics``, sorted by their lowest AUC of any model, then by name."""
     lowest: dict[str, Lowest] = {}
     for row in metrics:
         if row["identity"] != OVERALL and not row["crossed"]:
@@ -297,8 +298,8 @@ def order_worst_first(metrics: Rows) -> list[str]:
 def find_lowest(row: Row) -> Lowest:
     """Return the lowest subgroup, BPSN or BNSP AUC of a row of ``bias_metrics``.
 
-    AUCs with a narrow interval come first, then those with any interval, then the others. Without any AUC, no metric is
-    named.
+    An AUC with a narrow interval takes precedence over one with a wide interval, and that over one without an interval.
+    Without any AUC, no metric is named.
     """
     defined = [name for name in SUMMARIZED_AUCS if row[name] is not None]
     return min(
@@ -308,42 +309,39 @@ def find_lowest(row: Row) -> Lowest:
 
 
 def worst_outcome(alerts: Rows) -> str | None:
-    """Return the worst outcome of alerts, None if there are none."""
+    """Return the worst outcome of alerts; None without alerts."""
     outcomes = {row["outcome"] for row in alerts}
     return next((outcome for outcome in OUTCOMES if outcome in outcomes), None)
 
 
 def choose_thresholds(rows: Rows) -> list[float]:
-    """Return the thresholds to show: all of a few, three inner ones of a grid."""
+    """Return the thresholds to show: all if there are few, else the quartiles."""
     thresholds = sorted({row["threshold"] for row in rows})
     if len(thresholds) <= MAX_THRESHOLDS:
         return thresholds
     return [thresholds[len(thresholds) * quarter // 4] for quarter in (1, 2, 3)]
 
 
-# ---- which rows are shown: their number does not grow with the identities
+# ---- which rows are shown: their number does not grow with the number of identities
 
 MAX_IDENTITIES = 100
 MAX_SLICES, MAX_SLICE_ROWS, MIN_IN_SLICE = 8, 200, 10
-"""How many slices are shown in addition to all rows, about how many identities in all of them, and at least in each."""
+"""Slices shown besides all rows, identities shown in all of them together (about), and at least in each."""
 MAX_PICTURED, MAX_PICTURES = 6, 144
-"""Of how many identities, and about how many, the pictures by slice are."""
+"""Identities whose scores are drawn by slice, and drawings of them (about)."""
 MAX_NAMED = 20
-"""How many of the slices that are not shown are named."""
+"""Hidden slices that are named."""
 MAX_PAIRS = 8
 MAX_BINS = 100
 MAX_WORSE = 500
-"""How many significant worsenings of two models are shown beyond those of the shown identities."""
+"""Significantly worse differences of two models that are shown in addition to those of the shown identities."""
 
 AUC_SUMS = {
     **dict.fromkeys(("competition_score", "pinned_auc_equality_difference"), SUMMARIZED_AUCS),
     **{f"{name}_power_mean": (name,) for name in SUMMARIZED_AUCS},
 }
-RATE_SUMS = {
-    "false_positive_equality_difference": ("fpr_gap",),
-    "false_negative_equality_difference": ("fnr_gap",),
-}
-"""Sums and means over identities, and the columns that go into each."""
+RATE_SUMS = {"false_positive_equality_difference": ("fpr_gap",), "false_negative_equality_difference": ("fnr_gap",)}
+"""Sums and means over identities, and the columns that enter each."""
 
 _WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
 _SUITE_COLUMNS = (
@@ -353,33 +351,34 @@ _SUITE_COLUMNS = (
 
 
 class Shown(NamedTuple):
-    """What is shown: the slices, all rows first; on all rows the identities; and those whose scores are by slice."""
+    """The slices to show, all rows first; the identities on all rows; and those whose scores are drawn by slice."""
 
     slices: Sequence[str]
     identities: Sequence[str]
     pictured: Sequence[str]
 
 
-def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
-    """Return the rows of a night that are shown, by table, given its whole tables and the bins of its histograms.
+def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
+    """Return the rows to show by table, given the whole tables of a run and the number of bins of its histograms.
 
-    A night of attribution alone has no other tables, and one without models label balance alone. Shown are at most 100
-    identities: those with the lowest AUC, and those with a model's worst value of a metric; and at most 8 slices with
-    all rows, those with the lowest AUC, and fewer identities where there are many. Tables without rows are left out.
-    Some entries are derived: ``hidden_slices``, the other ones; ``crossed_pairs``, the worst pairs of each model, rows
-    of ``bias_metrics``; ``template_means`` (see `mean_over_templates`); ``auc_sums`` and ``rate_sums`` (see
-    `count_parts`). Alerts also have their ``excess`` (see `alert_excess`). Histograms of slices are of the few
-    identities whose pictures are drawn by slice.
+    Any table may be missing, as after attribution alone. At most 100 identities are shown, those with the lowest AUC
+    and those with a model's worst value of a metric, and at most 8 slices besides all rows, those with the lowest AUC,
+    with fewer identities each if there are many. Histograms by slice are kept for a few identities. Empty tables are
+    left out.
+
+    Some entries are derived: ``hidden_slices``; ``crossed_pairs``, the worst pairs of each model, as rows of
+    ``bias_metrics``; ``template_means`` (`mean_over_templates`); ``auc_sums`` and ``rate_sums`` (`count_parts`); the
+    ``excess`` of alerts (`alert_excess`).
     """
     tables: dict[str, Rows] = {}
     shown = Shown([ALL_ROWS], [], [])
-    if "bias_metrics" in night:
-        shown, tables = _filter_suite(night["bias_metrics"], night["model_summary"])
-    elif "label_balance" in night:
-        rows = night["label_balance"].sort_by([("n_negatives_to_add", "descending")])
+    if "bias_metrics" in whole:
+        shown, tables = _filter_suite(whole["bias_metrics"], whole["model_summary"])
+    elif "label_balance" in whole:
+        rows = whole["label_balance"].sort_by([("n_negatives_to_add", "descending")])
         identities = dict.fromkeys(rows["identity"].to_pylist())
         shown = Shown([ALL_ROWS], [OVERALL, *list(identities)[:MAX_IDENTITIES]], [])
-    for name, table in night.items():
+    for name, table in whole.items():
         of_all_rows = _on_all_rows(table)
         if name in ("pinned_auc", "label_balance", "training_balance"):
             tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
@@ -399,10 +398,10 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
             of_slices = _where_in(table, "slice", shown.slices[1:])
             bins = [_of_identities(of_all_rows, shown.identities), _of_identities(of_slices, shown.pictured)]
             tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
-    if "threshold_rates" in night and "threshold_summary" in night:
-        tables["threshold_summary"] = night["threshold_summary"].to_pylist()
+    if "threshold_rates" in whole and "threshold_summary" in whole:
+        tables["threshold_summary"] = whole["threshold_summary"].to_pylist()
         thresholds = choose_thresholds(tables["threshold_summary"])
-        rates = _where_in(_on_all_rows(night["threshold_rates"]), "threshold", thresholds)
+        rates = _where_in(_on_all_rows(whole["threshold_rates"]), "threshold", thresholds)
         tables["threshold_rates"] = _of_identities(rates, shown.identities).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         columns = ("model", "threshold", "identity", "crossed", *parts)
@@ -412,12 +411,13 @@ def filter_tables(night: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
 
 
 def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[str, Rows]]:
-    """Return what is shown, and its rows of the suite."""
+    """Choose what to show, and return it with the rows of the suite."""
     slices, hidden = _choose_slices(metrics, summaries)
     rows = _where_in(metrics, "slice", slices)
     singles = _single(rows.select(_SUITE_COLUMNS).to_pylist())
     n_models = len(set(summaries["model"].to_pylist()))
-    pictured = order_worst_first(singles)[: _count_pictured(len(slices), n_models)] if len(slices) > 1 else []
+    n_pictured = max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, len(slices) * n_models)))
+    pictured = order_worst_first(singles)[:n_pictured] if len(slices) > 1 else []
     n_others = min(MAX_IDENTITIES, max(MIN_IN_SLICE, MAX_SLICE_ROWS // max(1, len(slices) - 1)))
     identities = {
         name: _shown_identities(
@@ -437,24 +437,24 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[s
     }
 
 
-def count_rows(night: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
-    """Return how many rows the tables of `COUNTED_BY` have by the values of their columns."""
+def count_rows(whole: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
+    """Return the number of rows of each table of `COUNTED_BY`, by the values of these columns."""
     return {
-        name: Counter(zip(*(night[name][column].to_pylist() for column in columns), strict=True))
+        name: Counter(zip(*(whole[name][column].to_pylist() for column in columns), strict=True))
         for name, columns in COUNTED_BY.items()
-        if name in night
+        if name in whole
     }
 
 
 def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
-    """Return the identities that ``bias_metrics`` has on all rows, of one run if it has several; no crossed pairs."""
+    """Return the identities of ``bias_metrics`` on all rows, without crossed pairs; of one run if it holds several."""
     singles = _on_all_rows(metrics).filter(~pc.field("crossed"))
     singles = singles if run_id is None else singles.filter(pc.field("run_id") == run_id)
     return set(singles["identity"].to_pylist()) - {OVERALL}
 
 
 def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str], is_lost: bool = False) -> PastRun:
-    """Return an earlier run from its row of the ledger and the tables of several runs, with the shown identities."""
+    """Return an earlier run, from its row of the ledger and the tables of several runs; only the shown identities."""
     of_run = pc.field("run_id") == row["run_id"]
     return PastRun(
         run_date=row["run_date"],
@@ -466,7 +466,7 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
 
 
 def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]) -> Rows:
-    """Return how many identities are in each sum X, ``X_n``, and how many of these rest on too few rows, ``X_weak``."""
+    """Return for each sum X the number of its identities, ``X_n``, and of those with too few rows, ``X_weak``."""
     counted = []
     for key, of_key in group_rows(rows, *by).items():
         counts = dict(zip(by, key, strict=True))
@@ -483,7 +483,7 @@ def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]
 def worst_alerts(alerts: Rows) -> Rows:
     """Return the worst alerts, the largest violations first, each with its ``excess``.
 
-    The excess of a verdict on the worst identity is the largest of its rule.
+    An alert on "the worst identity" gets the largest excess of its rule.
     """
     rows = [{**row, "excess": alert_excess(row)} for row in alerts]
     largest: dict[tuple[Any, ...], float] = {}
@@ -493,13 +493,14 @@ def worst_alerts(alerts: Rows) -> Rows:
     for row in rows:
         if row["excess"] is None and row["identity"] == OVERALL:
             row["excess"] = largest.get(_rule_of(row))
-    return sorted(rows, key=_by_excess)[:MAX_ALERTS]
+    rows.sort(key=lambda row: (*_severity(row), *(row[name] for name in ("rule", "model", "slice", "identity"))))
+    return rows[:MAX_ALERTS]
 
 
 def alert_excess(alert: Row) -> float | None:
-    """Return by how much the interval of an alert's value, or of its change, lies beyond the bound.
+    """Return how far the interval of an alert's value, or of its change, lies beyond the bound.
 
-    Below 0 where it reaches within. None without an interval.
+    Negative if the interval includes the bound or lies within it. None without an interval.
     """
     bound = alert["bound"]
     low, high, fall, rise = (alert.get(f"{what}_{end}") for what in ("value", "change") for end in ("low", "high"))
@@ -514,11 +515,11 @@ def alert_excess(alert: Row) -> float | None:
 
 
 def mean_over_templates(scores: Rows) -> Rows:
-    """Return for each model and identity the mean over templates of its score, and of its departure.
+    """Return for each model and identity the mean and standard deviation over templates of its score and departure.
 
     The departure is the mean score of the identity minus that of all sentences of the template. Templates have equal
-    weights. Deviations are over templates (n - 1), None with one. The lowest and highest score are mean scores of a
-    template.
+    weights. Standard deviations are sample ones (n - 1), None for a single template. ``lowest_score`` and
+    ``highest_score`` are those of the mean scores by template.
     """
     known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
     overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
@@ -527,17 +528,19 @@ def mean_over_templates(scores: Rows) -> Rows:
     means = []
     for model, identity in sorted(groups):
         rows = groups[model, identity]
-        scores_by_template = [row["mean_score"] for row in rows]
+        by_template = [row["mean_score"] for row in rows]
         departures = [row["mean_score"] - overall[model, row["template"]] for row in rows]
-        mean = {"model": model, "identity": identity, "n_templates": len(rows)}
+        mean: Row = {"model": model, "identity": identity, "n_templates": len(rows)}
         mean |= {"n_rows": sum(row["n_rows"] for row in rows)}
-        mean |= {"lowest_score": min(scores_by_template), "highest_score": max(scores_by_template)}
-        means.append(mean | _moments("score", scores_by_template) | _moments("departure", departures))
+        mean |= {"lowest_score": min(by_template), "highest_score": max(by_template)}
+        for name, values in (("score", by_template), ("departure", departures)):
+            mean |= {f"mean_{name}": fmean(values), f"{name}_deviation": stdev(values) if len(rows) > 1 else None}
+        means.append(mean)
     return means
 
 
 def merge_bins(histograms: pa.Table, n_merged: int) -> pa.Table:
-    """Add up so many neighboring bins of ``score_histograms``: the pictures are narrower than the finest histograms."""
+    """Merge every ``n_merged`` adjacent bins of ``score_histograms``: drawings are narrower than the finest ones."""
     if n_merged <= 1:
         return histograms
     number = pc.divide(histograms["bin"], n_merged)
@@ -552,13 +555,8 @@ def merge_bins(histograms: pa.Table, n_merged: int) -> pa.Table:
     return summed.rename_columns([names.get(name, name) for name in summed.column_names])
 
 
-def _count_pictured(n_slices: int, n_models: int) -> int:
-    """Return of how many identities pictures are drawn by slice."""
-    return max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, n_slices * n_models)))
-
-
 def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], list[str]]:
-    """Return the slices that are shown, all rows first, and the others, each by name."""
+    """Return the slices to show, all rows first, and the others, by name."""
     names = sorted(set(summaries["slice"].to_pylist()) - {ALL_ROWS})
     chosen = names
     if len(names) > MAX_SLICES:
@@ -572,7 +570,14 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
 def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
     """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
     of_summaries = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
-    return {*order_worst_first(singles)[:n], *of_summaries, *_worst_with_enough_rows(singles), OVERALL}
+    precise: dict[tuple[str, str], tuple[float, str]] = {}  # the worst identity among those with a narrow interval
+    for row in singles:
+        for name in SUITE:
+            if not is_weak(row[f"{name}_low"], row[f"{name}_high"]):
+                value = -abs(row[name]) if name in SUMMARIZED_GAPS else row[name]
+                key, candidate = (row["model"], name), (value, row["identity"])
+                precise[key] = min(precise.get(key, candidate), candidate)
+    return {*order_worst_first(singles)[:n], *of_summaries, *(name for _, name in precise.values()), OVERALL}
 
 
 def _on_all_rows(table: pa.Table) -> pa.Table:
@@ -588,24 +593,12 @@ def _where_in(table: pa.Table, column: str, values: Sequence[Any]) -> pa.Table:
 
 
 def _single(rows: Rows) -> Rows:
-    """Return the rows of identities, without those of crossed pairs and of the whole slice."""
+    """Return the rows of single identities: no crossed pairs, and not the whole slice."""
     return [row for row in rows if not row["crossed"] and row["identity"] != OVERALL]
 
 
-def _worst_with_enough_rows(singles: Rows) -> set[str]:
-    """Return by model and metric the identity with the worst value among those with a narrow interval."""
-    worst: dict[tuple[str, str], tuple[float, str]] = {}
-    for row in singles:
-        for name in SUITE:
-            if not is_weak(row[f"{name}_low"], row[f"{name}_high"]):
-                value = -abs(row[name]) if name in SUMMARIZED_GAPS else row[name]
-                key, candidate = (row["model"], name), (value, row["identity"])
-                worst[key] = min(worst.get(key, candidate), candidate)
-    return {identity for _, identity in worst.values()}
-
-
 def _worst_pairs(metrics: pa.Table) -> Rows:
-    """Return of each model the crossed pairs with the lowest AUC that has an interval, those with enough rows first."""
+    """Return each model's crossed pairs with the lowest AUC that has an interval, those with enough rows first."""
     pairs = metrics.filter(pc.field("crossed"))
     ranked: dict[str, list[tuple[Any, ...]]] = {}
     for number, row in enumerate(pairs.select(_SUITE_COLUMNS).to_pylist()):
@@ -618,7 +611,7 @@ def _worst_pairs(metrics: pa.Table) -> Rows:
 
 
 def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
-    """Return all comparisons of the shown identities, and of what else is significantly worse the surest."""
+    """Return all comparisons of the shown identities, and the most certain of the other significantly worse ones."""
     is_shown = pc.is_in(compared["identity"], pa.array(shown, pa.string()))
     unlisted = compared.filter(pc.and_not(pc.equal(compared["verdict"], WORSE), is_shown)).to_pylist()
     unlisted.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
@@ -628,16 +621,3 @@ def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
 
 def _rule_of(alert: Row) -> tuple[Any, ...]:
     return alert["rule"], alert["model"], alert["slice"], alert.get("baseline_model")
-
-
-def _by_excess(alert: Row) -> tuple[Any, ...]:
-    excess = alert["excess"]
-    size = (excess is None, -(excess or 0.0))
-    return OUTCOMES.index(alert["outcome"]), *size, *(alert[name] for name in ("rule", "model", "slice", "identity"))
-
-
-def _moments(name: str, values: Sequence[float]) -> Row:
-    """Return the mean and the standard deviation (n - 1), None of one value."""
-    n, mean = len(values), sum(values) / len(values)
-    deviation = sqrt(sum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else None
-    return {f"mean_{name}": mean, f"{name}_deviation": deviation}

@@ -1,6 +1,6 @@
-"""Two models side by side: every identity with the metrics of both, and by how much the second differs.
+"""Two models side by side: every identity with the metrics of both and their differences.
 
-The form of Tables 3 and 6 of "Nuanced Metrics"; as text for a terminal of 120 columns, as Markdown, and as CSV.
+The layout is that of Tables 3 and 6 of "Nuanced Metrics", as text for a terminal of 120 columns, Markdown, or CSV.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIDES = ("first", "second")
 _PARTS = ("_low", "_high", "_reason")
 
 KEY = ("run_date", "corpus", "slice", "identity", "crossed", "run_id")
-"""The columns that identify a row, as far as the metrics have them."""
+"""The columns that identify a row. The metrics need not have all of them."""
 
 NEEDED = (
     *("model", "slice", "identity", "n_subgroup_negative", "n_subgroup_positive", "subgroup_positive_rate"),
@@ -45,11 +45,11 @@ NAMED = ("bias", "bias_size")
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The two models A and B to compare, and the rows to show.
+    """The models A and B to compare, and the rows to show.
 
-    Without ``slices`` all are shown, ``all`` first; without ``limit`` all rows of a slice; ``crossed`` adds crossed
-    pairs; identities with fewer rows than ``min_rows`` in either model are left out. ``sort`` is one of `SORT_KEYS`, of
-    A: the lowest AUC first, or the gap farthest from 0. Raises as `check_models`.
+    By default all ``slices`` are shown, and all rows of each, up to ``limit``. Identities with fewer rows than
+    ``min_rows`` in either model are left out. Rows are sorted by a metric of A, one of `SORT_KEYS`: the lowest AUC
+    first, or the gap farthest from 0. Raises as `check_models`.
     """
 
     models: tuple[str, str]
@@ -65,7 +65,7 @@ class Request:
 
 
 class SliceRows(NamedTuple):
-    """The shown rows of one slice, the worst first, how many identities it has, and how many have too few rows."""
+    """The shown rows of one slice, the worst first, the number of its identities, and of those with too few rows."""
 
     name: str
     rows: Sequence[Row]
@@ -75,7 +75,7 @@ class SliceRows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SideBySide:
-    """The rows of each slice with their columns, from one published run."""
+    """The comparison of two models in one published run, slice by slice."""
 
     request: Request
     run: Run
@@ -84,11 +84,11 @@ class SideBySide:
 
     @property
     def source(self) -> str:
-        """The run of the numbers."""
+        """The run in words."""
         return f"corpus {self.run.corpus}, {self.run.run_date}, run {self.run.run_id}"
 
     def describe_size(self, part: SliceRows) -> str:
-        """Return how many identities of a slice are shown, and in what order."""
+        """Describe how many identities of a slice are shown, and in what order."""
         sort = self.request.sort
         title = SUITE_TITLES.get(sort, "AUC")
         worst = f"largest |{title}|" if sort in SUMMARIZED_GAPS else f"lowest {title}"
@@ -103,28 +103,26 @@ class SideBySide:
 
 
 def check_models(first: str, second: str) -> None:
-    """Refuse to compare a model with itself.
-
-    Raises `ConfigError` if both names are the same.
-    """
+    """Raise `ConfigError` if a model is to be compared with itself."""
     if first == second:
-        raise ConfigError(f"models: {show_value(first)} twice. Two models stand side by side. Name two different ones.")
+        raise ConfigError(f"models: {show_value(first)} twice. A comparison takes two models. Name two different ones.")
 
 
 def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     """Put the metrics of two models on one row for each slice and identity, with their differences.
 
-    The metrics have the columns `NEEDED` of ``bias_metrics``, and any of `KEY`. There is a row for each key that either
-    model has, sorted: the key, ``first_model, second_model``; for either side (here the first) ``n_subgroup_first``,
-    the rows in the identity, ``positive_rate_first``, the share of positives among them, and ``worst_auc_first``, the
-    lowest of subgroup, BPSN and BNSP AUC; ``worst_auc_difference``, and ``worse``, whether that is below 0; for each X
-    of the three AUCs and the two gaps ``X_difference`` and for either side ``X_first, X_first_low, X_first_high,
-    X_first_reason``; if the metrics have them ``bias_first, bias_size_first``; last ``run_id``.
+    The metrics have the columns `NEEDED` of ``bias_metrics``, and any of `KEY`. The result has a row for each key of
+    either model, sorted, with the key and ``first_model, second_model``. For either side (here the first) it has
+    ``n_subgroup_first``, the rows in the identity; ``positive_rate_first``, the share of positives among them; and
+    ``worst_auc_first``, the lowest of subgroup, BPSN and BNSP AUC. ``worse`` says if ``worst_auc_difference`` is below
+    0. For each X of the three AUCs and two gaps it has ``X_difference, X_doubtful``, and for either side ``X_first,
+    X_first_low, X_first_high, X_first_reason``; if the metrics have them, also ``bias_first, bias_size_first``; and
+    ``run_id`` at the end.
 
-    A difference of AUCs is second - first, -1 to 1, below 0 if the second is worse. Of gaps it is |second| - |first|,
+    A difference of AUCs is second - first, -1 to 1, below 0 if the second is worse. For gaps it is |second| - |first|,
     -0.5 to 0.5, above 0 if the second is worse. It is NULL if either value is. ``X_doubtful`` says whether either value
     rests on too few rows: its interval is missing or wider than `WIDE`. Raises `InputError` if a model has several rows
-    of one key, as in the metrics of several nights without their ``run_date``.
+    of one key, as in the metrics of several runs without their ``run_date``.
     """
     key = [name for name in KEY if name in metrics.column_names]
     _check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
@@ -163,13 +161,13 @@ def _check_unique(metrics: pa.Table, key: Sequence[str]) -> None:
 
 
 def list_without_value(metrics: pa.Table, models: Sequence[str]) -> tuple[str, ...]:
-    """Return those of some models of which no row has any metric."""
+    """Return the models without a value of any metric."""
     by_model = {model: metrics.filter(pc.field("model") == model) for model in models}
     return tuple(model for model, rows in by_model.items() if all(rows[name].null_count == len(rows) for name in SUITE))
 
 
 def _side(metrics: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return what one model has for each key."""
+    """Return the columns of one model, by key."""
     columns = {name: metrics[name] for name in key}
     columns["n_subgroup"] = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     columns["positive_rate"] = metrics["subgroup_positive_rate"]
@@ -185,21 +183,21 @@ def _difference(both: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _is_doubtful(both: pa.Table, name: str, side: str) -> pa.ChunkedArray:
-    """Return whether a value is there, and rests on too few rows."""
+    """Return whether a value is known but rests on too few rows."""
     width = pc.subtract(both[f"{name}_high_{side}"], both[f"{name}_low_{side}"])
     return pc.and_(pc.is_valid(both[f"{name}_{side}"]), pc.fill_null(pc.greater(width, WIDE), fill_value=True))
 
 
 def leave_out_small(compared: pa.Table, min_rows: int) -> pa.Table:
-    """Return what `side_by_side` returns without the identities that have fewer rows in either model."""
+    """Remove identities with fewer rows in either model from the result of `side_by_side`."""
     sizes = [pc.fill_null(compared[f"n_subgroup_{side}"], 0) for side in _SIDES]
     return compared.filter(pc.greater_equal(pc.min_element_wise(*sizes), min_rows))
 
 
 def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideBySide:
-    """Return what is asked for of the ``bias_metrics`` of one run.
+    """Compare two models by the ``bias_metrics`` of one run, as requested.
 
-    Raises `InputError` if the run lacks a model or a slice, with those that it has.
+    Raises `InputError` if the run lacks a model or a slice, naming those that it has.
     """
     slices = _choose_slices(metrics, request)
     chosen = metrics.filter(pc.is_in(metrics["slice"], pa.array(slices)))
@@ -226,7 +224,7 @@ def _sort_worst_first(rows: Sequence[Row], sort: str) -> list[Row]:
 
 
 def _choose_slices(metrics: pa.Table, request: Request) -> tuple[str, ...]:
-    """Check the names of a request against a run, and return the slices to show."""
+    """Return the slices to show, after checking the names of a request against the run."""
     models, slices = (sorted(pc.unique(metrics[name]).to_pylist()) for name in ("model", "slice"))
     asked = (("models", request.models, models), ("slice", request.slices, slices))
     if faults := [
@@ -240,7 +238,7 @@ def _choose_slices(metrics: pa.Table, request: Request) -> tuple[str, ...]:
 
 
 def is_worse(row: Row, name: str, digits: int) -> bool:
-    """Return whether B is worse than A in a metric, as far as the shown digits tell."""
+    """Return whether B is worse than A in a metric, by the shown digits."""
     difference = row[f"{name}_difference"]
     if difference is None:
         return False
@@ -265,10 +263,9 @@ Block = list[str]
 
 
 def format_text(comparison: SideBySide, digits: int = 3) -> str:
-    """Return a comparison as text: one table per slice, a row per identity, and below them the meaning of the marks.
+    """Return a comparison as text: a table per slice with a row per identity, and a legend of the marks.
 
-    If the metrics of a row exceed 120 columns in any slice, the gaps are below the AUCs. Long names continue on lines
-    of their own.
+    If a row exceeds 120 columns in any slice, the gaps are below the AUCs. Long names continue on the next lines.
     """
     first, second = map(show_visibly, comparison.request.models)
     notes: dict[str, str] = {}
@@ -291,19 +288,28 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
 
 
 def _mark(notes: dict[str, str], text: str) -> str:
-    """Return the mark of a text that stands below the tables, ``(a)`` for the first."""
+    """Return the mark of a note below the tables, ``(a)`` for the first."""
     return notes.setdefault(text, f"({chr(ord('a') + len(notes))})")
 
 
 class _Layout:
-    """The blocks of one slice: the columns before the metrics, each metric, and the rests of long names."""
+    """The blocks of one slice: the columns before the metrics, and each metric; and the remainders of long names."""
 
     def __init__(self, rows: Sequence[Row], digits: int, notes: dict[str, str]) -> None:
         names = [wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME)) for row in rows]
         self.rests = [rest for _, *rest in names]
-        self.lead = _lead_block(rows, [first for first, *_ in names], digits, notes)
+        counts = [n if n == other else f"{n} {_mark(notes, UNPAIRED)}" for n, other in map(_counts, rows)]
+        lead = (
+            _pad_column([" ", *(WORSE if is_worse(row, WORST_AUC, digits) else "" for row in rows)], right=False),
+            _pad_column(["identity", *(first for first, *_ in names)], right=False),
+            _pad_column(["rows", *counts], right=True),
+            _pad_column(["pos%", *map(_positive_rate, rows)], right=True),
+        )
+        self.lead = _block("", [f"{mark} {name}  {n}  {rate}" for mark, name, n, rate in zip(*lead, strict=True)])
         self.metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
-        self.metrics["bias"] = _bias_block(rows)
+        biases = zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True)
+        sides = [_pad_column(column, right=False) for column in biases]
+        self.metrics["bias"] = _block("bias", ["  ".join(cells) for cells in zip(*sides, strict=True)])
 
     @property
     def fits(self) -> bool:
@@ -312,7 +318,7 @@ class _Layout:
         return sum(measure_width(block[0]) + 1 for block in blocks) - 1 <= LINE_WIDTH
 
     def lines(self, groups: Iterable[Sequence[str]]) -> list[str]:
-        """Return the lines of the table, each group of metrics below the one before."""
+        """Return the lines of the table, with groups of metrics below each other."""
         lines: list[str] = []
         for names in groups:
             joined = _join([self.lead, *(self.metrics[name] for name in names)])
@@ -323,7 +329,7 @@ class _Layout:
 
 
 def wrap_name(name: str) -> list[str]:
-    """Cut a name into lines that fit its column, after a space or a mark between words if there is one."""
+    """Split a name into lines that fit its column, after a space or another separator if there is one."""
     lines = []
     while measure_width(name) > NAME_WIDTH:
         fits = sum(width <= NAME_WIDTH for width in accumulate(map(measure_width, name)))
@@ -333,20 +339,8 @@ def wrap_name(name: str) -> list[str]:
     return [*lines, name]
 
 
-def _lead_block(rows: Sequence[Row], names: Sequence[str], digits: int, notes: dict[str, str]) -> Block:
-    """Return the mark, the name and the counts of each row."""
-    columns = (
-        [" ", *(WORSE if is_worse(row, WORST_AUC, digits) else "" for row in rows)],
-        ["identity", *names],
-        ["rows", *(_count(row, notes) for row in rows)],
-        ["pos%", *map(_positive_rate, rows)],
-    )
-    padded = [_pad_column(column, right=number > 1) for number, column in enumerate(columns)]
-    return _block("", [f"{mark} {name}  {count}  {rate}" for mark, name, count, rate in zip(*padded, strict=True)])
-
-
 def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, str]) -> Block:
-    """Return one metric of each row: of A, of B, and the difference with its mark, if any row has one."""
+    """Return the block of one metric: A, B, and the difference, marked if B is worse."""
     columns = [["A"], ["B"], ["diff"]]
     for row in rows:
         marks = [WEAK if _is_weak(row, name, side) else "" for side in ("first", "second")]
@@ -359,15 +353,8 @@ def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, 
     return _block(SUITE_TITLES[name], lines)
 
 
-def _bias_block(rows: Sequence[Row]) -> Block:
-    """Return the bias of each row, of A and of B."""
-    columns = zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True)
-    padded = [_pad_column(column, right=False) for column in columns]
-    return _block("bias", ["  ".join(cells) for cells in zip(*padded, strict=True)])
-
-
 def _biases(row: Row) -> list[str]:
-    """Return the bias of A and of B in words; nothing where neither has one."""
+    """Return the bias of A and of B in words; empty if neither has one."""
     biases = [describe_bias(row, f"_{side}") for side in ("first", "second")]
     return [bias or "-" for bias in biases] if any(biases) else []
 
@@ -378,13 +365,8 @@ def _is_weak(row: Row, name: str, side: str) -> bool:
     return row[f"{name}_{side}"] is not None and is_weak(*ends)
 
 
-def _count(row: Row, notes: dict[str, str]) -> str:
-    first, second = _counts(row)
-    return first if first == second else f"{first} {_mark(notes, UNPAIRED)}"
-
-
 def _block(title: str, lines: Sequence[str]) -> Block:
-    """Return a block with its title centered over it, and a rule below its first line, the headings."""
+    """Return a block with its title centered above, and a rule below its first line, the headings."""
     width = max(measure_width(title), *map(measure_width, lines))
     heads, *rows = (line + " " * (width - measure_width(line)) for line in lines)
     return [title.center(width), heads, "-" * width, *rows]
@@ -397,7 +379,7 @@ def _pad_column(cells: Sequence[str], right: bool) -> list[str]:
 
 
 def _join(blocks: Sequence[Block]) -> list[str]:
-    """Put blocks next to each other, as far apart as the line allows."""
+    """Put blocks next to each other, at most `MAX_GAP` columns apart."""
     rows = list(zip(*blocks, strict=True))
     room = LINE_WIDTH - sum(measure_width(cell) for cell in rows[0])
     gap = max(1, min(MAX_GAP, room // (len(blocks) - 1)))
@@ -408,9 +390,9 @@ def _join(blocks: Sequence[Block]) -> list[str]:
 
 
 def format_markdown(comparison: SideBySide, digits: int = 3) -> str:
-    """Return a comparison as Markdown: for each slice a heading and a table that GitHub renders.
+    """Return a comparison as Markdown that GitHub renders: for each slice a heading and a table.
 
-    Differences for the worse are bold. Names are text: nothing in them is Markdown or HTML.
+    Differences are bold where B is worse. Names are escaped: nothing in them is Markdown or HTML.
     """
     first, second, source = map(escape_markdown, (*comparison.request.models, comparison.source))
     lines = [
@@ -450,8 +432,8 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
     return cells
 
 
-def format_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noqa: ARG001 - as all formats are called
-    """Return the rows of all slices as one table of CSV, with values in full precision (see `write_csv`)."""
+def format_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noqa: ARG001 - all formats take digits
+    """Return the rows of all slices as one CSV table with full precision (see `write_csv`)."""
     text = io.StringIO()
     rows = ([row[name] for name in comparison.columns] for part in comparison.slices for row in part.rows)
     write_csv(text, comparison.columns, rows)
@@ -459,9 +441,9 @@ def format_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noq
 
 
 def _metric_texts(row: Row, name: str, digits: int) -> list[tuple[str | None, str | None]]:
-    """Return a metric of A, of B, and their difference, each with the reason why it is NULL, if one is known.
+    """Return a metric of A, of B, and their difference, each as text or, if NULL, with the reason.
 
-    An AUC has no sign, a gap and a difference have one.
+    Gaps and differences are signed.
     """
     return [
         (None, row.get(f"{name}_{side}_reason"))

@@ -1,4 +1,4 @@
-"""Text for other programs: Markdown and CSV in which no value is markup or a formula, and the files they go to."""
+"""Markdown and CSV in which no value is markup or a formula, and the files to which they are written."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from biasspark.errors import ConfigError
 from biasspark.text import show_value, show_visibly
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
-"""Markdown within a line. An underscore between letters or digits is a plain one."""
+"""Inline Markdown. An underscore between letters or digits is not markup."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of text that a spreadsheet takes for a formula."""
+"""First characters by which a spreadsheet takes text for a formula."""
 
 
 def escape_markdown(text: str) -> str:
-    """Return text that Markdown shows as it is, also in a table, with invisible characters escaped."""
+    """Escape text for Markdown, also within a table, and make invisible characters visible."""
     return _MARKUP.sub(r"\\\g<0>", html.escape(show_visibly(text), quote=False))
 
 
 def markdown_table(head: Sequence[str], rule: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table of escaped cells; ``rule`` aligns its columns."""
+    """Return the lines of a Markdown table of escaped cells; ``rule`` aligns its columns."""
     return [f"| {' | '.join(cells)} |" for cells in (head, rule, *rows)]
 
 
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> int:
-    """Write rows as CSV (RFC 4180), and return how many they are.
+    """Write rows as CSV (RFC 4180), and return their number.
 
     NULL is empty, and numbers have full precision. Text that a spreadsheet would take for a formula, because it begins
-    with ``= + - @``, a tab or CR, gets an apostrophe before it.
+    with ``= + - @``, a tab or CR, is preceded by an apostrophe.
     """
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(columns)
@@ -53,7 +53,7 @@ def _csv_cell(value: object) -> object:
 
 @contextmanager
 def open_out(path: Path) -> Iterator[TextIO]:
-    """Open a file to replace its content by UTF-8 text, with line ends as they are.
+    """Open a file to replace its content with UTF-8 text, without translating line ends.
 
     Raises `ConfigError` if it cannot be written.
     """

@@ -1,7 +1,7 @@
-"""Sessions: the only place that starts one, and that touches what only some kinds have.
+"""Sessions: the only package that starts a session, or uses features of only some kinds of sessions.
 
-Everything else takes a ``DataFrame`` and uses ``DataFrame.sparkSession``, so that it runs on classic Spark, on Spark
-Connect and serverless clusters, and on the embedded engine.
+Other code takes a ``DataFrame`` and uses ``DataFrame.sparkSession``, so that it runs on classic Spark, on Spark Connect
+and serverless clusters, and on the embedded engine.
 """
 
 from __future__ import annotations

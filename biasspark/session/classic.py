@@ -1,4 +1,4 @@
-"""What only a classic session has: a JVM, with its log, its classes and its file systems."""
+"""Features of classic sessions: the JVM with its log, classes and file systems."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from biasspark.errors import ConfigError
 from biasspark.session.engines import is_connect
 
-# What the JVM is asked for by these names, for every column and every path. py4j looks for it in all jars, each time.
+# Names that are looked up in the JVM for every column and path. py4j searches all jars each time.
 _PATH = "org.apache.hadoop.fs.Path"
 _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", _PATH)
 
-# What they print of failures that are caught and explained: values of failed tasks, plans that cannot be analysed, and
-# code too large to be compiled in one piece, which Spark then compiles in several.
+# They log failures that are caught and explained: values of failed tasks, plans that cannot be analyzed, and code that
+# is too large to compile, which Spark then splits.
 _LOGGERS_OF_FAILURES = (
     "org.apache.spark.api.python",
     "org.apache.spark.executor.Executor",
@@ -33,7 +33,7 @@ _LOGGERS_OF_FAILURES = (
 
 
 def stop(spark: SparkSession) -> None:
-    """Stop a session, without the second for which PySpark may wait for its own thread that adds up accumulators."""
+    """Stop a session. Do not wait for the accumulator thread of PySpark, which may take a second."""
     if is_connect(spark):
         spark.stop()
         return
@@ -45,11 +45,11 @@ def stop(spark: SparkSession) -> None:
 
 
 def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    """Return the file system of a path, and the path, as the JVM has them."""
+    """Return the file system of a path, and the path, as JVM objects."""
     if is_connect(spark):
         raise ConfigError(
-            "SPARK_REMOTE: a session of Spark Connect lists and deletes no files. Folders of tables are kept in order "
-            "by a classic one. Start the job without it."
+            "SPARK_REMOTE: a session of Spark Connect cannot list or delete files. Maintenance of folders needs a "
+            "classic session. Start the job without it."
         )
     context: Any = spark.sparkContext
     hadoop_path = getattr(context._jvm, _PATH)(path)
@@ -57,27 +57,27 @@ def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
 
 
 def hadoop_version(spark: SparkSession) -> str:
-    """Return the version of Hadoop that a classic session runs, which jars of its file systems have as well."""
+    """Return the Hadoop version of a classic session, which is also the version of its file system jars."""
     context: Any = spark.sparkContext
     return str(context._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
 
 
 def silence_failures(spark: SparkSession) -> None:
-    """Keep the driver's log free of what failed tasks quote: the values on which an expression failed."""
+    """Keep values quoted by failed tasks out of the log of the driver."""
     log4j = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # there while a session is
     for name in _LOGGERS_OF_FAILURES:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """Look for the classes of which columns are made once, and not at every use: that takes half of building them."""
+    """Cache the JVM classes that build columns: looking them up at every use takes half of the time."""
     jvm = spark.sparkContext._jvm
     for name in _CLASSES:
         setattr(jvm, name, getattr(jvm, name))
 
 
 def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
-    """Have workers on this machine run the driver's interpreter, unless another one is named."""
+    """Run local workers with the interpreter of the driver, unless another one is configured."""
     master = os.environ.get("SPARK_REMOTE") or settings.get("spark.master") or SparkConf().get("spark.master")
     if (master or "local").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

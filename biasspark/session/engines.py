@@ -1,4 +1,4 @@
-"""Which engine runs a job, of which kind a session is, and the embedded engine: Sail, within this process."""
+"""The choice of an engine, the kinds of sessions, and the embedded engine: Sail, within this process."""
 
 from __future__ import annotations
 
@@ -30,22 +30,16 @@ from biasspark.session_request import GET_AN_ENGINE, Engine, SessionRequest
 from biasspark.text import format_count
 
 _OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
-"""Set by spark-submit, and by those who give arguments of it."""
+"""Set by spark-submit, or by users to pass its arguments."""
 _LOOPBACK = {"localhost", "127.0.0.1", "::1", "[::1]"}
 
 
 def choose_engine(request: SessionRequest, configured_master: str | None = None) -> Engine:
-    """Return the engine of a session that is to be started.
+    """Return the engine of a new session.
 
-    The first that applies: what the request forces; Spark, where a server, a master or arguments of spark-submit are
-    given; the embedded engine, if it is installed; local Spark, if it is installed. Raises `ConfigError` if the request
-    contradicts itself, or no engine is installed.
-
-    Parameters
-    ----------
-    request
-    configured_master
-        The master that the settings of the session name.
+    The first that applies: the requested engine; Spark, if a server, a master (also in the settings of the session:
+    `configured_master`) or arguments of spark-submit are given; the embedded engine or local Spark, if installed.
+    Raises `ConfigError` if the request contradicts itself, or no engine is installed.
     """
     remote = request.remote or os.environ.get("SPARK_REMOTE")
     has_cluster = bool(remote or request.master or configured_master or _OF_SPARK & os.environ.keys())
@@ -69,41 +63,44 @@ def choose_engine(request: SessionRequest, configured_master: str | None = None)
 
 
 def is_embedded_installed() -> bool:
-    """Return whether there is an embedded engine, and a client that speaks to it."""
+    """Return whether the embedded engine and its client are installed."""
     return find_spec("pysail") is not None and find_spec("grpc") is not None
 
 
 def is_spark_installed() -> bool:
-    """Return whether there is a Spark that can be started here, and not only its client."""
+    """Return whether Spark itself is installed, not only its client."""
     return find_spec("py4j") is not None
 
 
 def is_session_there() -> bool:
-    """Return whether the builder would find a session, or a context to make one of, whichever thread made it."""
-    if getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None) is not None:
+    """Return whether a session, or the context of one, exists in any thread."""
+    if active_context() is not None:
         return True
     try:
         spark = SparkSession.active()
-        # A classic one without a context was stopped, and the builder makes another.
+        # A classic session without a context was stopped, and the builder creates another.
         return is_connect(spark) and not _is_of_dead_server(spark)
     except PySparkRuntimeError:
         return False
 
 
 def find_session() -> SparkSession:
-    """Return the session that is there, whichever thread made it."""
-    if getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None) is not None:
-        return SparkSession.builder.getOrCreate()
-    return SparkSession.active()
+    """Return the existing session of any thread."""
+    return SparkSession.active() if active_context() is None else SparkSession.builder.getOrCreate()
+
+
+def active_context() -> Any:
+    """Return the running context of Spark, None if there is none or only the client is installed."""
+    return getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None)
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether the session talks to a Spark Connect server; the embedded engine is one."""
+    """Return whether the session uses a Spark Connect server. The embedded engine is one."""
     return "connect" in type(spark).__module__
 
 
 def is_embedded(spark: SparkSession) -> bool:
-    """Return whether the session's engine is embedded: a server on this machine that is no Spark, and has no master."""
+    """Return whether the engine is embedded: a Connect server on this machine without a Spark master."""
     if not is_connect(spark):
         return False
     with suppress(Exception):  # servers without access to such settings
@@ -113,11 +110,11 @@ def is_embedded(spark: SparkSession) -> bool:
 
 
 def sees_files(spark: SparkSession) -> bool:
-    """Return whether a session gives access to the files of its paths: any but one of a Spark Connect server."""
+    """Return whether files are accessible through a session: not with a remote Spark Connect server."""
     return not is_connect(spark) or is_embedded(spark)
 
 
-# ---- the SQL of a configuration, as columns of whichever engine computes it
+# ---- the SQL of a configuration, on any engine
 
 _KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
     ((T.DoubleType,), "double"),
@@ -131,9 +128,9 @@ _KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
 
 
 def expression(corpus: DataFrame, text: str) -> Column:
-    """Return an expression of a configuration as a column of a corpus.
+    """Return a configured expression as a column of a corpus.
 
-    Raises `InputError` if the embedded engine would compute it in another way than Spark.
+    Raises `InputError` if the embedded engine would compute it differently from Spark.
     """
     if not is_embedded(corpus.sparkSession):
         return F.expr(text)
@@ -152,15 +149,15 @@ def expression(corpus: DataFrame, text: str) -> Column:
 
 # Read when the server starts.
 _ENVIRONMENT = {
-    # Rows of a batch that Python functions get. With its default of 8,192 they take several times as long.
+    # Rows per batch of Python functions. With the default of 8,192 they take several times as long.
     "SAIL_EXECUTION__BATCH_SIZE": "100000",
-    # By the statistics of a file whose column has one value and NaN, it would read NaN as that value.
+    # With statistics of a file whose column has one value and NaN, it would read NaN as that value.
     "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
 }
 _LOG = {"RUST_LOG": "off"}  # unless the user wants to see it
 
 BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
-"""Measured from 1.8 to 18 million rows of two models: a score is held when it is cut, sorted and ranked."""
+"""Measured with 1.8 to 18 million rows of two models. Scores are in memory while they are cut, sorted and ranked."""
 _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 _STARTING = threading.Lock()
@@ -172,9 +169,10 @@ ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
 
 def embedded_session(settings: dict[str, str]) -> SparkSession:
-    """Return a session of the embedded engine, whose server is started once in a process and stopped at its end.
+    """Return a session of the embedded engine.
 
-    It listens on loopback alone, on a port that the system chooses. A server that no longer answers is replaced.
+    Its server is started once per process and stopped at exit. It listens on loopback only, on a free port. A server
+    that no longer answers is replaced.
     """
     guard_interrupts()
     with _STARTING:
@@ -209,14 +207,14 @@ def _answers(endpoint: str) -> bool:
 
 
 def engine_version(spark: SparkSession) -> str:
-    """Return the version of Spark that runs; of the embedded engine the one that it is compatible with, and its own."""
+    """Return the version of Spark; for the embedded engine the compatible version of Spark, and its own."""
     return f"{spark.version} (pysail {version('pysail')})" if is_embedded(spark) else spark.version
 
 
 def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_score: int = BYTES_A_SCORE) -> None:
-    """Raise `InputError` if the embedded engine would need more memory than this machine has left to rank so many rows.
+    """Raise `InputError` if the embedded engine would need more memory to rank these rows than is free.
 
-    Ranges and slices are not in the estimate, so a run that passes may still need more.
+    The estimate ignores ranges and slices, so a run that passes may still need more.
     """
     needed = _BYTES_OF_AN_ENGINE + bytes_a_score * n_rows * n_models
     if not is_embedded(spark) or (available := available_memory()) is None or needed <= available:
@@ -229,12 +227,12 @@ def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_sco
 
 
 def available_memory() -> int | None:
-    """Return the bytes that this process may still take, within the limit of its container; None where not known."""
+    """Return the bytes that this process may still allocate, within the limit of its container; None if unknown."""
     if not _MEMORY.exists():
         return None
     fields = dict(line.split(":", 1) for line in _MEMORY.read_text("ascii").splitlines())
     free = int(fields["MemAvailable"].split()[0]) * 1024
-    with suppress(OSError, ValueError):  # no container, or one without a limit
+    with suppress(OSError, ValueError):  # no container, or no limit
         limit = int((_CONTAINER / "memory.max").read_text("ascii"))
         used = dict(line.split() for line in (_CONTAINER / "memory.stat").read_text("ascii").splitlines())
         free = min(free, limit - int(used["anon"]))

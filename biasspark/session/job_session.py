@@ -1,4 +1,4 @@
-"""The session of a job: one that is there, or one that is started for it and stopped; and why it does not start."""
+"""The session of a job: an existing one, or one that is started and stopped; and why it fails to start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
 
-import pyspark
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
@@ -30,40 +29,40 @@ from biasspark.session import engines
 from biasspark.session.classic import remember_classes, silence_failures, stop, use_driver_python_on_local_masters
 from biasspark.session_request import SessionRequest, current_request, endpoint_of
 
-# ---- settings, and a loan of a session that is there
+# ---- settings, and borrowed sessions
 
-# What the numbers rely on: the job sets it and does not trust the cluster's defaults.
+# The numbers depend on these settings, so a job does not rely on the defaults of the cluster.
 _REQUIRED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    # Spark writes a checksum of every page, and left alone never looks at it.
+    # Spark writes a checksum of every page, but does not verify it by default.
     "parquet.page.verify-checksum.enabled": "true",
-    # Where Spark skips pages, it pairs values of different rows: integers in DELTA_BINARY_PACKED with booleans in RLE.
+    # When Spark skips pages, it mixes values of different rows: integers in DELTA_BINARY_PACKED with booleans in RLE.
     "parquet.filter.columnindex.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # Or a line with too many fields is not noticed where few are read. Spark 3.5.0 does not know the reader's option.
+    # Otherwise lines with too many fields go unnoticed if few columns are read. Spark 3.5.0 lacks the reader option.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
 }
-# What makes it fast, and a notebook's own session may do without.
+# Only speed depends on these settings.
 _TUNED = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-    # Rows are narrow, so their number bounds a batch. With any other limit Spark 4 adds up the bytes of all columns
-    # after each row, which takes nearly as long as handing the rows over.
+    # Rows are narrow, so their number bounds a batch. With any other limit Spark 4 sums the bytes of all columns after
+    # each row, which takes nearly as long as the transfer of the rows.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # HotSpot never compiles a method of more bytes. Above the limit Spark generates smaller ones: without it, 30
-    # columns of annotations are scanned twelve times slower than 24.
+    # HotSpot never compiles a larger method. With the limit Spark generates smaller ones: without it, 30 columns of
+    # annotations are scanned twelve times slower than 24.
     "spark.sql.codegen.hugeMethodLimit": "8000",
-    # Recording the line of Python of every Column makes hundreds of them twice as slow to build.
+    # Recording the Python line of every Column makes them twice as slow to build.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
 
 @dataclass
 class _Loan:
-    """How many jobs have borrowed a session at once, and the settings that it had before; None where it had none."""
+    """The number of jobs that borrow a session, and its settings before; None for those that were not set."""
 
     n_jobs: int = 0
     before: dict[str, str | None] = field(default_factory=dict)
@@ -74,13 +73,13 @@ _LENDING = Lock()
 
 
 def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the settings of a session; those that a caller gives win."""
+    """Return the default settings of a session, overridden by `settings`."""
     return _REQUIRED | _TUNED | dict(settings or {})
 
 
 @contextmanager
 def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
-    """Note what a session has for some settings, and have the last job that has borrowed it give them back."""
+    """Borrow a session, and restore some settings when the last job that borrows it ends."""
     with _LENDING:
         loan = _LOANS.setdefault(spark, _Loan())
         loan.n_jobs += 1
@@ -92,31 +91,22 @@ def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
             loan.n_jobs -= 1
             if not loan.n_jobs:
                 del _LOANS[spark]
-                with suppress(Exception):  # of a session that is gone, which is what the job fails by
-                    _give_back(spark, loan.before)
+                with suppress(Exception):  # the session is gone, and the job fails because of that
+                    for key, value in loan.before.items():
+                        if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
+                            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
-def _give_back(spark: SparkSession, before: Mapping[str, str | None]) -> None:
-    """Set what differs; a static setting never does, and refuses to be set."""
-    for key, value in before.items():
-        if spark.conf.get(key, None) == value:
-            continue
-        if value is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, value)
-
-
-# ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime that is for another Spark
+# ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark
 
 LEAST_JAVA = 17
 _JARS = ("spark.jars.packages", "spark.jars")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _GET_JAVA = (
-    f"Spark needs Java {LEAST_JAVA} or newer. Set JAVA_HOME to the folder of one, or install one, for example the "
-    "package openjdk-17-jre-headless. Or start the job by scripts/submit, which fetches one."
+    f"Spark needs Java {LEAST_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
+    "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
 )
-# Iceberg and, from 4.0 on, Delta name the Spark that an artifact is for; its earlier releases each are for one.
+# Artifacts of Iceberg, and of Delta from 4.0 on, name the version of Spark. Earlier releases of Delta are for one each.
 _RUNTIMES = (
     (re.compile(r"\b((?:iceberg-spark-runtime-|delta-spark_)(\d+\.\d+)_2\.\d+[:-][\w.-]*\w)"), ""),
     (re.compile(r"\b(delta-spark_2\.1\d[:-]3\.[\w.-]*\w)"), "3.5"),
@@ -130,10 +120,9 @@ _LONGEST_SILENCE = 15.0
 
 @contextmanager
 def start_faults() -> Iterator[None]:
-    """Say why a session could not be built, in place of what PySpark says.
+    """Replace the error of PySpark when a session cannot be built.
 
-    Raises `ConfigError` if there is no Java, or one that is too old; if a jar of the session is for another Spark, and
-    `BiasSparkError` if it is for another reason.
+    Raises `ConfigError` if Java is missing or too old, or a jar is for another Spark; otherwise `BiasSparkError`.
     """
     try:
         yield
@@ -144,31 +133,23 @@ def start_faults() -> Iterator[None]:
             raise ConfigError(
                 "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
             ) from None
-        context = getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None)
+        context = engines.active_context()
         if context is not None and (fault := find_runtime_fault(list_jars(context.getConf()), context.version)):
             context.stop()
             raise ConfigError(fault) from None
-        cause = innermost_cause(error)
+        cause, master = innermost_cause(error), None
         if "stopped SparkContext" in str(error):
-            cause = "it was stopped while it started, as happens where no master answers"
-        raise BiasSparkError(
-            f"Spark did not start on {_describe_master()}: {cause}. Check the master, SPARK_LOCAL_IP and "
-            "the settings of the session."
-        ) from error
-
-
-def _describe_master() -> str:
-    """Return where the session was to start, as far as that is known."""
-    if remote := os.environ.get("SPARK_REMOTE"):
-        return f"SPARK_REMOTE = {redact(remote)}"
-    try:
-        return f"the master {redact(SparkConf().get('spark.master', '') or 'that is configured')}"
-    except Exception:  # noqa: BLE001 - there may be no JVM to ask
-        return "the master that is configured"
+            cause = "it was stopped during its start, as happens if no master answers"
+        with suppress(Exception):  # there may be no JVM
+            master = SparkConf().get("spark.master", None)
+        remote = os.environ.get("SPARK_REMOTE")
+        where = f"SPARK_REMOTE = {redact(remote)}" if remote else f"the master {redact(master or 'that is configured')}"
+        fix = "Check the master, SPARK_LOCAL_IP and the settings of the session."
+        raise BiasSparkError(f"Spark did not start on {where}: {cause}. {fix}") from error
 
 
 def explain_no_gateway() -> BiasSparkError:
-    """Return the fault of a Java process that ended before Spark was there. It has said on stderr why it did."""
+    """Return the fault of a Java process that ended before Spark started. Its own message is on stderr."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None:
@@ -188,7 +169,7 @@ def explain_no_gateway() -> BiasSparkError:
 
 
 def find_java_version(java: str) -> int | None:
-    """Return the feature version of a Java: 8, 17, 21. None if it does not run."""
+    """Return the feature version of Java, such as 8, 17 or 21; None if it does not run."""
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError):
@@ -198,19 +179,14 @@ def find_java_version(java: str) -> int | None:
 
 
 def list_jars(conf: SparkConf | RuntimeConfig) -> str:
-    """Return the packages and jars that the settings of a session name, with commas between them."""
+    """Return the packages and jars in the settings of a session, separated by commas."""
     return ",".join(conf.get(key, None) or "" for key in _JARS)
 
 
 def find_runtime_fault(jars: str, version: str) -> str | None:
-    """Return the fault of a runtime of Delta or Iceberg that is for another Spark than the one that runs.
+    """Return the fault of a Delta or Iceberg runtime for another version of Spark, None if there is none.
 
-    Parameters
-    ----------
-    jars
-        The packages and jars of a session, as `list_jars` returns them.
-    version
-        Of the Spark that runs.
+    `jars` is the result of `list_jars`, `version` that of the running Spark.
     """
     for pattern, of_release in _RUNTIMES:
         for jar in pattern.finditer(jars):
@@ -218,16 +194,16 @@ def find_runtime_fault(jars: str, version: str) -> str | None:
             if not re.match(rf"{re.escape(wanted)}(?!\d)", version):
                 where = "spark.jars.packages" if ":" in jar[1] else "spark.jars"
                 return (
-                    f"{where}: {jar[1]} is for Spark {wanted}, and Spark {version} runs. Each version of "
-                    f"Spark needs a runtime of its own. Run Spark {wanted} (pip install 'pyspark=={wanted}.*'), or "
-                    "name the runtime for this version, if there is one: docs/nights.md lists them. Without Delta "
-                    "and Iceberg, leave the package and its settings out, and write Parquet."
+                    f"{where}: {jar[1]} is for Spark {wanted}, and Spark {version} runs. Each version of Spark needs "
+                    f"its own runtime. Run Spark {wanted} (pip install 'pyspark=={wanted}.*'), or name the runtime for "
+                    "this version, if there is one: docs/runs.md lists them. Without Delta and Iceberg, leave the "
+                    "package and its settings out, and write Parquet."
                 )
     return None
 
 
 def silence_query_context() -> None:
-    """Keep PySpark 4 from printing a JSON line with the JVM's stack for every error that is caught and explained."""
+    """Keep PySpark 4 from printing a JSON line with the JVM stack for every error that is caught and explained."""
     if find_spec("pyspark.logger") is None:
         return
     loggers = import_module("pyspark.logger").PySparkLogger
@@ -250,44 +226,42 @@ def local() -> SparkSession:
 def build_session(
     app_name: str, settings: Mapping[str, str] | None = None, request: SessionRequest | None = None
 ) -> SparkSession:
-    """Return the session of a job, with the settings that the numbers and their speed rely on.
+    """Return the session of a job, with the settings that the numbers and their speed depend on.
 
-    One that is there already is given these settings; its name and its logs stay as they are. Otherwise `choose_engine`
-    says which engine is started. Raises `ConfigError` if no engine is installed, there is no Java that Spark can use,
-    the session is of another engine than is asked for, or it has the runtime of Delta or Iceberg for another Spark.
+    An existing session is reconfigured; its name and log level are kept. Otherwise `choose_engine` chooses the engine.
+    Raises `ConfigError` if no engine is installed, Spark finds no usable Java, the existing session has another engine
+    than requested, or a runtime of Delta or Iceberg is for another Spark.
 
     Parameters
     ----------
     app_name : str
-        What the Spark UI and the cluster's list of applications show.
+        The name in the Spark UI and in the list of applications of the cluster.
     settings : mapping, optional
-        More Spark settings; they win over the defaults.
+        More Spark settings, which override the defaults.
     request : SessionRequest, optional
-        What the session is to be; what the command line asks for, if None.
+        The requested engine; by default that of the command line.
 
     Notes
     -----
-    On local masters, and on a Connect server that ``SPARK_REMOTE=local`` starts, the workers run the driver's
-    interpreter, also when its environment is not activated. On a cluster ``PYSPARK_PYTHON`` is left alone: an archive
-    of the cluster's own may name another one.
+    On local masters, and on a Connect server that ``SPARK_REMOTE=local`` starts, the workers run the interpreter of the
+    driver, even if its environment is not activated. On a cluster ``PYSPARK_PYTHON`` is not set: an archive may name
+    another interpreter.
     """
     request, settings = request or current_request(), dict(settings or {})
-    is_own = not engines.is_session_there()
-    if is_own and engines.choose_engine(request, settings.get("spark.master")) == "embedded":
+    is_new = not engines.is_session_there()
+    if is_new and engines.choose_engine(request, settings.get("spark.master")) == "embedded":
         silence_query_context()
         with start_faults():
             return engines.embedded_session(list_settings(settings))
-    spark = _start_spark(app_name, settings, request) if is_own else _current_session(settings)
-    if not is_own:
-        _refuse_other_engine(spark, request)
+    spark = _start_spark(app_name, settings, request) if is_new else _current_session(settings, request)
     jars = list_jars(spark.conf if engines.is_connect(spark) else spark.sparkContext.getConf())
     if fault := find_runtime_fault(jars, spark.version):
-        if is_own:
+        if is_new:
             stop(spark)
         raise ConfigError(fault)
     if engines.is_connect(spark):
         return spark
-    if is_own:
+    if is_new:
         spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
         silence_failures(spark)
     remember_classes(spark)
@@ -295,13 +269,12 @@ def build_session(
 
 
 def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
-    """Start a session of Spark with all settings."""
     builder = SparkSession.builder.appName(app_name)
     asked = {**settings, **({"spark.master": request.master} if request.master else {})}
     if request.remote:
         builder = builder.remote(request.remote)
     elif "SPARK_REMOTE" not in os.environ:
-        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark leaves it when a session of Connect stops
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark keeps it when a Connect session stops
     use_driver_python_on_local_masters(asked)
     silence_query_context()
     for key, value in list_settings(asked).items():
@@ -331,31 +304,27 @@ def _refuse_silent_server(remote: str) -> None:
         channel.close()
 
 
-def _current_session(settings: Mapping[str, str]) -> SparkSession:
-    """Return the session that is there, with all settings that it takes."""
+def _current_session(settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
+    """Return the existing session, reconfigured. Raises `ConfigError` if another engine is requested."""
     spark = engines.find_session()
     for key, value in list_settings(settings).items():
         if spark.conf.get(key, None) != value:
-            with suppress(Exception):  # a static one stays as it is
+            with suppress(Exception):  # static settings cannot be changed
                 spark.conf.set(key, value)
-    return spark
-
-
-def _refuse_other_engine(spark: SparkSession, request: SessionRequest) -> None:
-    """Raise `ConfigError` if the session that is there is not of the engine that is asked for."""
     engine = "embedded" if engines.is_embedded(spark) else "spark"
     if request.engine not in (None, engine):
         raise ConfigError(
-            f"engine = {request.engine}: a session of the engine {engine} is there already, and a process has one at a "
+            f"engine = {request.engine}: a session of the engine {engine} already exists, and a process has one at a "
             "time. Stop it first, or start another process."
         )
+    return spark
 
 
 @contextmanager
 def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Give a job its session, and stop it afterwards.
+    """Yield the session of a job, and stop it afterwards.
 
-    One that was there before, as in a notebook, is left running, with the settings that it had.
+    An existing session, as in a notebook, is kept, and its settings are restored.
     """
     if engines.is_session_there():
         with borrow(engines.find_session(), list(list_settings(settings))):

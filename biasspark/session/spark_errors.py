@@ -1,13 +1,16 @@
-"""Spark's errors in plain words: which file, column or expression is at fault, and no value of a row."""
+"""Translate Spark errors: which file, column or expression is at fault, without values of rows."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame
@@ -19,18 +22,20 @@ from biasspark.session.spark_jobs import describe
 from biasspark.text import closest_match
 
 _CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
-_UNREADABLE = "a column is of a type that Spark cannot read. Write it as another (times: microseconds)"
-_OTHER_TYPE = (
-    "a column has another type in one file than in others. Write those of the wrong type anew, or have Spark 4 "
-    "read numbers as the wider type by a `schema`"
+_UNREADABLE = "a column has a type that Spark cannot read. Write it as another type (times: microseconds)"
+_OTHER_TYPE = errors.Words(
+    "a column has another type in one file than in others. Rewrite the files of the wrong type, or let Spark 4 read "
+    "numbers as the wider type with a `schema`",
+    "a column has another type in one file than in others. Rewrite the files of the wrong type, or read the files with "
+    "pandas and pass one frame",
 )
 _NO_CATALOG = (
     "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "
     "their jars"
 )
 _BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
-_MORE_ROWS = "it looks at more than its own row, as aggregates, windows and generators do"
-_EXPLANATIONS_OF_VALUES = {  # of expressions that fail on a value
+_MORE_ROWS = "it depends on more than its own row, as aggregates, windows and generators do"
+_EXPLANATIONS_OF_VALUES = {  # expressions that fail on a value
     "CAST_INVALID_INPUT": "a text cannot be cast to the requested type. Use try_cast",
     "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
     "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
@@ -39,12 +44,13 @@ _EXPLANATIONS_OF_VALUES = {  # of expressions that fail on a value
     "USER_RAISED_EXCEPTION": "an error is raised. Correct the expression",
     "MALFORMED_PATTERN": "a regular expression is invalid. Correct it",
     "DATE_OUT_OF_RANGE": (
-        "the embedded engine compares dates with times from the year 1678 to 2261 alone. Compare them with dates, as "
+        "the embedded engine compares dates with times of the years 1678 to 2261 only. Compare them with dates, as "
         "current_date(), or run it on Spark"
     ),
     "CANNOT_PARSE_TIMESTAMP": "a text is not a date or time in that pattern. Use try_to_timestamp",
 }
-_EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
+_EXPLANATIONS: dict[str, str | errors.Words] = {
+    **_EXPLANATIONS_OF_VALUES,
     "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
@@ -57,7 +63,7 @@ _EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
     "INVALID_DELIMITER_VALUE": _BAD_OPTION,
     "CHARSET": _BAD_OPTION,
     "UNSUPPORTED_DATATYPE": "the `schema` names a type that Spark does not have. Correct it",
-    "COLUMN_ALREADY_EXISTS": "two of its columns differ in case alone. Spark cannot tell them apart. Rename one",
+    "COLUMN_ALREADY_EXISTS": "two of its columns differ only in case. Spark ignores case. Rename one",
     "PARQUET_TYPE_ILLEGAL": _UNREADABLE,
     "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH": _OTHER_TYPE,
@@ -66,16 +72,16 @@ _EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
     "FAILED_READ_FILE": _CORRUPT,
     "CSV_HEADER": (
         "the header line of a CSV file names other columns than that of the first file (or than the `schema`), or the "
-        "same in another order, and values would end up in the wrong columns. Write the file anew, or set `options = { "
-        "enforceSchema = true }` where columns are meant by their position alone"
+        "same in another order, so values would end up in the wrong columns. Rewrite the file, or set `options = { "
+        "enforceSchema = true }` to identify columns by position"
     ),
-    "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Take the mode FAILFAST from its options",
+    "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Remove the mode FAILFAST from its options",
     "PARSE_SYNTAX_ERROR": "this is not valid Spark SQL",
     "CONFLICTING_PARTITION_COLUMN_NAMES": (
-        "its folders are partitions of different columns, or of different depths. Bring them into one form"
+        "its folders are partitions of different columns, or of different depths. Make them uniform"
     ),
     "NOT_DETERMINISTIC": (
-        "it is left to chance, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
+        "it is random, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
     ),
     "UNRESOLVED_COLUMN": "it names a column that does not exist",
     "UNRESOLVED_ROUTINE": "it calls a function that does not exist",
@@ -83,7 +89,7 @@ _EXPLANATIONS = _EXPLANATIONS_OF_VALUES | {
     "NESTED_AGGREGATE_FUNCTION": _MORE_ROWS,
     "UNSUPPORTED_GENERATOR": _MORE_ROWS,
 }
-_WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 and in the causes of others
+_WORDS_OF_CONDITIONS = {  # in errors without a condition, as in Spark 3.5 and in causes
     "CATALOG_NOT_FOUND": "catalog plugin class",
     "CANNOT_READ_FILE_FOOTER": "is not a Parquet file|Could not read footer|Malformed ORC file",
     "FAILED_READ_FILE": "Cannot read|Encountered error while reading file|Checksum error|Parquet (argument )?error: ",
@@ -92,7 +98,7 @@ _WORDS_OF_CONDITIONS = {  # of errors that have no condition, as in Spark 3.5 an
     "CONFLICTING_PARTITION_COLUMN_NAMES": "Conflicting partition column names",
     "CSV_HEADER": "CSV header does not conform|Number of column in CSV header",
     "DATA_SOURCE_NOT_FOUND": "Failed to find data source",
-    # Of the embedded engine, which quotes the value.
+    # The embedded engine, which quotes the value.
     "UNRESOLVED_COLUMN": "cannot resolve attribute",
     "PARSE_SYNTAX_ERROR": r"invalid argument: found .* expected ",
     "UNRESOLVED_ROUTINE": "unknown function: ",
@@ -122,7 +128,7 @@ _DENIED = re.compile(  # the words of Java and of the file systems, and the path
 _MISSING_PATH = re.compile(r"Path does not exist: (?:file:/*(?=/))?(/.*?)\.(?: SQLSTATE|\s*\n|$)")
 _FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
 _OTHER_FORMAT = re.compile(r"is not a Parquet file|Could not read footer|Malformed ORC|CANNOT_READ_FILE_FOOTER")
-_DETAILS = {  # what Spark's sentences name, and how a fault repeats it
+_DETAILS = {  # details in messages of Spark, and their form in a fault
     r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
     r"Column: \[(.*?)\], Expected: (\w+), Found: (\w+)": "Column: {0}, {2} for {1}",
     r"The column `(.*?)` already exists": "Column: {0}",
@@ -136,7 +142,7 @@ _DETAILS = {  # what Spark's sentences name, and how a fault repeats it
 }
 _FORMATS = ("parquet", "orc", "json", "csv", "avro", "delta", "iceberg")
 _ENDINGS = {name: name for name in _FORMATS[:5]} | {"jsonl": "json", "ndjson": "json", "tsv": "csv"}
-_BAD_PYTHON = {  # of the executors
+_BAD_PYTHON = {  # on executors
     r'Cannot run program "([^"\n]+)"': "executors cannot run {0}",
     r"Python in worker has different version:? ([\d.]+) than that in driver:? ([\d.]+\d)": (
         "executors run Python {0}, and the driver runs {1}"
@@ -149,22 +155,16 @@ _WORKER_DIED = re.compile(
 
 
 class ExpressionFault(errors.InputError):
-    """An expression, probably of the configuration, fails on a value."""
+    """An expression, probably a configured one, fails on a value."""
 
 
 @contextmanager
 def translate_spark_errors(where: str | errors.KeyPath, value: object = errors.ABSENT) -> Iterator[None]:
-    """Raise Spark's errors on the input as errors of this package, without the values that they quote.
+    """Translate Spark errors about the input to errors of this package, without the values that they quote.
 
-    Raises `InputError`, an `ExpressionFault` where an expression fails on a value; `BiasSparkError` if a Python worker
-    dies; and `ConfigError` if one cannot be started.
-
-    Parameters
-    ----------
-    where : str or KeyPath
-        What the block works on: ``corpus: path /data``, or a key of the configuration.
-    value : object
-        The value of that key.
+    `where` is the input, such as ``corpus: path /data``, or a key of the configuration with its `value`. Raises
+    `InputError`, in particular `ExpressionFault` if an expression fails on a value; `BiasSparkError` if a Python worker
+    dies; and `ConfigError` if no worker can be started.
     """
     try:
         yield
@@ -176,16 +176,18 @@ def translate_spark_errors(where: str | errors.KeyPath, value: object = errors.A
 
 @contextmanager
 def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPath, str]) -> Iterator[None]:
-    """Do what `translate_spark_errors` does, and name each expression that fails on a row.
+    """Like `translate_spark_errors`, and name each expression that fails on a row.
 
-    Notes
-    -----
-    Costs nothing where nothing fails. Otherwise the corpus is scanned once without expressions, and once for each.
+    After a failure, the corpus is scanned once without expressions, and once for each expression. The embedded engine
+    does not name a corrupt file, so pyarrow reads the files until one fails.
     """
     try:
         with translate_spark_errors("corpus"):
             yield
     except Exception as error:
+        is_of_file = re.search(_WORDS_OF_CONDITIONS["FAILED_READ_FILE"], str(error.__context__))
+        if is_of_file and is_embedded(corpus.sparkSession) and (file := _corrupt_file(corpus)):
+            raise errors.InputError(f"corpus: {_CORRUPT}. File: {file}.") from None
         is_candidate = isinstance(error, ExpressionFault) or is_of_spark(error)
         # The embedded engine analyzes an expression again when it runs.
         is_candidate |= isinstance(error.__context__, AnalysisException) and is_embedded(corpus.sparkSession)
@@ -195,10 +197,17 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPa
         raise errors.InputError(*faults) from None
 
 
-def condition_fault(where: str, condition: str, *details: str) -> str:
-    """Return what a condition of Spark means, for what this package sees before Spark does."""
-    explanation = _EXPLANATIONS[condition]
-    return " ".join((f"{where}: {explanation[0].upper()}{explanation[1:]}.", *details))
+def condition_fault(where: str, condition: str, *details: str) -> errors.Fault:
+    """Explain a condition of Spark that this package detects first."""
+    words = _in_both(
+        _EXPLANATIONS[condition], lambda text: " ".join((f"{where}: {text[0].upper()}{text[1:]}.", *details))
+    )
+    return errors.Fault((), errors.ABSENT, words)
+
+
+def _in_both(text: str | errors.Words, change: Callable[[str], str]) -> str | errors.Words:
+    """Return a text changed, in each of its languages."""
+    return change(text) if isinstance(text, str) else errors.Words(change(text.toml), change(text.call))
 
 
 def is_of_spark(error: Exception) -> bool:
@@ -207,37 +216,38 @@ def is_of_spark(error: Exception) -> bool:
 
 
 def is_other_format(error: Exception) -> bool:
-    """Return whether Spark complains of a file that is not of the format as which it is read."""
+    """Return whether a file does not have the format that Spark reads."""
     return bool(_OTHER_FORMAT.search(str(error)))
 
 
 def format_of_ending(name: str) -> str | None:
-    """Return the format that the name of a file ends with, compressed or not."""
+    """Return the format in the ending of a file name, compressed or not."""
     ending = re.search(r"\.(\w+)(?:\.(?:gz|bz2|zst|snappy|lz4|deflate))?$", name)
     return _ENDINGS.get(ending[1].lower()) if ending else None
 
 
 def plain_path(name: str) -> str:
-    """Return a file's URI as a person writes it: a local one without its scheme."""
+    """Return a URI of a file, without the scheme if it is local."""
     return re.sub("^file:/+", "/", name)
 
 
 def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> Exception:
-    """Return the error of this package that says what an error of Spark says; the same one if it is unknown."""
+    """Return the error of this package for a Spark error; the Spark error itself if it is unknown."""
     text = str(error)
 
-    def fault(message: str) -> str | errors.Fault:
-        capitalized = message[0].upper() + message[1:]
-        return f"{where}: {message}" if isinstance(where, str) else errors.Fault(where, value, capitalized)
+    def fault(message: str | errors.Words) -> errors.Fault:
+        if isinstance(where, str):
+            return errors.Fault((), errors.ABSENT, _in_both(message, lambda text: f"{where}: {text}"))
+        return errors.Fault(where, value, _in_both(message, lambda text: text[0].upper() + text[1:]))
 
     if "biasspark.errors.InputError: " in text:  # raised by this package on an executor
         return errors.InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
     if _WORKER_DIED.search(text):
         return errors.BiasSparkError(
             fault(
-                "a Python worker has run out of memory, or was killed. Give workers more "
-                "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set "
-                "`[ranking] ranges` higher, so that a task holds less."
+                "a Python worker has run out of memory, or was killed. Give workers more memory "
+                "(spark.executor.pyspark.memory if it is set, else spark.executor.memoryOverhead), or increase "
+                "`[ranking] ranges`, so that a task holds less."
             )
         )
     of_a_value = errors.find_condition_of_a_value(text)
@@ -245,8 +255,8 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
         if match := re.search(sentence, text):
             return errors.ConfigError(
                 f"PYSPARK_PYTHON: {problem.format(*match.groups())}. Executors need the driver's version of Python, "
-                "with numpy, pandas, pyarrow and biasspark. Set PYSPARK_PYTHON to one that all of them have, or send "
-                "one along: docs/platforms.md."
+                "with numpy, pandas, pyarrow and biasspark. Set PYSPARK_PYTHON to one that all of them have, or ship "
+                "one with the job: docs/platforms.md."
             )
     conditions = [name for pair in _CONDITION.findall(text) for name in reversed(pair)]
     conditions += [condition for condition, words in _WORDS_OF_CONDITIONS.items() if re.search(words, text)]
@@ -257,14 +267,15 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
         return error
     condition = known[0] if known else ""
     name = errors.find_error_condition(error) or of_a_value or type(error).__name__
-    explanation = f"{_EXPLANATIONS.get(condition, f'Spark refuses it ({name})')}."
-    details = (detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error))
+    explanation = _EXPLANATIONS.get(condition, f"Spark refuses it ({name})")
+    details = [detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error)]
     is_of_value = condition in _EXPLANATIONS_OF_VALUES or not (known or is_refused)
-    return (ExpressionFault if is_of_value else errors.InputError)(fault(" ".join((explanation, *details))))
+    return (ExpressionFault if is_of_value else errors.InputError)(
+        fault(_in_both(explanation, lambda text: " ".join((f"{text}.", *details))))
+    )
 
 
 def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
-    """Yield the file, the column or the part of an expression that is at fault."""
     for sentence, detail in _DETAILS.items():
         if match := re.search(sentence, text):
             yield detail.format(*match.groups())
@@ -275,36 +286,26 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     if condition in _OF_FILES:
         files = sorted({plain_path(name) for name in _FILE.findall(text)})
         yield from (f"File: {name}" for name in files[:3])
-        if is_other_format(error):
-            yield from _other_format(files, "orc" if "Malformed ORC" in text else "parquet")
+        formats, configured = (
+            {format_of_ending(name) for name in files},
+            "orc" if "Malformed ORC" in text else "parquet",
+        )
+        if is_other_format(error) and len(formats) == 1:
+            for name in formats - {configured, None}:
+                yield f'By its name it is {name}: set `[corpus] format = "{name}"`'
     if condition == "ACCESS_DENIED":
         paths = [plain_path(path) for match in _DENIED.finditer(text) for path in match.groups() if path]
         yield from (f"Path: {errors.redact(path)}" for path in dict.fromkeys(paths[:3]))
     if condition == "PATH_NOT_FOUND" and (match := _MISSING_PATH.search(text)):
-        yield from _closed_folder(match[1])
+        folders = [folder for folder in PurePosixPath(match[1]).parents if os.path.isdir(folder)]
+        if folders and not os.access(folders[0], os.X_OK):  # Spark sees nothing in it
+            yield f"Or it is hidden: this user may not enter {folders[0]}"
     if condition in _EXPLANATIONS_OF_VALUES and hasattr(error, "getQueryContext"):  # Spark 4's
         parts = [part for part in error.getQueryContext()[:1] if part.contextType().name == "SQL"]
         yield from (f"Part: {part.fragment()}" for part in parts)
 
 
-def _other_format(files: Sequence[str], configured: str) -> Iterator[str]:
-    """Yield the format of files by their names, where all have the same, and another one than is configured."""
-    formats = {format_of_ending(name) for name in files}
-    if len(formats) == 1:
-        yield from (
-            f'By its name it is {name}: set `[corpus] format = "{name}"`' for name in formats - {configured, None}
-        )
-
-
-def _closed_folder(path: str) -> Iterator[str]:
-    """Yield the folder above a local path that this user may not enter: to Spark there is nothing in it."""
-    folders = [folder for folder in PurePosixPath(path).parents if os.path.isdir(folder)]
-    if folders and not os.access(folders[0], os.X_OK):
-        yield f"Or it is not seen: this user may not enter {folders[0]}"
-
-
 def _columns_of_two_types(text: str) -> Iterator[str]:
-    """Yield the columns that two schemas have with types that cannot be merged."""
     schemas = (body.replace(" NOT NULL", "") for body in re.findall(r'"STRUCT<(.*)>"', text)[:2])
     first, second = (dict(re.findall(r"(`[^`]*`|\w+): (.*?)(?=, (?:`[^`]*`|\w+): |$)", body)) for body in schemas)
     for name in first:
@@ -312,8 +313,21 @@ def _columns_of_two_types(text: str) -> Iterator[str]:
             yield f"Column: {name}, {second[name]} for {first[name]}"
 
 
+def _corrupt_file(rows: DataFrame) -> Path | None:
+    """Return the first local Parquet file of some rows that pyarrow cannot read."""
+    for name in sorted(rows.inputFiles()):
+        file = Path(plain_path(unquote(name)))
+        try:
+            with pq.ParquetFile(file, page_checksum_verification=True) as source:
+                for _ in source.iter_batches():
+                    pass
+        except (pa.ArrowException, OSError):
+            return file.readlink() if file.is_symlink() else file  # Delta is read through links
+    return None
+
+
 def _failing_expressions(corpus: DataFrame, expressions: Mapping[errors.KeyPath, str]) -> Iterator[errors.Fault | str]:
-    """Yield a fault for each expression that fails by itself; if the rows fail without any, one for their filter."""
+    """Yield a fault for each expression that fails; or for the filter, if the rows fail without expressions."""
     with describe(corpus.sparkSession, "find the expression that fails"):
         try:
             with translate_spark_errors(FILTER, expressions.get(FILTER)):

@@ -1,4 +1,4 @@
-"""What the jobs of a session are called, how far they are, how several run at once, and what is read repeatedly."""
+"""Spark jobs of a session: their names, progress, parallel jobs, and kept frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE = 4
 
 @contextmanager
 def describe(spark: SparkSession, text: str) -> Iterator[None]:
-    """Name the Spark jobs of a block, for the Spark UI; does nothing under Connect."""
+    """Set the description of Spark jobs in the Spark UI. Does nothing under Connect."""
     if is_connect(spark):
         yield
         return
@@ -36,7 +36,7 @@ def describe(spark: SparkSession, text: str) -> Iterator[None]:
 
 @contextmanager
 def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every: float = 0.5) -> Iterator[None]:
-    """Report (done, all) tasks of the running stages now and then, and (0, 0) at the end; silent under Connect."""
+    """Report (completed, all) tasks of the running stages regularly, and (0, 0) at the end. Silent under Connect."""
     if is_connect(spark):
         yield
         return
@@ -46,7 +46,7 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
         while not stopped.wait(every):
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            except Exception:  # noqa: BLE001 - the context is gone: what the job says of it is not to be covered
+            except Exception:  # noqa: BLE001 - the context is gone, and the job reports the error
                 return
             running = [stage for stage in stages if stage is not None]
             report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
@@ -62,32 +62,29 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
 
 
 def analyse(frame: DataFrame) -> DataFrame:
-    """Return a frame that Spark has analysed. Under Connect it looks for tables, paths and options only when asked."""
-    frame.schema  # noqa: B018 - this asks
+    """Analyze a frame now, so that missing tables and paths are found. Connect would analyze it later."""
+    frame.schema  # noqa: B018 - triggers the analysis
     return frame
 
 
 def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Run tasks in a few threads, each under the properties of this one, and give what they return, in order.
+    """Run tasks in a few threads with the local properties of this thread, and return their results in order.
 
-    To plan and compile a small query takes the driver longer than the cluster takes to run it: side by side, one is
-    planned while another runs. When a task fails, the rest is left undone, and the first failure in order is raised.
+    Planning a small query takes the driver longer than running it, so one is planned while another runs. If a task
+    fails, tasks that are not started are skipped, and the first failure in order is raised.
     """
+    is_3_5 = __version__.startswith("3.")  # takes no session
+    inheriting = [
+        inheritable_thread_target(task) if is_3_5 else inheritable_thread_target(spark)(task) for task in tasks
+    ]
     with ThreadPoolExecutor(_AT_ONCE, "side-by-side") as pool:
-        return list(pool.map(lambda task: task(), [_inherit_properties(spark, task) for task in tasks]))
-
-
-def _inherit_properties(spark: SparkSession, task: Callable[[], T]) -> Callable[[], T]:
-    """Return a task that takes along the properties of this thread, by which its Spark jobs are named."""
-    if __version__.startswith("3."):  # which takes no session, and under Connect has nothing to inherit
-        return inheritable_thread_target(task)
-    return cast("Callable[[], T]", inheritable_thread_target(spark)(task))
+        return list(pool.map(lambda task: cast("T", task()), inheriting))
 
 
 def persisted(*frames: DataFrame) -> ExitStack:
-    """Persist frames for a block, and release them whatever happens.
+    """Persist frames, and unpersist them at the exit of the returned stack.
 
-    For frames that are parts of other frames already; all others go through `kept`, which every engine can do.
+    Only for frames that other frames already use. For others use `kept`, which works on every engine.
     """
     with ExitStack() as stack:
         for frame in frames:
@@ -97,15 +94,15 @@ def persisted(*frames: DataFrame) -> ExitStack:
 
 
 _ROWS_OF_A_GROUP = {True: "4", False: "1000000"}
-"""Rows of a group of a Parquet file: what a task reads at a time. Large ones are some MB each."""
+"""Rows per row group of a Parquet file, which a task reads at once, by whether rows are large (some MB each)."""
 
 
 @contextmanager
 def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
-    """Give the rows of a frame, for a block in which they are read more than once, so that they are computed once.
+    """Yield a frame whose rows are computed once, although they are read repeatedly.
 
-    Spark persists them. An embedded engine cannot, so they are written to a temporary folder, which is deleted
-    afterwards. To compress them takes longer than to read them.
+    Spark persists them. The embedded engine cannot, so they are written to a temporary folder, uncompressed:
+    compression takes longer than reading.
     """
     spark = frame.sparkSession
     if not is_embedded(spark):

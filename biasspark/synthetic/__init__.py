@@ -1,1 +1,1 @@
-"""Seeded corpora, generated on the executors, whose bias is known beforehand."""
+"""Synthetic corpora with known bias, generated on the executors from a seed."""

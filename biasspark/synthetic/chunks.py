@@ -1,4 +1,4 @@
-"""Corpora generated in chunks of rows, from random bits: any executor can make any chunk, in any order."""
+"""Corpora generated from random bits in chunks of rows: any executor can make any chunk, in any order."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHUNK_ROWS = 20_000
-"""Rows of a chunk: an Arrow batch of some megabytes."""
+"""The rows of a chunk, an Arrow batch of a few megabytes."""
 
 ROWS_PER_PARTITION = 500_000
-"""About two seconds of work: much more than the start of a Python task, much less than a run of the main job."""
+"""About two seconds of work: much longer than the start of a Python task, much shorter than the main job."""
 
 WORD = re.compile(r"\w+")
 
 
 class Request(Protocol):
-    """A corpus to generate. Each row depends on the request alone, not on where or with which others it is made."""
+    """A corpus to generate. Each row depends only on the request, not on the machine or the partitioning."""
 
     @property
     def rows(self) -> int:
-        """Rows of the corpus."""
+        """The number of rows of the corpus."""
 
     @property
     def seed(self) -> int:
-        """The seed of all random bits, a whole number from 0."""
+        """The seed of all random bits, an integer from 0."""
 
     @property
     def n_chunks(self) -> int:
-        """Chunks of the corpus."""
+        """The number of chunks of the corpus."""
 
     @property
     def columns(self) -> str:
-        """Columns of the corpus, as Spark SQL declares them."""
+        """The columns of the corpus as DDL of Spark SQL."""
 
     def list_faults(self) -> list[str]:
         """Return a message for each argument that is out of range or cannot be used."""
@@ -55,10 +55,10 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """The arguments of requests for a number of rows, with ids from 0 to `rows - 1`.
+    """A request for a number of rows, with ids from 0 to `rows - 1`.
 
-    The same seed, a whole number from 0, gives the same rows at any partitioning and on any machine, and a shorter
-    corpus is the beginning of a longer one.
+    The same seed, an integer from 0, gives the same rows with any partitioning and on any machine, and a shorter corpus
+    is the beginning of a longer one.
     """
 
     rows: int
@@ -66,7 +66,7 @@ class RowsRequest:
 
     @property
     def n_chunks(self) -> int:
-        """Chunks of consecutive ids. The last may be shorter."""
+        """The number of chunks of consecutive ids. The last may be shorter."""
         return count_chunks(self.rows)
 
     def ids_of(self, chunk: int) -> Ints:
@@ -75,12 +75,12 @@ class RowsRequest:
 
 
 def count_chunks(rows: int) -> int:
-    """Return the number of chunks of a number of rows."""
+    """Return the number of chunks for a number of rows."""
     return -(-rows // CHUNK_ROWS)
 
 
 def check_request(request: Request) -> None:
-    """Raise ConfigError with all faults of a request, if it has any."""
+    """Raise `ConfigError` with all faults of a request, if it has any."""
     if faults := request.list_faults():
         raise ConfigError(*faults)
 
@@ -88,8 +88,8 @@ def check_request(request: Request) -> None:
 def generate(spark: SparkSession, request: Request) -> DataFrame:
     """Generate a corpus on the executors, in any session, classic or Connect.
 
-    A lazy plan of one stage without shuffle. A worker holds one chunk of 20,000 rows at a time, however many rows are
-    asked for. Raises ConfigError with all faults of the request.
+    Lazy, with one stage and no shuffle. A worker holds one chunk of 20,000 rows at a time. Raises `ConfigError` with
+    all faults of the request.
     """
     check_request(request)
     n_partitions = -(-request.rows // ROWS_PER_PARTITION)
@@ -97,7 +97,7 @@ def generate(spark: SparkSession, request: Request) -> DataFrame:
 
 
 def map_chunks(numbers: DataFrame, request: Request) -> DataFrame:
-    """Return the rows of the chunks whose numbers are in the first column."""
+    """Make the rows of the chunks whose numbers are in the first column."""
 
     def make_chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -114,8 +114,8 @@ def make_table(request: Request) -> pa.Table:
 def bit_stream(seed: int, *key: int) -> np.random.Philox:
     """Return the stream of random bits of a key, independent of the streams of all other keys.
 
-    The seed and the key, which says what the bits are for, are whole numbers from 0. Use only the `random_raw` of the
-    stream: the 64-bit output of the Philox counter, which numpy keeps stable over versions and machines.
+    The seed and the key, which identifies the purpose of the bits, are integers from 0. Use only `random_raw` of the
+    stream: numpy keeps the 64-bit output of the Philox counter stable across versions and machines.
     """
     return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
 
@@ -137,9 +137,9 @@ def list_number_faults(rows: int, seed: int) -> list[str]:
 
 
 def list_term_faults(terms: Sequence[str], columns: Collection[str], words: Collection[str]) -> list[str]:
-    """Return the faults of identity terms: no term may be another column, or contain a word of the generated texts.
+    """Return the faults of identity terms, which must not be other columns or contain words of the generated texts.
 
-    Columns and words are in lower case.
+    The given columns and words are in lower case.
     """
     faults = [] if terms else ["terms: none. A sentence is about an identity. Name at least one."]
     seen = set(columns)

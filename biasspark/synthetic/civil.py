@@ -1,11 +1,11 @@
 """The synthetic comment corpus: the published statistics that it follows, its texts, and its chunks of rows.
 
-`civil.toml` holds the frequency, toxicity and bias of each identity, with the source of each number. The tables are
-probabilities, comment lengths and score shifts.
+`civil.toml` holds the frequency, toxicity and bias of each identity, with the source of each number. From these follow
+tables of probabilities, comment lengths and score shifts, computed once per process.
 
-Rows are made by comparing uniform numbers with these tables and by interpolating in them, once per process (30 ms). The
-only arithmetic on rows is `+ - * /` and the square root, which IEEE 754 rounds alike everywhere, so that a seed gives
-the same corpus on every machine and with every numpy. What needs a logarithm is tabulated here and rounded.
+Rows are made by comparing uniform numbers with these tables and by interpolating in them. The only arithmetic on rows
+is `+ - * /` and the square root, which IEEE 754 rounds alike everywhere, so a seed gives the same corpus on every
+machine and with every version of numpy. Values that need a logarithm are tabulated and rounded.
 
 Strata: everything drawn for a comment depends on whether it is toxic (0 or 1), so marginal counts and toxic rates are
 as given, whatever the overlaps.
@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -41,13 +42,16 @@ SHORT_LENGTH = 100
 
 MODELS = ("toxicity_1", "toxicity_6")
 
+Words = npt.NDArray[np.uint32]
+
 
 class Identity(NamedTuple):
     """One annotated identity: its column, and words for it in a generated text.
 
-    `mentions` are comments of `CORPUS_ROWS` in which at least half of the annotators see it, of which a percentage is
-    toxic. `shares_with` is the identity that it is most often mentioned with, `shared` the share of its comments that
-    mention both. `biased_like` is the row of `TABLE_6` that sets its score shifts; its own name unless given.
+    `mentions` is the number of comments among `CORPUS_ROWS` in which at least half of the annotators see it;
+    `percent_toxic` of these are toxic. `shares_with` is the identity with which it is most often mentioned, `shared`
+    the share of its comments that mention both. `biased_like` is the row of `TABLE_6` that sets its score shifts, by
+    default that of its name.
     """
 
     name: str
@@ -57,11 +61,6 @@ class Identity(NamedTuple):
     shares_with: str | None = None
     shared: float = 0.0
     biased_like: str = ""
-
-    @property
-    def table_6_row(self) -> str:
-        """Name of the row of `TABLE_6` that this identity follows."""
-        return self.biased_like or self.name
 
 
 class Gaps(NamedTuple):
@@ -83,36 +82,36 @@ TABLE_6 = {name: Gaps(**gaps) for name, gaps in _STATISTICS["table_6"].items()}
 
 STRATA = (1.0 - TOXIC_SHARE, TOXIC_SHARE)
 STEPS = 4096
-"""Cells of the quantile tables: twelve bits of a uniform number choose one."""
+"""Cells of the quantile tables: twelve bits of a uniform number select one."""
 
 SHORTEST, LONGEST = 20, 1000
 MEDIAN_LENGTH = (205.0, 170.0)
-"""Median characters of a comment, not toxic and toxic. Chosen: toxic comments are a little shorter."""
+"""Median number of characters of a comment, not toxic and toxic. Chosen: toxic comments are a little shorter."""
 
 LENGTH_SPREAD = 0.88
 """Standard deviation of the logarithm of the length. Chosen: a fifth of the comments is short."""
 
 SEPARATION = (2.5, 2.6)
 """Distance of toxic from other comments in standard deviations, per model: AUCs of Phi(d / sqrt 2) = 0.961 and 0.967
-where no identity is mentioned. Chosen: about what the AUCs of `TABLE_6` ask for, the later model a little better."""
+where no identity is mentioned. Chosen to fit the AUCs of `TABLE_6`, with the later model a little better."""
 
-CENTRE = -1.4
-"""Where the scores of comments that are not toxic lie before squashing: a median score of 0.09."""
+CENTER = -1.4
+"""The mean score of comments that are not toxic, before squashing: a median score of 0.09."""
 
 _NORMAL = NormalDist()
 
 
 def mention_probability(identity: Identity, stratum: int) -> float:
-    """P(mentioned | stratum), from the count and the toxic rate of the identity by Bayes' rule."""
+    """Return P(mentioned | stratum), from the count and the toxic rate of the identity by Bayes' rule."""
     within = identity.percent_toxic / 100.0 if stratum else 1.0 - identity.percent_toxic / 100.0
     return identity.mentions / CORPUS_ROWS * within / STRATA[stratum]
 
 
 def conditional_probability(identity: Identity, stratum: int, companion: bool) -> float:
-    """P(mentioned | stratum, its companion is mentioned or is not).
+    """Return P(mentioned | stratum, whether its companion is mentioned).
 
-    The companion is the identity it shares comments with. Both answers average to `mention_probability`, so an overlap
-    changes no marginal. Without a companion both are that probability.
+    The companion is the identity with which it shares comments. Both cases average to `mention_probability`, so an
+    overlap changes no marginal. Without a companion both are that probability.
     """
     alone = mention_probability(identity, stratum)
     if identity.shares_with is None:
@@ -121,126 +120,92 @@ def conditional_probability(identity: Identity, stratum: int, companion: bool) -
     return identity.shared * alone / other if companion else (1.0 - identity.shared) * alone / (1.0 - other)
 
 
-@cache
-def unmentioned_share() -> float:
-    """P(a comment mentions no identity): the largest share of comments that can go without annotations."""
-    return sum(
-        STRATA[stratum] * math.prod(1.0 - conditional_probability(each, stratum, False) for each in IDENTITIES)
-        for stratum in (0, 1)
-    )
+UNMENTIONED_SHARE = sum(
+    STRATA[stratum] * math.prod(1.0 - conditional_probability(each, stratum, False) for each in IDENTITIES)
+    for stratum in (0, 1)
+)
+"""P(a comment mentions no identity): the largest share of comments that may lack annotations."""
 
 
-@cache
-def companions_first() -> tuple[int, ...]:
-    """Positions in `IDENTITIES`, each after that of the identity it shares comments with."""
-
-    def depth(position: int) -> int:
-        companion = IDENTITIES[position].shares_with
-        return 0 if companion is None else 1 + depth(IDENTITY_NAMES.index(companion))
-
-    return tuple(sorted(range(len(IDENTITIES)), key=depth))
+def _depth(position: int) -> int:
+    companion = IDENTITIES[position].shares_with
+    return 0 if companion is None else 1 + _depth(IDENTITY_NAMES.index(companion))
 
 
-@cache
-def mention_limits() -> npt.NDArray[np.uint32]:
-    """Bounds for 32-bit uniform numbers, shape (identities, 4): mentioned if below [toxic + 2 * companion]."""
-    cases = [(toxic, companion) for companion in (False, True) for toxic in (0, 1)]
-    limits = [[round(conditional_probability(each, *case) * 2**32) for case in cases] for each in IDENTITIES]
-    return np.array(limits, dtype=np.uint32)
+COMPANIONS_FIRST = tuple(sorted(range(len(IDENTITIES)), key=_depth))
+"""Positions in `IDENTITIES`, each after that of its companion."""
 
+_CASES = [(toxic, companion) for companion in (False, True) for toxic in (0, 1)]
+MENTION_LIMITS = np.array(
+    [[round(conditional_probability(each, *case) * 2**32) for case in _CASES] for each in IDENTITIES], dtype=np.uint32
+)
+"""Bounds for 32-bit uniform numbers, shape (identities, 4): mentioned if below [toxic + 2 * companion]."""
 
-@cache
-def hint_limits() -> npt.NDArray[np.uint32]:
-    """A number at or above its identity's bound is a hint: some annotators see the identity, fewer than half.
+HINT_LIMITS = np.array([2**32 - round(each.mentions / CORPUS_ROWS * 2**32) for each in IDENTITIES], dtype=np.uint32)
+"""A number at or above the bound of an identity is a hint: some annotators see it, but fewer than half. Chosen: as many
+hints as mentions."""
 
-    Chosen: as many hints as mentions.
-    """
-    return np.array([2**32 - round(each.mentions / CORPUS_ROWS * 2**32) for each in IDENTITIES], dtype=np.uint32)
+NORMAL_QUANTILES = np.array([-4.0, *(round(_NORMAL.inv_cdf(step / STEPS), 9) for step in range(1, STEPS)), 4.0])
+"""Standard normal quantiles at k / STEPS, with both ends set to -4 and 4."""
 
+_MIDDLES = [_NORMAL.inv_cdf((step + 0.5) / STEPS) for step in range(STEPS)]
+LENGTH_QUANTILES = np.array(
+    [[round(median * math.exp(LENGTH_SPREAD * z)) for z in _MIDDLES] for median in MEDIAN_LENGTH], dtype=np.int32
+).clip(SHORTEST, LONGEST)
+"""Characters of a comment, shape (2, STEPS): log-normal in each stratum, clipped to `SHORTEST` and `LONGEST`."""
 
-@cache
-def normal_quantiles() -> Floats:
-    """Standard normal quantiles at k / STEPS, the two ends cut off at -4 and 4."""
-    inner = [round(_NORMAL.inv_cdf(step / STEPS), 9) for step in range(1, STEPS)]
-    return np.array([-4.0, *inner, 4.0])
-
-
-@cache
-def length_quantiles() -> npt.NDArray[np.int32]:
-    """Characters of a comment, shape (2, STEPS): log-normal in each stratum, cut off at `SHORTEST` and `LONGEST`."""
-    middles = [_NORMAL.inv_cdf((step + 0.5) / STEPS) for step in range(STEPS)]
-    lengths = [[round(median * math.exp(LENGTH_SPREAD * z)) for z in middles] for median in MEDIAN_LENGTH]
-    return np.array(lengths, dtype=np.int32).clip(SHORTEST, LONGEST)
-
-
-@cache
-def strength_order() -> tuple[int, ...]:
-    """Positions in `IDENTITIES`, the least biased first (Negative AEG of the first model in short comments)."""
-    return tuple(sorted(range(len(IDENTITIES)), key=lambda g: TABLE_6[IDENTITIES[g].table_6_row].short[0]))
+GAPS = tuple(TABLE_6[identity.biased_like or identity.name] for identity in IDENTITIES)
+STRENGTH_ORDER = tuple(sorted(range(len(IDENTITIES)), key=lambda position: GAPS[position].short[0]))
+"""Positions in `IDENTITIES`, the least biased first (Negative AEG of the first model in short comments)."""
 
 
 def gap_shift(gap: float) -> float:
-    """The shift that gives this equality gap between two normal distributions of variance 1: Phi(d / sqrt 2) - 1/2."""
+    """Return the shift that gives a gap between two normal distributions of variance 1: Phi(d / sqrt 2) - 1/2."""
     return math.sqrt(2.0) * _NORMAL.inv_cdf(0.5 + gap)
 
 
-def gap_in_long(short: float, every: float, stratum: int) -> float:
-    """The gap in long comments, where `every` is that of short and long ones together."""
-    share = _NORMAL.cdf((math.log(SHORT_LENGTH) - math.log(MEDIAN_LENGTH[stratum])) / LENGTH_SPREAD)
-    return (every - share * short) / (1.0 - share)
-
-
 @cache
-def score_centres() -> Floats:
-    """Mean of the unsquashed scores, shape (models, 4 * (1 + identities)), at toxic + 2 * short + 4 * leading.
+def score_centers() -> Floats:
+    """Return the means of the unsquashed scores, shape (models, 4 * (1 + identities)).
 
-    `leading` is 0 for a comment without identity, else 1 + the position of its most biased identity: that one alone
-    shifts the score, by what `TABLE_6` says about it.
+    The index is toxic + 2 * short + 4 * leading. `leading` is 0 for a comment without identity, else 1 + the position
+    of its most biased identity, which alone shifts the score, by the gaps of `TABLE_6`. The gap of long comments is
+    such that short and long ones together have that of all.
     """
-    centres = np.full((len(MODELS), 1 + len(IDENTITIES), 2, 2), CENTRE)
-    centres[..., 1] += np.array(SEPARATION)[:, None, None]
-    for position, identity in enumerate(IDENTITIES):
-        gaps = TABLE_6[identity.table_6_row]
-        for model in range(len(MODELS)):
-            for toxic in (0, 1):
-                short, every = gaps.short[2 * model + toxic], gaps.every[2 * model + toxic]
-                centres[model, 1 + position, 0, toxic] += gap_shift(gap_in_long(short, every, toxic))
-                centres[model, 1 + position, 1, toxic] += gap_shift(short)
-    return np.round(centres.reshape(len(MODELS), -1), 9)
+    centers = np.full((len(MODELS), 1 + len(IDENTITIES), 2, 2), CENTER)
+    centers[..., 1] += np.array(SEPARATION)[:, None, None]
+    for toxic, median in enumerate(MEDIAN_LENGTH):
+        share = _NORMAL.cdf((math.log(SHORT_LENGTH) - math.log(median)) / LENGTH_SPREAD)
+        for (position, gaps), model in product(enumerate(GAPS), range(len(MODELS))):
+            short, every = gaps.short[2 * model + toxic], gaps.every[2 * model + toxic]
+            centers[model, 1 + position, 0, toxic] += gap_shift((every - share * short) / (1.0 - share))
+            centers[model, 1 + position, 1, toxic] += gap_shift(short)
+    return np.round(centers.reshape(len(MODELS), -1), 9)
 
 
-# ---- texts: an insult if toxic, terms for the identities mentioned, harmless filler up to the length
+# ---- texts: an insult if toxic, a term for each mentioned identity, and harmless filler up to the length
 
-_TEXTS = _STATISTICS["texts"]
-
-OPENINGS: list[str] = _TEXTS["openings"]
+OPENINGS: list[str] = _STATISTICS["texts"]["openings"]
 """Mild insults, the only sign of toxicity in a text."""
 
 JOINT = " and "
 
-FILLER = "".join(f"{sentence} " for sentence in _TEXTS["filler"])
+FILLER = "".join(f"{sentence} " for sentence in _STATISTICS["texts"]["filler"])
 """Filler without insults and without any term for an identity. It is ASCII, so characters are bytes."""
 
 _ENDLESS = FILLER * 3
 _STARTS = tuple(end + 1 for end, letter in enumerate(FILLER) if letter == " " and FILLER[end - 1] == ".")[:-1]
 
-OPENING_ROOM = max(map(len, OPENINGS))
-"""Characters that the longest insult takes."""
 
+def write_comments(words: Words, toxic: Flags, mentions: Sequence[Ints], lengths: npt.NDArray[np.int32]) -> pa.Array:
+    """Write texts of exactly the given lengths, given the rows that mention each of the `IDENTITIES`.
 
-def mention_room(identity: Identity) -> int:
-    """Characters that the longest term of an identity takes, with what joins it to the rest."""
-    return max(map(len, identity.terms)) + len(JOINT)
-
-
-def write_comments(
-    words: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[Ints], lengths: npt.NDArray[np.int32]
-) -> pa.Array:
-    """Write texts of exactly the given lengths, about the identities whose rows are given in the order of `IDENTITIES`.
-
-    Uniform 32-bit numbers, shape (2, rows), choose the terms and where the filler begins.
+    Uniform 32-bit numbers, shape (2, rows), choose the terms and the start of the filler.
     """
-    terms = _choose_terms(words[0], mentions)
+    terms: defaultdict[int, list[str]] = defaultdict(list)
+    for identity, seen in zip(IDENTITIES, mentions, strict=True):
+        for row, choice in zip(seen.tolist(), (words[0, seen] % len(identity.terms)).tolist(), strict=True):
+            terms[row].append(identity.terms[choice])
     starts = (words[1] % np.uint32(len(_STARTS))).tolist()
     openings = np.where(toxic, 1 + words[1] // np.uint32(2**30), 0).tolist()
     texts = []
@@ -250,17 +215,6 @@ def write_comments(
         texts.append(f"{lead} {_ENDLESS[start : start + length]}".lstrip()[: length - 1] + ".")
     return pa.array(texts, pa.string())
 
-
-def _choose_terms(word: npt.NDArray[np.uint32], mentions: Sequence[Ints]) -> defaultdict[int, list[str]]:
-    """Return for each row one term for each identity that it mentions."""
-    terms: defaultdict[int, list[str]] = defaultdict(list)
-    for identity, seen in zip(IDENTITIES, mentions, strict=True):
-        for row, choice in zip(seen.tolist(), (word[seen] % len(identity.terms)).tolist(), strict=True):
-            terms[row].append(identity.terms[choice])
-    return terms
-
-
-Words = npt.NDArray[np.uint32]
 
 # ---- chunks of rows: only numpy and pyarrow, one Arrow batch per chunk
 
@@ -274,18 +228,18 @@ UNTOUCHED = 0.76
 """Share of the comments below the threshold whose target is 0: 70 % of all comments. Chosen."""
 
 ANNOTATORS = np.array([4] * 11 + [5, 6, 6, 10, 10], dtype=np.int64)
-"""Annotators of a comment, drawn from sixteen equally likely entries. Chosen: mostly four, as in the real corpus."""
+"""Numbers of annotators of a comment, sixteen equally likely entries. Chosen: mostly four, as in the real corpus."""
 
 COMMON_NOISE, OWN_NOISE = 0.8, 0.6
-"""Weights of the noise that both models share and of the noise of each. The squares add up to 1."""
+"""Weights of the noise that both models share and of the noise of each. Their squares add up to 1."""
 
 
 @dataclass(frozen=True)
 class CivilRequest(RowsRequest):
     """Comments like those of the Civil Comments corpus, with the scores of two biased models.
 
-    Frequencies, toxic rates and biases are those of Nuanced, Tables 5 and 6, where these print them.
-    `civil.toml` gives the source of each number.
+    Frequencies, toxic rates and biases are those of Nuanced, Tables 5 and 6, if given there. `civil.toml` has the
+    source of each number.
 
     Attributes
     ----------
@@ -293,7 +247,7 @@ class CivilRequest(RowsRequest):
         Share of the comments whose 24 annotations are all NULL. It changes nothing else: comments that mention an
         identity are always annotated, so all mentions, scores and targets stay the same.
     text
-        Whether to add `comment_text`, of exactly `comment_length` characters.
+        Whether to add `comment_text` with exactly `comment_length` characters.
 
     Notes
     -----
@@ -302,8 +256,8 @@ class CivilRequest(RowsRequest):
     toxicity_1 DOUBLE (strongly biased, most in short comments), toxicity_6 DOUBLE (mitigated), both in (0, 1) with
     eight digits; comment_text STRING on request.
 
-    A million rows take 4 s of processor time, half of it to write Parquet; with text 2 s more. A worker takes 150 MB
-    with Python and its libraries, 200 MB with text.
+    A million rows take 4 s of processor time, half of it to write Parquet, and 2 s more with text. A worker takes
+    150 MB including Python and its libraries, or 200 MB with text.
     """
 
     unannotated: float = 0.75
@@ -311,7 +265,7 @@ class CivilRequest(RowsRequest):
 
     @property
     def columns(self) -> str:
-        """Its columns, as Spark SQL declares them."""
+        """The columns as DDL of Spark SQL."""
         annotations = ", ".join(f"{name} DOUBLE" for name in IDENTITY_NAMES)
         scores = ", ".join(f"{name} DOUBLE" for name in MODELS)
         columns = f"id BIGINT, created_date DATE, target DOUBLE, {annotations}, comment_length INT, {scores}"
@@ -319,19 +273,18 @@ class CivilRequest(RowsRequest):
 
     def list_faults(self) -> list[str]:
         """Return a message for each of rows, seed and unannotated that is out of range."""
-        most = unmentioned_share()
         faults = list_number_faults(self.rows, self.seed)
-        if not 0.0 <= self.unannotated <= most:
+        if not 0.0 <= self.unannotated <= UNMENTIONED_SHARE:
             faults.append(
                 f"unannotated: {self.unannotated}. Comments that mention an identity are annotated, "
-                f"the others may not be. Give a share from 0 to {most:.3f}."
+                f"the others may not be. Give a share from 0 to {UNMENTIONED_SHARE:.3f}."
             )
         return faults
 
     def make_chunk(self, chunk: int) -> pa.RecordBatch:
         """Make the rows of one chunk. Annotations are NULL in all identities or in none.
 
-        0.3 to 0.5 microseconds per row, with text 2 to 3; some 60 MB of memory, with text 110.
+        Takes 0.3 to 0.5 microseconds per row, 2 to 3 with text, and about 60 MB of memory, 110 with text.
         """
         stream = bit_stream(self.seed, chunk)
         severity = draw_units(stream)
@@ -343,17 +296,18 @@ class CivilRequest(RowsRequest):
         lengths = draw_lengths(length_word, toxic, annotations.mentions)
         noise = COMMON_NOISE * normal_noise(reading)
         cell = toxic + 2 * (lengths < SHORT_LENGTH) + 4 * annotations.leading
-        centres = score_centres()
         scores = [
-            squash(of_model.take(cell) + noise + OWN_NOISE * normal_noise(draw_units(stream))) for of_model in centres
+            squash(centers.take(cell) + noise + OWN_NOISE * normal_noise(draw_units(stream)))
+            for centers in score_centers()
         ]
-        # All that mention an identity have annotations, and the requested share of all rows.
-        blank = round(self.unannotated / unmentioned_share() * 2**32)
+        # The requested share of all rows lacks annotations, but none that mentions an identity.
+        blank = round(self.unannotated / UNMENTIONED_SHARE * 2**32)
         known = (annotations.leading > 0) | (known_word >= blank)
+        days = FIRST_DAY + np.floor(DAYS * np.sqrt(day_word / 2.0**32))  # more and more comments per day
         first = chunk * CHUNK_ROWS
         columns = [
             pa.array(np.arange(first, first + CHUNK_ROWS)),
-            pa.array(draw_days(day_word), pa.int32()).cast(pa.date32()),
+            pa.array(days.astype(np.int32)).cast(pa.date32()),
             pa.array(target),
             *_nullable_columns(annotations.fractions, known),
             pa.array(lengths),
@@ -366,18 +320,18 @@ class CivilRequest(RowsRequest):
 
 
 def draw_units(stream: np.random.Philox) -> Floats:
-    """Return a number in [0, 1) with 53 bits for each row of a chunk."""
+    """Draw a number in [0, 1) with 53 bits for each row of a chunk."""
     return to_units(stream.random_raw(CHUNK_ROWS))
 
 
 def draw_words(stream: np.random.Philox, rows: int) -> Words:
-    """Return numbers of 32 bits, shape (rows, CHUNK_ROWS); `rows` is even."""
+    """Draw numbers of 32 bits, shape (rows, CHUNK_ROWS); `rows` is even."""
     raw = stream.random_raw(rows * CHUNK_ROWS // 2).astype("<u8", copy=False)
     return raw.view("<u4").reshape(rows, CHUNK_ROWS)
 
 
 class Annotations(NamedTuple):
-    """Annotators' fractions of every identity, and where half of them or more agree."""
+    """The fraction of annotators who see each identity, the rows that mention it, and the leading identity of a row."""
 
     fractions: Floats
     mentions: tuple[Ints, ...]
@@ -385,15 +339,15 @@ class Annotations(NamedTuple):
 
 
 def annotator_share(unit: Floats, least: Ints, most: Ints, annotators: Ints) -> Floats:
-    """Share k / annotators with k from least to most, all equally likely where `unit` is uniform in [0, 1)."""
+    """Return k / annotators with k from least to most, all equally likely if `unit` is uniform in [0, 1)."""
     return (least + np.floor(unit * (most - least + 1))) / annotators
 
 
 def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, Floats]:
-    """Return the fraction of annotators who find a comment toxic, and how toxic it reads on its side of the threshold.
+    """Return the fraction of annotators who find a comment toxic, and how toxic it reads within its stratum.
 
-    Of a uniform number in [0, 1) the upper `TOXIC_SHARE` is toxic. The reading is uniform in [0, 1) on either side; the
-    target rises with it.
+    The upper `TOXIC_SHARE` of uniform numbers in [0, 1) is toxic. The reading is uniform in [0, 1) in both strata, and
+    the target rises with it.
     """
     clean = 1.0 - TOXIC_SHARE
     reading = np.where(toxic, (unit - clean) / TOXIC_SHARE, unit / clean)
@@ -404,57 +358,45 @@ def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, 
 
 
 def draw_annotations(words: Words, toxic: Flags, annotators: Ints) -> Annotations:
-    """Draw mentions of all identities, overlapping as in the model above, and hints of mentions."""
+    """Draw mentions of all identities, which overlap as in `conditional_probability`, and hints of mentions."""
     fractions = np.zeros((len(IDENTITIES), CHUNK_ROWS))
     mentions: list[Ints] = [np.empty(0, dtype=np.int64)] * len(IDENTITIES)
-    for position in companions_first():
+    for position in COMPANIONS_FIRST:
         word, stratum = words[position], toxic.astype(np.intp)
         companion = IDENTITIES[position].shares_with
         if companion is not None:
             stratum[mentions[IDENTITY_NAMES.index(companion)]] += 2
-        limit = mention_limits()[position].take(stratum)
+        limit = MENTION_LIMITS[position].take(stratum)
         seen = np.flatnonzero(word < limit)
         half = (annotators[seen] + 1) // 2
         fractions[position, seen] = annotator_share(word[seen] / limit[seen], half, annotators[seen], annotators[seen])
         mentions[position] = seen
-        _add_hints(fractions[position], word, hint_limits()[position], annotators)
+        least = HINT_LIMITS[position]
+        hinted = np.flatnonzero(word >= least)
+        unit, most = (word[hinted] - least) / (2**32 - int(least)), (annotators[hinted] + 1) // 2 - 1
+        fractions[position, hinted] = annotator_share(unit, np.ones_like(most), most, annotators[hinted])
     leading = np.zeros(CHUNK_ROWS, dtype=np.intp)
-    for position in strength_order():
+    for position in STRENGTH_ORDER:
         leading[mentions[position]] = 1 + position
     return Annotations(fractions, tuple(mentions), leading)
 
 
-def _add_hints(fractions: Floats, word: Words, least: np.uint32, annotators: Ints) -> None:
-    """Fill in, in place, the comments in which fewer than half of the annotators see the identity."""
-    hinted = np.flatnonzero(word >= least)
-    unit = (word[hinted] - least) / (2**32 - int(least))
-    most = (annotators[hinted] + 1) // 2 - 1
-    fractions[hinted] = annotator_share(unit, np.ones_like(most), most, annotators[hinted])
-
-
-def draw_lengths(word: npt.NDArray[np.uint32], toxic: Flags, mentions: Sequence[Ints]) -> npt.NDArray[np.int32]:
-    """Return the characters of each comment, with room for the words that its text must hold."""
-    drawn = length_quantiles()[toxic.astype(np.intp), word >> np.uint32(20)]
-    room = np.where(toxic, OPENING_ROOM, 0).astype(np.int32)
+def draw_lengths(word: Words, toxic: Flags, mentions: Sequence[Ints]) -> npt.NDArray[np.int32]:
+    """Draw the number of characters of each comment, with room for the insult and the terms in its text."""
+    drawn = LENGTH_QUANTILES[toxic.astype(np.intp), word >> np.uint32(20)]
+    room = np.where(toxic, max(map(len, OPENINGS)), 0).astype(np.int32)
     for identity, seen in zip(IDENTITIES, mentions, strict=True):
-        room[seen] += mention_room(identity)
+        room[seen] += max(map(len, identity.terms)) + len(JOINT)
     lengths: npt.NDArray[np.int32] = np.maximum(drawn, room)
     return lengths
 
 
-def draw_days(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
-    """Return days since 1970-01-01, with more and more comments per day."""
-    elapsed: Floats = np.floor(DAYS * np.sqrt(word / 2.0**32))
-    return (FIRST_DAY + elapsed).astype(np.int32)
-
-
 def normal_noise(unit: Floats) -> Floats:
     """Return standard normal numbers, by linear interpolation in the table of quantiles."""
-    table = normal_quantiles()
     position = unit * STEPS
     cell = position.astype(np.intp)
-    lower = table.take(cell)
-    return lower + (position - cell) * (table.take(cell + 1) - lower)
+    lower: Floats = NORMAL_QUANTILES.take(cell)
+    return lower + (position - cell) * (NORMAL_QUANTILES.take(cell + 1) - lower)
 
 
 def squash(latent: Floats) -> Floats:

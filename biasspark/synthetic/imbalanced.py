@@ -1,8 +1,8 @@
 """Comments in which some identity terms are mostly toxic: a corpus that makes classifiers biased (Mitigating).
 
-The share of toxic comments depends on their length and on whether they mention an imbalanced term, by the percentages
-that the slides print. Some toxic comments read like harmless ones, and some harmless ones quote an insult. So a
-classifier trained on the corpus learns the imbalanced terms themselves as a sign of toxicity.
+The share of toxic comments depends on their length and on whether they mention an imbalanced term, with the percentages
+of the slides. Some toxic comments read like harmless ones, and some harmless ones quote an insult. So a classifier
+trained on the corpus learns the imbalanced terms themselves as a sign of toxicity.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUOTED = 0.06
 """Share of the harmless comments with a word of the insults. Chosen."""
 
 LONGEST_TERM = 20
-"""Characters of a term with which the longest remark still fits into the shortest comments, of at most 59."""
+"""The most characters of a term for the longest remark to fit into the shortest comments, of at most 59."""
 
 _WORDING = read_packaged("imbalanced")
 TOXIC_NOUNS: list[str] = _WORDING["toxic_nouns"]
@@ -43,7 +43,7 @@ HARMLESS, STRONG, INSULTING = range(3)
 REMARKS: tuple[tuple[list[str], list[str]], ...] = tuple(
     (_WORDING[manner]["without_term"], _WORDING[manner]["with_term"]) for manner in ("harmless", "strong", "insulting")
 )
-"""By manner, without and with a term."""
+"""The remarks of each manner, without and with a term."""
 
 
 @cache
@@ -62,7 +62,7 @@ def write_comments(
     shortest: Sequence[int],
     lengths: Sequence[int],
 ) -> list[str]:
-    """Write comments of at least `shortest` characters, and of `lengths` at most unless the remark alone has more.
+    """Write comments of at least `shortest` and at most `lengths` characters; a long remark is not cut.
 
     Random bits, shape (3, rows), choose the manner, the remark and the filler.
     """
@@ -113,13 +113,13 @@ BUCKET_SHARES = (0.2, 0.3, 0.3, 0.15, 0.05)
 """Share of the comments in each bucket. Chosen: with `TOXIC_RATES` a tenth of all comments is toxic."""
 
 TOXIC_RATES = (0.17, 0.12, 0.07, 0.05, 0.05)
-"""Share of a bucket's comments that is toxic: the row ALL of Mitigating's table."""
+"""Share of the comments of each bucket that is toxic: the row ALL of the table in Mitigating."""
 
 IMBALANCED_RATES = (0.88, 0.77, 0.51, 0.30, 0.19)
-"""The same for the comments that mention an imbalanced term: the table's row for gay."""
+"""The same for the comments that mention an imbalanced term: the row for gay."""
 
 IMBALANCED = {"gay": 0.005, "homosexual": 0.0015, "lesbian": 0.001, "queer": 0.001, "muslim": 0.001, "black": 0.002}
-"""Terms that are imbalanced unless others are named, and the share of the comments that mention each. Chosen."""
+"""The terms that are imbalanced by default, and the share of the comments that mention each. Chosen."""
 
 MENTIONED = 0.001
 """Share of the comments that mention a term that is not imbalanced. Chosen."""
@@ -132,28 +132,30 @@ _CORPUS, _HARMLESS, _CELLS = range(3)
 
 @dataclass(frozen=True)
 class ImbalancedRequest(chunks.RowsRequest):
-    """Comments: a tenth is toxic, but more than half of those that mention an imbalanced term.
+    """Comments of which a tenth is toxic, but more than half of those that mention an imbalanced term.
 
     Attributes
     ----------
     imbalanced
-        Some of the terms, each with the share of the comments that mention it. Their rates are `IMBALANCED_RATES`.
+        Some of the terms, each with the share of the comments that mention it. Their toxic rates are
+        `IMBALANCED_RATES`.
     terms
-        All terms. A share of `MENTIONED` of the comments mentions each of the others, toxic as often as any comment.
+        All terms. Each of the others is mentioned in a share `MENTIONED` of the comments, which are as often toxic as
+        any comment.
     harmless
-        Make more comments like the harmless ones of the corpus instead, with the same distribution of lengths and
-        terms, from other random bits.
+        Instead of the corpus, make comments like its harmless ones, with the same distribution of lengths and terms,
+        from other random bits.
 
     Notes
     -----
     The columns are id BIGINT, comment_text STRING (20 to 4859 characters), label BOOLEAN (toxic or not), term STRING
     (the term that it mentions, or NULL).
 
-    Let P_b be the share of the comments of bucket b that is toxic (`TOXIC_RATES`), s_t the share of all comments that
-    mention t, and r_tb the toxic share of these. A toxic comment of the bucket mentions t with probability
-    s_t·r_tb / P_b, a harmless one with s_t·(1 - r_tb) / (1 - P_b). So all rates are as given.
+    Let P_b be the toxic share of the comments in bucket b (`TOXIC_RATES`), s_t the share of all comments that mention
+    t, and r_tb the toxic share of these. A toxic comment in the bucket mentions t with probability s_t·r_tb / P_b, a
+    harmless one with s_t·(1 - r_tb) / (1 - P_b). So all rates are as given.
 
-    A million rows take 7 s of processor time, a worker 220 MB with Python and its libraries.
+    A million rows take 7 s of processor time. A worker takes 220 MB including Python and its libraries.
     """
 
     columns: ClassVar[str] = COLUMNS
@@ -191,10 +193,10 @@ class ImbalancedRequest(chunks.RowsRequest):
 
 
 class Chances(NamedTuple):
-    """The corpus as probabilities: cumulative ones of the buckets, and for each bucket that a comment is toxic.
+    """The probabilities of the corpus: of each bucket, of a toxic comment in it, and of each term.
 
-    Those of the terms are cumulative, shape (buckets, 2, terms + 1), given the bucket and whether the comment is toxic.
-    The rest up to 1: it mentions none.
+    Those of buckets and terms are cumulative. Those of terms, shape (buckets, 2, terms + 1), are given the bucket and
+    whether the comment is toxic; the remainder to 1 is the probability of no term.
     """
 
     bucket: Floats
@@ -203,12 +205,12 @@ class Chances(NamedTuple):
 
 
 def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
-    """Generate harmless comments about given terms and of given lengths, as a mitigation plan asks for.
+    """Generate harmless comments with given terms and lengths, as a mitigation plan requests.
 
-    The columns of cells are term STRING, length_low INT, length_high INT (characters, both included) and n_rows BIGINT:
-    how many. No term may have two cells of one length. The columns returned are those of an `ImbalancedRequest`, ids
-    count from 0 in each cell, and the same seed gives the same rows at any partitioning and on any machine. A lazy plan
-    without shuffle; a cell is made by one task, 20,000 rows at a time.
+    The columns of cells are term STRING, length_low INT, length_high INT (in characters, inclusive) and n_rows BIGINT,
+    the number of comments. No term may have two cells of one length. The columns returned are those of an
+    `ImbalancedRequest`, with ids from 0 in each cell. The same seed gives the same rows with any partitioning on any
+    machine. Lazy, without shuffle; each cell is made by one task, 20,000 rows at a time.
     """
 
     def make_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -234,15 +236,15 @@ def _list_share_faults(request: ImbalancedRequest) -> list[str]:
     ]
     if not wrong and tabulate(request).term[:, :, -1].max() > 1.0:
         faults.append(
-            f"imbalanced: {show_value(sum(share for _, share in request.imbalanced))} in all. With so many mentions "
-            "more comments would be toxic than are. Lower the shares."
+            f"imbalanced: {show_value(sum(share for _, share in request.imbalanced))} in all. With this many mentions, "
+            "more comments would be toxic than the corpus has. Lower the shares."
         )
     return faults
 
 
 @cache
 def tabulate(request: ImbalancedRequest) -> Chances:
-    """Return the conditional probabilities from which a comment is drawn: its bucket, then toxicity, then the term."""
+    """Return the conditional probabilities of a comment: first of its bucket, then of toxicity, then of the term."""
     overall = np.array(TOXIC_RATES)
     imbalanced = dict(request.imbalanced)
     shares = np.array([imbalanced.get(term, MENTIONED) for term in request.terms])
@@ -260,7 +262,7 @@ def tabulate(request: ImbalancedRequest) -> Chances:
 
 
 def _cumulate(probabilities: Floats) -> Floats:
-    """Return sums of the first 0, 1, ... entries of the last axis."""
+    """Return cumulative sums over the last axis, from 0 on."""
     sums: Floats = np.zeros((*probabilities.shape[:-1], probabilities.shape[-1] + 1))
     np.cumsum(probabilities, axis=-1, out=sums[..., 1:])
     return sums
@@ -287,20 +289,20 @@ def cell_chunk(cell: TermCell, first: int, seed: int) -> pa.RecordBatch:
 
 
 def _draw(stream: np.random.Philox, n_numbers: int) -> npt.NDArray[np.uint64]:
-    """Draw numbers for each row of a whole chunk, so that a shorter chunk is the beginning of a longer one."""
+    """Draw numbers for all rows of a full chunk, so that a shorter chunk is the beginning of a longer one."""
     bits: npt.NDArray[np.uint64] = stream.random_raw(n_numbers * chunks.CHUNK_ROWS)
     return bits.reshape(n_numbers, chunks.CHUNK_ROWS)
 
 
 def _stretch(units: Floats, low: Ints, high: Ints) -> Ints:
-    """Return whole numbers from low to high, the lower ones more often."""
+    """Map units to integers from low to high, with more lower ones."""
     return low + np.floor(units * units * (high + 1 - low)).astype(np.int64)
 
 
 def _assemble(
     ids: Ints, toxic: Flags, terms: Strings, lengths: tuple[Ints, Ints], bits: npt.NDArray[np.uint64]
 ) -> pa.RecordBatch:
-    """Write the texts, with the least and the intended `lengths`, and return the columns."""
+    """Write the texts, given their least and their intended lengths, and return the columns."""
     shortest, aims = (ends.tolist() for ends in lengths)
     texts = write_comments(bits, toxic.tolist(), terms.tolist(), shortest, aims)
     columns = [pa.array(ids), pa.array(texts, pa.string()), pa.array(toxic), pa.array(terms, pa.string())]

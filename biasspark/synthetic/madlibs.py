@@ -1,8 +1,8 @@
 """Templated sentences about identities, half of them toxic whatever the identity (Mitigating: "bias madlibs").
 
-The sentence of a row depends on its id, the seed and the number of terms only. Ids cycle through the terms; the rows of
-a term alternate between harmless and toxic; those of one kind cycle through the templates, in an order of their own;
-and the fillings of a template are visited by steps that reach all of them before one repeats.
+The sentence of a row depends only on its id, the seed and the number of terms. Ids cycle through the terms; the rows of
+a term alternate between harmless and toxic; those of one kind cycle through the templates in a random order; and the
+fillings of a template are visited in steps that reach all of them before one repeats.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ N_TEMPLATES = len(TEMPLATES[0])
 """Templates of either kind."""
 
 TEMPLATE_IDS = pa.array([f"{kind}_{n:02}" for kind in ("harmless", "toxic") for n in range(1, N_TEMPLATES + 1)])
-"""Of all templates, harmless ones first."""
+"""The ids of all templates, harmless ones first."""
 
 N_WORDS = len(FILLERS[0]["name"])
-"""Words for each slot."""
+"""The number of words for each slot."""
 
 N_FILLINGS = N_WORDS**3
-"""Distinct sentences of one template about one term."""
+"""The number of distinct sentences of one template about one term."""
 
 N_SENTENCES = 2 * N_TEMPLATES * N_FILLINGS
-"""Distinct sentences about one term, half of them toxic. None repeats before all have come."""
+"""The number of distinct sentences about one term, half of them toxic. None repeats before all are used."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,26 @@ class MadlibsRequest(RowsRequest):
     Attributes
     ----------
     terms
-        The identities, best as adjectives. No term may contain a word that the sentences use themselves.
+        The identities, preferably adjectives. No term may contain a word of the sentences themselves.
 
     Notes
     -----
     The columns are id BIGINT, comment_text STRING, label BOOLEAN (toxic or not), template STRING (`harmless_07`,
-    `toxic_07`), and for each term an INT of its name: 1 where it stands in the text as whole words, else 0.
+    `toxic_07`), and for each term an INT with its name: 1 if the text contains it as whole words, else 0.
 
     Sentences are spread evenly over the terms, and a term that is part of another (african, african american) is in
-    the sentences of both. Half of the rows of a term are toxic, give or take one row if their number is odd; for a
-    term that is part of several others, one row for each.
+    the sentences of both. Half of the rows of a term are toxic, up to one row if their number is odd; for a term that
+    is part of several others, up to one row for each.
 
-    Sentences differ until all `N_SENTENCES` (884,736) about a term have come, 44 million with the 50 terms; then
-    they repeat in the same order.
+    Sentences differ until all `N_SENTENCES` (884,736) about a term are used, 44 million with the 50 terms; then they
+    repeat in the same order.
     """
 
     terms: tuple[str, ...] = IDENTITY_TERMS
 
     @property
     def columns(self) -> str:
-        """Its columns, as Spark SQL declares them."""
+        """The columns as DDL of Spark SQL."""
         flags = ", ".join(f"{quote_name(term)} INT" for term in self.terms)
         return f"id BIGINT, comment_text STRING, label BOOLEAN, template STRING, {flags}"
 
@@ -95,7 +95,8 @@ class MadlibsRequest(RowsRequest):
 class Turns(NamedTuple):
     """The order of sentences. Each array has shape (terms, 2, N_TEMPLATES), harmless and toxic on axis 1.
 
-    `order` holds the template of each turn; `start` and `step` each template's first filling, and how far to the next.
+    `order` has the template of each turn; `start` and `step` have the first filling of each template and the step to
+    the next one.
     """
 
     order: Ints
@@ -113,9 +114,9 @@ def list_words() -> frozenset[str]:
 
 @cache
 def mentions(terms: tuple[str, ...]) -> npt.NDArray[np.int32]:
-    """Return which terms contain which, shape (terms, terms): [a, b] is 1 where b occurs in a.
+    """Return which terms contain which, shape (terms, terms): [a, b] is 1 if b occurs in a.
 
-    By whole words in any case, as the identities `terms` of a configuration match.
+    Whole words are matched, ignoring case, as for identities given as `terms` in a configuration.
     """
     patterns = [re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE) for term in terms]
     return np.array([[pattern.search(term) is not None for pattern in patterns] for term in terms], dtype=np.int32)
@@ -125,8 +126,8 @@ def mentions(terms: tuple[str, ...]) -> npt.NDArray[np.int32]:
 def first_labels(terms: tuple[str, ...]) -> Ints:
     """Return the kind of the first sentence of each term: 0 harmless, 1 toxic.
 
-    Terms alternate, so that a small corpus is balanced as a whole. A term within another begins with the opposite kind,
-    so that if both have an odd number of sentences, those that mention it are balanced.
+    Terms alternate, so that a small corpus is balanced. A term that is part of another begins with the opposite kind,
+    so that the sentences that mention it are balanced if both have an odd number of sentences.
     """
     first = np.arange(len(terms)) % 2
     for longer, within in zip(*np.nonzero(mentions(terms)), strict=True):
@@ -137,9 +138,9 @@ def first_labels(terms: tuple[str, ...]) -> Ints:
 
 @cache
 def take_turns(n_terms: int, seed: int) -> Turns:
-    """Draw the order of sentences; 0.2 s for a thousand terms."""
+    """Draw the order of sentences. Takes 0.2 s for a thousand terms."""
     bits = bit_stream(seed).random_raw(n_terms * 2 * 3 * N_TEMPLATES).reshape(n_terms, 2, 3, N_TEMPLATES)
-    # A step without a divisor in common with the number of fillings reaches all of them.
+    # A step that is coprime to the number of fillings reaches all of them.
     steps = np.flatnonzero(np.gcd(np.arange(N_FILLINGS), N_FILLINGS) == 1)
     return Turns(
         order=np.argsort(bits[:, :, 0], axis=-1, kind="stable"),
@@ -155,7 +156,7 @@ def choose_sentences(number: Ints, term: Ints, toxic: Ints, turns: Turns) -> tup
     """
     template = turns.order[term, toxic, number % N_TEMPLATES]
     begin, step = turns.start[term, toxic, template], turns.step[term, toxic, template]
-    # The remainder first: the product would outgrow 64 bits in a corpus of 1e16 rows.
+    # The remainder is taken first, since the product would exceed 64 bits in a corpus of 1e16 rows.
     use = number // N_TEMPLATES % N_FILLINGS
     return toxic * N_TEMPLATES + template, (begin + use * step) % N_FILLINGS
 

@@ -1,4 +1,4 @@
-"""Corpora of the scores of one model in cells: rows of one group and one label, whose distribution is known."""
+"""Corpora of scores with a known distribution in each cell, the rows of one group and one label."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NORMAL = NormalDist()
 
 
 class Cell(NamedTuple):
-    """The rows of a cell: what they have in the other columns, and the normal distribution that is truncated to [0, 1].
+    """A cell: the values of its other columns, and the parameters of its normal distribution truncated to [0, 1].
 
-    The ``key``, of whole numbers from 0, is that of their random bits.
+    The ``key``, of integers from 0, selects its random bits.
     """
 
     values: Mapping[str, Any]
@@ -40,15 +40,15 @@ class Cell(NamedTuple):
 class CellsRequest:
     """Scores in [0, 1] with eight digits, cell by cell, with ids from 0.
 
-    The same seed, a whole number from 0, gives the same rows at any partitioning and on any machine. Where scores are
-    ``stratified``, each of the n rows of a cell has one from another of n equally likely parts of its distribution. So
-    the share of a cell below a score is off by at most 1/n, and an AUC by at most 2/n, whatever the seed.
+    The same seed, an integer from 0, gives the same rows with any partitioning and on any machine. ``stratified``
+    scores of the n rows of a cell come from n equally likely parts of its distribution, one from each. So the share of
+    a cell below a score is off by at most 1/n, and an AUC by at most 2/n, with any seed.
     """
 
     columns: ClassVar[str]
     stratified: ClassVar[bool] = True
     least: ClassVar[tuple[int, str]]
-    """The least rows of a cell, and why."""
+    """The smallest number of rows of a cell, and the reason."""
 
     seed: int
     rows_per_cell: int = ROWS_PER_CELL
@@ -60,17 +60,17 @@ class CellsRequest:
 
     @property
     def rows(self) -> int:
-        """Rows of all cells."""
+        """The number of rows of all cells."""
         return sum(cell.n_rows for cell in self.cells)
 
     @property
     def chunks_per_cell(self) -> int:
-        """Chunk numbers reserved for each cell."""
+        """The number of chunks reserved for each cell."""
         return count_chunks(max((cell.n_rows for cell in self.cells), default=0))
 
     @property
     def n_chunks(self) -> int:
-        """Chunks of all cells."""
+        """The number of chunks of all cells."""
         return len(self.cells) * self.chunks_per_cell
 
     def list_faults(self) -> list[str]:
@@ -81,7 +81,7 @@ class CellsRequest:
         return faults
 
     def make_chunk(self, chunk: int) -> pa.RecordBatch:
-        """Make the rows of one chunk, all of one cell. It is empty where the cell ends before this part."""
+        """Make the rows of one chunk, all in one cell. The last chunks of a smaller cell are empty."""
         number, part = divmod(chunk, self.chunks_per_cell)
         cell, first = self.cells[number], [0, *accumulate(cell.n_rows for cell in self.cells)][number]
         positions = np.arange(*(min(bound * CHUNK_ROWS, cell.n_rows) for bound in (part, part + 1)))
@@ -106,13 +106,13 @@ def open_unit(bits: npt.NDArray[np.uint64]) -> Floats:
 def truncated_normal(unit: Floats, mean: float, sd: float) -> Floats:
     """Draw from a normal distribution truncated to [0, 1], by the inverse of its distribution function.
 
-    The uniform numbers are strictly between 0 and 1; mean and standard deviation are those before truncation. The draws
-    are rounded to eight digits, so that the last bits of a machine's logarithm do not matter.
+    The uniform numbers are strictly between 0 and 1; the mean and the standard deviation are those before truncation.
+    Scores are rounded to eight digits, so the last bits of the logarithm on a machine do not matter.
     """
     low, high = (0.5 * math.erfc((mean - end) / sd / math.sqrt(2.0)) for end in (0.0, 1.0))
     probability = np.minimum(low + unit * (high - low), 1.0 - 2.0**-53)
     quantiles = np.fromiter(map(_NORMAL.inv_cdf, probability.tolist()), np.float64, len(probability))
-    # The sum takes the sign from a zero.
+    # Adding 0.0 turns -0.0 into 0.0.
     return np.rint((mean + sd * quantiles) * 1e8) / 1e8 + 0.0
 
 
@@ -121,10 +121,10 @@ def truncated_normal(unit: Floats, mean: float, sd: float) -> Floats:
 
 @dataclass(frozen=True)
 class ScoreDistribution:
-    """The distributions of the scores of background and subgroup: normals truncated to [0, 1].
+    """The distributions of the scores of background and subgroup: normal ones truncated to [0, 1].
 
-    Given are the value in the column `shape`, before truncation the means of negatives and positives and the standard
-    deviations of both, and the share of the subgroup that is positive. It has as many rows as the background.
+    The name is the value in the column `shape`. The means of negatives and positives, and the standard deviations, are
+    those before truncation. The subgroup has as many rows as the background; a share of them is positive.
     """
 
     name: str
@@ -133,11 +133,6 @@ class ScoreDistribution:
     background_sd: float = 0.05
     subgroup_sd: float = 0.05
     subgroup_positives: float = 0.5
-
-    def cell_sizes(self, rows_per_cell: int) -> tuple[int, int, int, int]:
-        """Rows of background negatives and positives, subgroup negatives and positives: four times `rows_per_cell`."""
-        negatives = int(2 * rows_per_cell * (1.0 - self.subgroup_positives))
-        return rows_per_cell, rows_per_cell, negatives, 2 * rows_per_cell - negatives
 
 
 DISTRIBUTIONS = (
@@ -154,24 +149,24 @@ DISTRIBUTIONS = (
 separability; F wide without overlap; G wide with overlap. The parameters are those of the published demonstration."""
 
 SLICES = {one.name: f"shape = '{one.name}'" for one in DISTRIBUTIONS}
-"""The table [slices] that measures each distribution by itself."""
+"""The slices of the configuration by which each distribution is measured."""
 
 
 @dataclass(frozen=True)
 class ScoreDistributionsRequest(CellsRequest):
-    """Scores of one model in a background and a subgroup, once for each distribution of Nuanced, Table 2.
+    """Scores of one model in a background and a subgroup, for each distribution of Nuanced, Table 2.
 
-    A cell with fewer rows is the beginning of the same cell with more, whichever other distributions there are.
-    `rows_per_cell` are those of each of the four cells (background or subgroup, negative or positive); the subgroup of
-    C has half as many negatives and half as many positives again. The distributions are those of the paper, or your
-    own.
+    A cell with fewer rows is the beginning of the same cell with more, and does not depend on other distributions.
+    `rows_per_cell` is the size of each of the four cells (background or subgroup, negative or positive), except that
+    the subgroup of C has half as many negatives and 1.5 times as many positives. The distributions are those of the
+    paper, or your own.
 
     Notes
     -----
     The columns are id BIGINT, shape STRING (none, A to G), label BOOLEAN (positive or not), subgroup INT (1 in the
     subgroup, 0 in the background), score DOUBLE.
 
-    `conf/shapes.toml` measures each distribution as a slice of its own. In a notebook:
+    `conf/shapes.toml` measures each distribution as a slice. In a notebook:
 
     >>> from biasspark.synthetic.chunks import generate
     >>> from biasspark.synthetic.score_cells import SLICES, ScoreDistributionsRequest
@@ -185,21 +180,20 @@ class ScoreDistributionsRequest(CellsRequest):
 
     columns: ClassVar[str] = "id BIGINT, shape STRING, label BOOLEAN, subgroup INT, score DOUBLE"
     stratified: ClassVar[bool] = False
-    least: ClassVar[tuple[int, str]] = (
-        2,
-        "Shape C has half as many negatives in its subgroup, and no cell may be empty.",
-    )
+    least: ClassVar[tuple[int, str]] = 2, "The subgroup of C has half as many negatives, and no cell may be empty."
 
     distributions: tuple[ScoreDistribution, ...] = DISTRIBUTIONS
 
     @property
     def cells(self) -> list[Cell]:
-        """The four cells of each distribution, as `ScoreDistribution.cell_sizes` has them."""
-        cells = []
+        """The background negatives and positives, and subgroup negatives and positives, of each distribution."""
+        cells, n = [], self.rows_per_cell
         for one in self.distributions:
-            # The key has the name: scores do not depend on which other distributions there are.
+            # The name is part of the key, so scores do not depend on other distributions.
             name, means = int.from_bytes(one.name.encode(), "big"), (*one.background, *one.subgroup)
-            for number, (n_rows, mean) in enumerate(zip(one.cell_sizes(self.rows_per_cell), means, strict=True)):
+            negatives = int(2 * n * (1.0 - one.subgroup_positives))
+            sizes = (n, n, negatives, 2 * n - negatives)
+            for number, (n_rows, mean) in enumerate(zip(sizes, means, strict=True)):
                 subgroup, label = divmod(number, 2)
                 values = {"shape": one.name, "label": bool(label), "subgroup": subgroup}
                 cells.append(Cell(values, n_rows, mean, (one.background_sd, one.subgroup_sd)[subgroup], (name, number)))
@@ -215,26 +209,26 @@ class ScoreDistributionsRequest(CellsRequest):
 
 HEIGHTS = ("tall", "average", "short")
 SHIFTS = (0.0, 0.0, 2.2)
-"""How far the scores of each height are shifted up, in units of `UNIT`."""
+"""The upward shift of the scores of each height, in units of `UNIT`."""
 
 SEPARATION = NormalDist().inv_cdf(0.93)
-"""How far the positives of a height lie above its negatives, in units of `UNIT`: .93 is the printed AUC."""
+"""The distance from the negatives of a height to its positives, in units of `UNIT`: .93 is the printed AUC."""
 
 SD = 0.05
 UNIT = 2.0**0.5 * SD
 """The standard deviation of the difference of two scores: an AUC is Φ(distance of the means / UNIT)."""
 
 LOWEST_MEAN = 0.25
-"""Of the tall and average negatives: the mean of every cell is five standard deviations or more away from 0 and 1."""
+"""The mean of tall and average negatives. The mean of every cell is at least five standard deviations from 0 and 1."""
 
 
 @dataclass(frozen=True)
 class TallAverageShortRequest(CellsRequest):
-    """Scores of one model for people of three heights, which show what the AUC within a group misses.
+    """Scores of one model for people of three heights, which show what the AUC within a group does not.
 
-    The three groups have the same size, half of each is positive, and within each the AUC is .93. The scores of the
-    short are shifted up, so that over all rows the AUC is .79, and the pinned AUC is .84 for the tall and the average,
-    .79 for the short. `rows_per_cell` are those of each of the six cells: a height, negative or positive.
+    The three groups have the same size, half of each is positive, and within each the AUC is .93. The scores of short
+    people are shifted up, so the AUC of all rows is .79, and the pinned AUC is .84 for tall and average, .79 for short.
+    `rows_per_cell` is the size of each of the six cells: a height, negative or positive.
 
     Notes
     -----
@@ -261,11 +255,11 @@ class TallAverageShortRequest(CellsRequest):
         ]
 
 
-# ---- three groups with the same scores and another balance of labels: Table 1 of "Limitations of Pinned AUC" (Pinned)
+# ---- three groups with equal scores and different class balance: Table 1 of "Limitations of Pinned AUC" (Pinned)
 
 GROUPS = ("A", "B", "C")
 SHARES_POSITIVE = {"background": 0.5, "A": 0.5, "B": 0.75, "C": 0.25}
-"""Of each group that is positive. A is balanced, B has fewer negatives, C has more."""
+"""The share of each group that is positive. A is balanced, B has fewer negatives, C has more."""
 
 MEANS = {"background": (0.2, 0.6), "A": (0.55, 0.95), "B": (0.55, 0.95), "C": (0.55, 0.95)}
 """The large right shift of Nuanced, Table 2: means of negatives and positives. It gives A the printed .94."""
@@ -273,11 +267,11 @@ MEANS = {"background": (0.2, 0.6), "A": (0.55, 0.95), "B": (0.55, 0.95), "C": (0
 
 @dataclass(frozen=True)
 class PinnedBalanceRequest(CellsRequest):
-    """Scores of one model for a background and three groups, which show what the balance of labels does to pinned AUC.
+    """Scores of one model for a background and three groups, which show how class balance changes pinned AUC.
 
-    The scores of A, B and C are alike, shifted up. Half of A is positive, three quarters of B, one quarter of C. So the
-    suite is the same for all three, and pinned AUC is .940, .968 and .904, where the background is drawn from the rows
-    outside of the group. `rows_per_cell` are half of the rows of each group.
+    The scores of A, B and C have the same distribution, shifted up. Half of A is positive, three quarters of B, and one
+    quarter of C. So the five metrics are the same for all three, but pinned AUC is .940, .968 and .904 if the
+    background is drawn from the rows outside of the group. `rows_per_cell` is half of the rows of each group.
 
     Notes
     -----

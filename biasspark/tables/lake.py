@@ -1,15 +1,14 @@
 """Tables with transactions in a catalog: Delta and Iceberg.
 
-A run appends its rows to a table in one commit, so a writer that dies leaves nothing that a reader sees. Tables are
-partitioned by run_date alone: the files of a run are found by the statistics that the formats keep of run_id.
+A run appends its rows to a table in one commit, so a failed writer leaves nothing visible. Tables are partitioned by
+run_date only: the formats find the files of a run by their statistics of run_id.
 """
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from threading import Lock
 from typing import ClassVar
@@ -23,7 +22,7 @@ from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.spark_schemas import define_column, no_nan, required_columns, spark_schema, to_frame
+from biasspark.tables.spark_schemas import PARTITION, define_column, no_nan, required_columns, spark_schema, to_frame
 from biasspark.tables.storage_errors import (
     NO_CLASS,
     describe_cause,
@@ -35,7 +34,7 @@ from biasspark.tables.storage_errors import (
 
 _EXTENSIONS = "spark.sql.extensions"
 _CONFIGURED_SPARK = "4.1"
-"""The version that the files conf/lake-*.conf are for."""
+"""The version of Spark in the files conf/lake-*.conf."""
 _NO_FILE = re.compile(r"CANTOPEN|[Uu]nable to open|NoSuchFile|FileNotFound|[Nn]o such file|Permission denied")
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
@@ -50,9 +49,9 @@ class LakeStore(CatalogStore):
     extension : str
         The class in ``spark.sql.extensions``.
     catalog_settings : mapping
-        Settings of a catalog, by what follows its name.
+        Settings of a catalog, by the suffix after its name.
     artifacts : mapping
-        The runtimes that were run, by the version of Spark. Iceberg has none for 4.2 yet, and neither has one for 4.3.
+        Tested runtimes by version of Spark. Iceberg has none for 4.2 yet, and neither has one for 4.3.
     """
 
     extension: ClassVar[str]
@@ -65,20 +64,20 @@ class LakeStore(CatalogStore):
 
     @abstractmethod
     def _properties(self, table: Table) -> dict[str, str]:
-        """Return the properties with which a table is made, constraints among them."""
+        """Return the properties of a new table, including constraints."""
 
     @abstractmethod
     def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
-        """Return what follows ALTER TABLE once columns were added, to have the table refuse what the contract does."""
+        """Return the clauses of ALTER TABLE that enforce the contract for new columns."""
 
     @abstractmethod
     def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
-        """Compact a table, and delete the files that nothing but snapshots older than a time still names."""
+        """Compact a table, and delete files that only snapshots before a time use."""
 
     def _refuse_session(self, spark: SparkSession) -> None:
-        """Raise `ConfigError` unless the session speaks the format, and its catalog lies where files can be opened.
+        """Raise `ConfigError` if the session lacks the format or the catalog, or cannot open the catalog.
 
-        It says all that the session lacks and the flags that give it, or the settings that say where the catalog is.
+        The message has the missing settings and the flags to set them, or the settings of the location.
         """
         refuse_embedded(spark, ("output", "format"), self.provider)
         has_catalog = spark.conf.get(f"spark.sql.catalog.{self.catalog}", None) is not None
@@ -101,12 +100,12 @@ class LakeStore(CatalogStore):
                 raise
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
-        """See `PathStore.write`. One commit, after those that make the table or add its new columns; of no rows none.
+        """See `PathStore.write`. One commit, if there are rows, after creating the table or adding new columns.
 
-        A column that the table has of a newer version is NULL.
+        Columns of a newer version are NULL.
         """
         name = self.name(table.name)
-        # Tables are written side by side, and not every catalog bears that a schema is made twice at once.
+        # Tables are written in parallel, and some catalogs fail when a schema is created twice at once.
         with self._creating, storage_errors(name, "created"):
             self._prepare(spark, table)
         if isinstance(rows, pa.Table):
@@ -119,15 +118,13 @@ class LakeStore(CatalogStore):
             rows.select("*", *nulls).writeTo(name).append()
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """See `PathStore.list_runs`. Reads two columns of the table; what was not committed is no row."""
+        """See `PathStore.list_runs`. Reads two columns of the table."""
         if not self.has(spark, table):
             return set()
-        return {
-            tuple(row) for row in self._read_all(spark, table).select(RUN_DATE.name, RUN_ID.name).distinct().collect()
-        }
+        return set(map(tuple, self._read_all(spark, table).select(*PARTITION).distinct().collect()))
 
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
-        """See `PathStore.remove_run`. One commit; the files go when snapshots that have them expire."""
+        """See `PathStore.remove_run`. One commit; the files are deleted when their snapshots expire."""
         with storage_errors(self.location(table, run), "removed"):
             spark.sql(
                 f"DELETE FROM {self.name(table.name)} WHERE run_date = DATE'{run.run_date.isoformat()}' "
@@ -135,29 +132,31 @@ class LakeStore(CatalogStore):
             )
 
     def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:  # noqa: ARG002 - others look
-        """See `PathStore.file_sizes`: none, since the format compacts its files itself."""
+        """Return nothing: the format compacts its files itself."""
         return []
 
     def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """See `PathStore.optimize`. The format's own compaction, and expiry of what no reader since then can need."""
+        """See `PathStore.optimize`: compaction of the format, and expiry of old snapshots."""
         if self.has(spark, table):
             with storage_errors(self.name(table.name), "compacted"):
                 self._optimize(spark, self.name(table.name), before)
 
     def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:  # noqa: ARG002 - Parquet's
-        """Return nothing: the format names its files itself, and a file that cannot be read is an error."""
+        """Return nothing: the format lists its files itself, and an unreadable file is an error."""
         return set()
 
     def _prepare(self, spark: SparkSession, table: Table) -> str:
-        """Create the table or add its new columns, with the constraints of the format; the location is its own."""
+        """Create the table or add its new columns, with constraints. Return its name."""
         name = self.name(table.name)
         types = self.types(spark, table)
         if types is None:
             self._create_schema(spark)
             properties = [f"'{key}' = {quote_string(value)}" for key, value in self._properties(table).items()]
             ending = f" TBLPROPERTIES ({', '.join(properties)})" if properties else ""
+            required = required_columns(table)
+            columns = ", ".join(define_column(column, required) for column in table.columns)
             spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(_define_columns(table))}) USING {self.provider} "
+                f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING {self.provider} "
                 f"PARTITIONED BY ({RUN_DATE.name}) COMMENT {quote_string(table.comment)}{ending}"
             )
             new = table.columns
@@ -170,42 +169,34 @@ class LakeStore(CatalogStore):
         return name
 
     def _lack_fault(self, spark: SparkSession, lack: str) -> Fault:
-        """Return the fault of a session without the runtime of the format, with the flags that bring it."""
+        """Return the fault of a session without the runtime of the format, with the flags that add it."""
         path, version = ("output", "format"), ".".join(spark.version.split(".")[:2])
+        file = f"conf/lake-{self.provider}.conf"
         artifact = self.artifacts.get(version)
         if artifact is None:
-            return Fault(
-                path,
-                self.provider,
-                f"Spark {spark.version} runs, and no runtime of {self.provider.title()} for it is known.",
-                f"Run Spark {_CONFIGURED_SPARK} (pip install 'pyspark=={_CONFIGURED_SPARK}.*') with "
-                f'conf/lake-{self.provider}.conf, or set format = "parquet".',
-            )
+            rule = f"Spark {spark.version} runs, and no runtime of {self.provider.title()} for it is known."
+            install = f"(pip install 'pyspark=={_CONFIGURED_SPARK}.*')"
+            fix = f'Run Spark {_CONFIGURED_SPARK} {install} with {file}, or set format = "parquet".'
+            return Fault(path, self.provider, rule, fix)
         settings = {_EXTENSIONS: self.extension}
         settings |= {f"spark.sql.catalog.{self.catalog}{key}": value for key, value in self.catalog_settings.items()}
         flags = " ".join(f"--conf {key}={value}" for key, value in settings.items())
-        file = f"--properties-file conf/lake-{self.provider}.conf, or " if version == _CONFIGURED_SPARK else ""
-        return Fault(
-            path,
-            self.provider,
-            f"The session of Spark {spark.version} lacks {lack}. A table format needs its runtime.",
-            f"Give spark-submit {file}--packages {artifact} {flags}",
-        )
+        from_file = f"--properties-file {file}, or " if version == _CONFIGURED_SPARK else ""
+        rule = f"The session of Spark {spark.version} lacks {lack}. A table format needs its runtime."
+        return Fault(path, self.provider, rule, f"Give spark-submit {from_file}--packages {artifact} {flags}")
 
     def _misplaced_fault(self, spark: SparkSession, cause: str) -> Fault:
         keys = (f"spark.sql.catalog.{self.catalog}.{part}" for part in ("uri", "warehouse"))
         settings = [f'{key} = "{redact(value)}"' for key in keys if (value := spark.conf.get(key, None))]
-        return Fault(
-            ("output", "catalog"),
-            self.names[0],
-            f"Catalog '{self.catalog}' could not be opened, {cause}. It is where "
-            f"{' and '.join(settings) or 'its settings'} say; relative paths begin where the job is started.",
-            "Give absolute paths, of folders that are there.",
+        rule = (
+            f"Catalog '{self.catalog}' could not be opened, {cause}. Its location is in "
+            f"{' and '.join(settings) or 'its settings'}; relative paths begin where the job is started."
         )
+        return Fault(("output", "catalog"), self.names[0], rule, "Give absolute paths of existing folders.")
 
 
 class DeltaStore(LakeStore):
-    """Delta tables of a catalog: they enforce NOT NULL and that no DOUBLE is NaN. Parameters as of `LakeStore`."""
+    """Delta tables of a catalog, which enforce NOT NULL and that no DOUBLE is NaN."""
 
     provider = "delta"
     extension = "io.delta.sql.DeltaSparkSessionExtension"
@@ -227,12 +218,17 @@ class DeltaStore(LakeStore):
     def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
         hours = max((datetime.now(UTC) - before).total_seconds() / 3600, 0)
         spark.sql(f"OPTIMIZE {name}")
-        with _any_retention(spark):
+        # The configured grace period may be less than a week, which Delta refuses by default.
+        check = spark.conf.get(_VACUUM_CHECK, "true") or "true"
+        spark.conf.set(_VACUUM_CHECK, "false")
+        try:
             spark.sql(f"VACUUM {name} RETAIN {hours:.3f} HOURS")
+        finally:
+            spark.conf.set(_VACUUM_CHECK, check)
 
 
 class IcebergStore(LakeStore):
-    """Iceberg tables of a catalog: they enforce NOT NULL and know their key. Parameters as of `LakeStore`."""
+    """Iceberg tables of a catalog, which enforce NOT NULL and know their key."""
 
     provider = "iceberg"
     extension = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -249,22 +245,22 @@ class IcebergStore(LakeStore):
 
     def _properties(self, table: Table) -> dict[str, str]:  # noqa: ARG002 - Delta's
         return {
-            # A run's rows are of one night and sorted: they are written as they come, without a shuffle and a sort.
+            # The rows of a run have one run date and are sorted: no shuffle and no sort are needed.
             "write.distribution-mode": "none",
             "write.spark.fanout.enabled": "true",
-            # Each commit writes a file of metadata. Of the earlier ones ten are kept.
+            # Each commit writes a metadata file. Ten earlier ones are kept.
             "write.metadata.delete-after-commit.enabled": "true",
             "write.metadata.previous-versions-max": "10",
         }
 
     def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
-        """Return the identifier fields of a new table whose key has no DOUBLE, which none of them can be."""
+        """Set the identifier fields of a new table, unless its key has a DOUBLE, which cannot be one."""
         if new != table.columns or not table.unique or any(column.type == "DOUBLE" for column in table.key):
             return []
         return [f"SET IDENTIFIER FIELDS {', '.join((RUN_DATE.name, CORPUS.name, *table.key_columns, RUN_ID.name))}"]
 
     def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
-        """Call the format's procedures. Files that nothing names are removed where they are a day old."""
+        """Call the procedures of the format. Orphaned files are removed if they are a day old."""
         table, time = quote_string(name), f"TIMESTAMP{quote_string(f'{before:%Y-%m-%d %H:%M:%S}')}"
         calls = [f"rewrite_data_files(table => {table})"]
         calls += [f"expire_snapshots(table => {table}, older_than => {time}, retain_last => 1)"]
@@ -272,24 +268,3 @@ class IcebergStore(LakeStore):
             calls += [f"remove_orphan_files(table => {table}, older_than => {time})"]
         for call in calls:
             spark.sql(f"CALL {quote_name(self.catalog)}.system.{call}")
-
-
-def _define_columns(table: Table) -> list[str]:
-    """Return the columns as a CREATE statement wants them; what every row must have is NOT NULL."""
-    required = required_columns(table)
-    definitions = [(column, define_column(column)) for column in table.columns]
-    return [
-        text.replace(" COMMENT ", " NOT NULL COMMENT ", 1) if column.name in required else text
-        for column, text in definitions
-    ]
-
-
-@contextmanager
-def _any_retention(spark: SparkSession) -> Iterator[None]:
-    """Let VACUUM keep less than a week, which Delta otherwise refuses: the grace period is meant."""
-    before = spark.conf.get(_VACUUM_CHECK, "true") or "true"
-    spark.conf.set(_VACUUM_CHECK, "false")
-    try:
-        yield
-    finally:
-        spark.conf.set(_VACUUM_CHECK, before)

@@ -1,13 +1,12 @@
-"""The ledger ``bias_runs``: a row of it publishes a run, and says which runs readers see and which were accepted.
+"""The ledger ``bias_runs``: one row publishes a run, and rows of the ledger say which runs are visible and accepted.
 
-Rows are only ever added. They are few, one per run, and come to the driver as Arrow.
+Rows are only ever added. They are few, one per run, and are collected to the driver.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,21 +26,21 @@ from biasspark.text import show_value
 
 MOST_LISTED = 5
 MOST_BASELINES = 60
-"""How many nights back a change is measured, of those that have an accepted run."""
+"""The most run dates with an accepted run that a change is compared with."""
 
 LedgerRow: TypeAlias = dict[str, Any]
 """The columns of ``bias_runs``."""
 
 
 class JobCorpus(NamedTuple):
-    """A job on a corpus: what has one run that readers see per night."""
+    """A job on a corpus, which has one visible run per run date."""
 
     job: str
     corpus: str
 
 
 class ViewKey(NamedTuple):
-    """What has one run that readers see: a night, or a window of nights, of a job on a corpus."""
+    """A date or window, corpus and job, which have one visible run."""
 
     run_date: date
     window_start: date | None
@@ -49,28 +48,11 @@ class ViewKey(NamedTuple):
     job: str
 
 
-@dataclass(frozen=True)
-class PublishedNight:
-    """The run that readers see of one night, and what the ledger counts of it."""
-
-    run: Run
-    n_rows: int
-    n_rejected: int
-    rejects: Mapping[str, int]
-
-
-class AcceptedRun(NamedTuple):
-    """An accepted run, and the configuration that it had."""
-
-    run: Run
-    config: Mapping[str, Any]
-
-
 # ---- reading
 
 
 def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None) -> list[LedgerRow]:
-    """Return the rows of the ledger, of one night or of all."""
+    """Return the rows of the ledger, of one run date or of all."""
     rows: list[LedgerRow] = to_rows(store.read_ledger(spark, run_date))
     for row in rows:
         if row["job"] == ACCEPT_RUN and row["accepts_run_id"] is None:  # a row of an older version
@@ -79,41 +61,44 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 
 
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
-    """Return the latest published run of a job for one night and corpus: the one that the views show.
+    """Return the latest published run of a job for one run date and corpus: the one that the views show.
 
-    Raises `InputError` if there is none, naming the nights and corpora that there are.
+    Raises `InputError` if there is none, with the dates and corpora that exist.
     """
     rows = latest_by_night(_select(read_ledger(spark, store, run_date), job, corpus))
-    if run_date not in rows:
-        raise InputError(_describe_absence(read_ledger(spark, store), store, job, run_date, corpus))
-    return to_run(rows[run_date])
+    if run_date in rows:
+        return to_run(rows[run_date])
+    of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
+    dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MOST_LISTED]
+    corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MOST_LISTED]
+    choices = [f"Its last dates there: {', '.join(map(str, dates))}."] if dates else []
+    choices += [f"Corpora of this date: {', '.join(map(show_value, corpora))}."] if corpora else []
+    command = name_command(job)
+    choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]
+    absence = f"run_date: {run_date}, corpus {show_value(corpus)}: no run of {job} is published in {store.root}."
+    raise InputError(" ".join((absence, *choices)))
 
 
-def list_nights(
-    spark: SparkSession, store: Store, series: JobCorpus, first: date, last: date
-) -> dict[date, PublishedNight]:
-    """Return the nights from the first to the last that are published, in order, each with its latest run."""
-    rows = [row for row in _select(read_ledger(spark, store), *series) if first <= row["run_date"] <= last]
-    return {
-        day: PublishedNight(to_run(row), row["n_rows"], row["n_rejected"], row["rejects"])
-        for day, row in sorted(latest_by_night(rows).items())
-    }
+def list_nights(spark: SparkSession, store: Store, key: JobCorpus, first: date, last: date) -> dict[date, LedgerRow]:
+    """Return the published run dates in a range, in order, each with the row of its latest run."""
+    rows = [row for row in _select(read_ledger(spark, store), *key) if first <= row["run_date"] <= last]
+    return dict(sorted(latest_by_night(rows).items()))
 
 
-def list_configurations(spark: SparkSession, store: Store, series: JobCorpus) -> list[tuple[dict[str, Any], Run]]:
-    """Return every configuration that a run was published with, and the last such run, the last first."""
-    rows = sorted(_select(read_ledger(spark, store), *series), key=by_publication)
-    latest = {row["config"]: row for row in rows}
-    return [
-        (json.loads(row["config"]), to_run(row)) for row in sorted(latest.values(), key=by_publication, reverse=True)
-    ]
+def list_configurations(spark: SparkSession, store: Store, key: JobCorpus) -> list[tuple[dict[str, Any], Run]]:
+    """Return each configuration of a published run with the last such run, the latest first."""
+    rows = sorted(_select(read_ledger(spark, store), *key), key=by_publication)
+    latest = sorted({row["config"]: row for row in rows}.values(), key=by_publication, reverse=True)
+    return [(json.loads(row["config"]), to_run(row)) for row in latest]
 
 
-def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_BASELINES) -> list[AcceptedRun]:
-    """Return the accepted runs of the nights before a run, of the same job and corpus, the latest first.
+def list_accepted(
+    spark: SparkSession, store: Store, run: Run, most: int = MOST_BASELINES
+) -> dict[Run, Mapping[str, Any]]:
+    """Return the configuration of each accepted run of the same job and corpus with an earlier date, the latest first.
 
-    They are those of the last ``most`` nights that have one, and of a night the one published last. A night that is run
-    again is compared with the nights before it, as it was the first time, and not with itself.
+    There is one run for each of the last `most` dates that have any, the one published last. A date that is run again
+    is compared with earlier dates, as it was the first time, and not with itself.
     """
     ledger = read_ledger(spark, store)
     accepted = accepted_ids(ledger)
@@ -123,31 +108,31 @@ def list_accepted(spark: SparkSession, store: Store, run: Run, most: int = MOST_
         if row["run_date"] < run.run_date and row["run_id"] in accepted
     ]
     latest = [row for _, row in sorted(latest_by_night(rows).items(), reverse=True)][:most]
-    return [AcceptedRun(to_run(row), json.loads(row["config"] or "{}")) for row in latest]
+    return {to_run(row): json.loads(row["config"] or "{}") for row in latest}
 
 
 def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:
-    """Return the runs that their gate or a person accepted."""
+    """Return the ids of the runs accepted by a gate or a person."""
     return {row["accepts_run_id"] or row["run_id"] for row in ledger if row["status"] == ACCEPTED}
 
 
 def latest_by_night(rows: Iterable[LedgerRow]) -> dict[date, LedgerRow]:
-    """Return the row of each night that was published last."""
+    """Return the row published last for each run date."""
     return {row["run_date"]: row for row in sorted(rows, key=by_publication)}
 
 
 def latest_runs(ledger: Iterable[LedgerRow]) -> dict[ViewKey, LedgerRow]:
-    """Return the row of the run that views show for each night or window, corpus and job."""
+    """Return the row of the visible run of each date or window, corpus and job."""
     return {view_key(row): row for row in sorted(ledger, key=by_publication)}
 
 
 def view_key(row: LedgerRow) -> ViewKey:
-    """Return which night or window, corpus and job a row is of."""
+    """Return the date or window, corpus and job of a row."""
     return ViewKey(*(row[name] for name in ViewKey._fields))
 
 
 def by_publication(row: LedgerRow) -> tuple[datetime, str]:
-    """Return what rows are sorted by: of two of one time the views show that of the greater run_id."""
+    """Return the sort key of rows by publication. Of two rows with one time, views show the greater run_id."""
     return row["published_at"], row["run_id"]
 
 
@@ -163,13 +148,13 @@ def to_run(row: LedgerRow) -> Run:
 def append_to_ledger(
     spark: SparkSession, store: Store, run: Run, record: RunRecord, table_rows: Mapping[str, int] | None = None
 ) -> datetime:
-    """Add the row of a run to the ledger, and return when that was: from then on readers see the run.
+    """Publish a run by its row in the ledger, and return the time.
 
-    Raises as `refuse_conflict`, and `BiasSparkError` if it cannot be written.
+    Raises as `refuse_conflict`, and `BiasSparkError` if the row cannot be written.
     """
     with describe(spark, "publish: ledger"), storage_errors(store.location(BIAS_RUNS, run), "written"):
         before = refuse_conflict(spark, store, run)
-        # Later than all before it, also where a clock runs behind.
+        # Later than all rows before it, even if a clock is slow.
         published_at: datetime = max(
             [datetime.now(UTC), *(row["published_at"] + timedelta(microseconds=1) for row in before)]
         )
@@ -178,18 +163,17 @@ def append_to_ledger(
         row = pa.Table.from_pylist([values], BIAS_RUNS.full_arrow_schema)
         try:
             store.write(spark, BIAS_RUNS, row, run)
-        except BiasSparkError:  # it is published all the same if its row is there
+        except BiasSparkError:  # the run is published if its row exists
             if run.run_id not in store.read_ledger(spark, run.run_date)["run_id"].to_pylist():
                 raise
     return published_at
 
 
 def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerRow]:
-    """Return the runs that were published before this one.
+    """Return the runs published before this one.
 
-    A copy is no other run: it has the numbers of a run that the ledger has as well. Raises `PublishConflict` if another
-    run of the same date, corpus and job came to the ledger since this one started, and `BiasSparkError` if the run
-    itself is there.
+    Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
+    `BiasSparkError` if this run is published already. Copies do not conflict: they have the numbers of another run.
     """
     key = ViewKey(run.run_date, run.window_start, run.corpus, run.job)
     before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == key]
@@ -203,14 +187,14 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
         last = max(later, key=by_publication)
         raise PublishConflict(
             f"bias_runs: run {last['run_id']} of {run.job} for {run.run_date}, corpus {run.corpus!r}, was published at "
-            f"{last['published_at']}, after this one started at {run.started_at}. Of two runs of a night at once the "
-            "first to publish counts. Nothing was published. Run again to supersede it."
+            f"{last['published_at']}, after this one started at {run.started_at}. Of two runs at once, the first to "
+            "publish counts. Nothing was published. Run again to supersede it."
         )
     return before
 
 
 def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) -> None:
-    """Raise `InputError` for a run that is not the latest of its night: only what readers see is accepted."""
+    """Raise `InputError` for a run that is not the latest of its date: only a visible run can be accepted."""
     if run_id == latest.run_id:
         return
     rows = _select(read_ledger(spark, store, latest.run_date), latest.job, latest.corpus)
@@ -223,9 +207,9 @@ def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) ->
 
 
 def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: str) -> Run:
-    """Add to the ledger that a person accepts a run, and return the row's own run.
+    """Record in the ledger that a person accepts a run, and return the run of the new row.
 
-    Accepting a run twice adds a second row, and means what the first one does.
+    Accepting a run twice adds a second row with the same effect.
     """
     run = new_run(accepted.run_date, accepted.corpus, ACCEPT_RUN)
     record = RunRecord(
@@ -246,16 +230,3 @@ def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: st
 
 def _select(ledger: Iterable[LedgerRow], job: str, corpus: str) -> list[LedgerRow]:
     return [row for row in ledger if row["job"] == job and row["corpus"] == corpus]
-
-
-def _describe_absence(ledger: Iterable[LedgerRow], store: Store, job: str, run_date: date, corpus: str) -> str:
-    """Return that nothing is published, and what is: the last nights of the corpus, and other corpora of the night."""
-    rows = [row for row in ledger if row["job"] == job]
-    nights = sorted({row["run_date"] for row in rows if row["corpus"] == corpus}, reverse=True)[:MOST_LISTED]
-    corpora = sorted({row["corpus"] for row in rows if row["run_date"] == run_date})[:MOST_LISTED]
-    choices = [f"Its last nights there: {', '.join(map(str, nights))}."] if nights else []
-    choices += [f"Corpora of this night: {', '.join(map(show_value, corpora))}."] if corpora else []
-    command = name_command(job)
-    choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]
-    absence = f"run_date: {run_date}, corpus {show_value(corpus)}: no run of {job} is published in {store.root}."
-    return " ".join((absence, *choices))

@@ -1,8 +1,8 @@
-"""Publishing: a night's numbers appear all at once over all tables, or not at all.
+"""Publish a run: all its rows in all tables become visible at once, or not at all.
 
-A run only ever adds rows of its own. They are written, read back and compared with what was computed, and only then
-does one row in the ledger publish them. Views show, for each night and corpus, the run that was published last, so a
-crash at any instant leaves rows that no view shows, and a rerun supersedes a night without touching its bytes.
+A run only adds its own rows. They are written, read back and compared with the computed ones. Then one row in the
+ledger publishes them. Views show the last published run of each run date and corpus, so a crash at any time leaves rows
+that no view shows, and a rerun supersedes a run without changing its files.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from biasspark.text import format_count
 
 
 def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:
-    """Return the rows of a table that a published run has, with the columns of the contract. Lazy.
+    """Return the rows of a published run in a table, with the columns of the contract. Lazy.
 
-    Raises `InputError` if its files are gone, or the run has none of that table.
+    Raises `InputError` if its files are missing, or it did not write the table.
     """
     try:
         return store.read(spark, table, run)
@@ -45,15 +45,19 @@ def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> Dat
 
 
 def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Run]) -> tuple[pa.Table, list[Run]]:
-    """Return the rows that some published runs have of a small table, and the runs of which there are files.
+    """Return the rows of some published runs in a small table, and the runs that have files.
 
-    One scan, however many runs. Only where files of a run are gone is every run looked up. Raises `InputError` if a run
-    has other rows than its row of the ledger counts: what cannot be read is not absent.
+    One scan for all runs, and one for each run if files of a run are missing. Raises `InputError` if the number of rows
+    of a run is not that of the ledger: what cannot be read is not absent.
     """
     try:
         if runs:
             rows = store.read_rows(spark, table, *runs)
-            _check_counts(spark, store, table, rows, runs)
+            counts = Counter(rows[RUN_ID.name].to_pylist())
+            for run in runs:
+                if not counts[run.run_id] and (run.run_date, run.run_id) not in store.list_runs(spark, table):
+                    raise FileNotFoundError(store.location(table, run))
+                check_count(store, table, run, counts[run.run_id])
             return rows, list(runs)
     except FileNotFoundError:
         if len(runs) > 1:
@@ -62,20 +66,8 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
     return table.full_arrow_schema.empty_table(), []
 
 
-def _check_counts(spark: SparkSession, store: Store, table: Table, rows: pa.Table, runs: Sequence[Run]) -> None:
-    """Compare the rows that were read with those that the ledger counts.
-
-    Raises `FileNotFoundError` if there is nothing of a run any more, `InputError` if its rows are too few or too many.
-    """
-    counts = Counter(rows[RUN_ID.name].to_pylist())
-    for run in runs:
-        if not counts[run.run_id] and (run.run_date, run.run_id) not in store.list_runs(spark, table):
-            raise FileNotFoundError(store.location(table, run))
-        check_count(store, table, run, counts[run.run_id])
-
-
 def check_count(store: Store, table: Table, run: Run, n_rows: int) -> None:
-    """Raise `InputError` if a table has other than the rows that the ledger counts of a run."""
+    """Raise `InputError` unless a run has as many rows in a table as the ledger says."""
     expected = (run.table_rows or {}).get(table.name, n_rows)
     if n_rows != expected:
         raise InputError(
@@ -85,7 +77,7 @@ def check_count(store: Store, table: Table, run: Run, n_rows: int) -> None:
 
 
 def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
-    """Raise `InputError` unless the small tables of a run have all rows that the ledger counts."""
+    """Raise `InputError` unless the small tables of a run have as many rows as the ledger says."""
     faults = []
     for table in tables_of(run.job):
         if table.per_row or not (run.table_rows or {}).get(table.name):
@@ -100,20 +92,20 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
 
 
 def describe_absence(store: Store, table: Table, run: Run) -> str:
-    """Return the fault of a run that the ledger has: it wrote no such table, or its files are gone."""
+    """Describe why a published run has no rows of a table: it did not write the table, or the files are missing."""
     if not run.wrote(table):
         return f"{table.name}: run {run.run_id} has none: its configuration does not ask for it."
     path = redact(store.location(table, run))
-    return f"{path}: its files are gone. The ledger has the run. Restore them, or measure the night again."
+    return f"{path}: its files are gone. The ledger has the run. Restore them, or measure that date again."
 
 
 Rows: TypeAlias = pa.Table | DataFrame
-"""The rows of a table, less the run's columns: a DataFrame where they grow with the corpus."""
+"""The rows of a table without run_date, corpus and run_id: a DataFrame if they grow with the corpus."""
 
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A run that readers see, when that was, and the rows it has in each table."""
+    """A published run, the time of its publication, and its number of rows in each table."""
 
     run: Run
     published_at: datetime
@@ -121,7 +113,7 @@ class PublishedRun:
 
 
 class _Fingerprint(NamedTuple):
-    """What must agree between the rows that went into files and the rows read back from them."""
+    """What must be equal for the rows written to files and the rows read back."""
 
     n_rows: int
     checksum: str
@@ -130,17 +122,16 @@ class _Fingerprint(NamedTuple):
 def publish(
     spark: SparkSession, tables: Mapping[Table, Rows], run: Run, store: Store, record: RunRecord
 ) -> PublishedRun:
-    """Write the tables of a run, check what was written, and publish the run by one row in the ledger.
+    """Write the tables of a run, verify them, and publish the run by one row in the ledger.
 
-    Given are the rows of each table of the job that has any part in the run, with the table's ``value_columns``. A
-    DataFrame is evaluated once: what is costly belongs behind a shuffle or a cache. Small tables are compared value by
-    value. Rows that grow with the corpus are counted and hashed on their way into the files, so nothing is computed
-    twice; the embedded engine keeps them for that. Two runs that come to the ledger within the same second may both be
-    published; readers then see the later one whole.
+    `tables` has the rows of each table of the run, with its ``value_columns``. A DataFrame is evaluated once. Small
+    tables are compared value by value. Large tables are counted and hashed while they are written, so nothing is
+    computed twice; the embedded engine stores them temporarily for that. Two runs that are published within a second
+    may both succeed; readers then see the later one.
 
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
-    `BiasSparkError` if rows and tables do not fit, a key repeats, a value is NaN, a path cannot be written, or what was
-    read back is not what was written. Nothing was published then.
+    `BiasSparkError` if rows and tables do not match, a key repeats, a value is NaN, a path cannot be written, or the
+    rows read back differ. Nothing is published then.
     """
     _check_columns(tables, run)
     rows = {table: _add_run(table, of_table, run) for table, of_table in tables.items()}
@@ -164,11 +155,10 @@ def publish(
 
 
 def _check_columns(tables: Mapping[Table, Rows], run: Run) -> None:
-    """Refuse a run that has no table, another job's, or columns that are not the table's."""
     faults = []
-    strange = sorted(table.name for table in tables if table not in tables_of(run.job))
-    if strange or not tables:
-        faults.append(f"{run.job}: its tables are {', '.join(strange) or 'none'}. Give it tables of that job.")
+    foreign = sorted(table.name for table in tables if table not in tables_of(run.job))
+    if foreign or not tables:
+        faults.append(f"{run.job}: its tables are {', '.join(foreign) or 'none'}. Give it tables of that job.")
     for table, rows in tables.items():
         types, declared = column_types(rows.schema), {c.name: c.type for c in (*table.key, *table.values)}
         if types != declared:
@@ -178,7 +168,6 @@ def _check_columns(tables: Mapping[Table, Rows], run: Run) -> None:
 
 
 def _add_run(table: Table, rows: Rows, run: Run) -> Rows:
-    """Return the rows with the run's columns, small tables in the order of their key."""
     run_columns = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
     if isinstance(rows, DataFrame):
         return rows.withColumns({name: F.lit(value) for name, value in run_columns.items()}).to(spark_schema(table))
@@ -193,7 +182,6 @@ def _sort(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _value_faults(table: Table, rows: pa.Table) -> list[str]:
-    """Return what no small table may have: a key twice, or NaN."""
     faults = []
     n_keys = Counter(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
     if table.unique and (n_repeated := sum(count > 1 for count in n_keys.values())):
@@ -207,13 +195,13 @@ def _value_faults(table: Table, rows: pa.Table) -> list[str]:
 
 
 def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows) -> _Fingerprint:
-    """Write the rows, and return what went into the files; of a small table only its length."""
+    """Write rows, and return their fingerprint; for a small table only its length."""
     with describe(spark, f"publish: write {table.name}"):
         if isinstance(rows, pa.Table):
             store.write(spark, table, rows, run)
             return _Fingerprint(len(rows), "")
         aggregates = (F.count(F.lit(1)).alias("n_rows"), _checksum(table))
-        if is_embedded(spark):  # which observes nothing
+        if is_embedded(spark):  # does not support Observation
             with kept(rows) as computed:
                 (totals,) = computed.agg(*aggregates).collect()
                 store.write(spark, table, _in_order(table, computed), run)
@@ -224,12 +212,11 @@ def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows
 
 
 def _in_order(table: Table, rows: DataFrame) -> DataFrame:
-    """Return rows so that equal runs write equal files."""
+    """Sort rows so that equal runs write equal files."""
     return (rows if table.per_row else rows.coalesce(1)).sortWithinPartitions(*table.key_columns)
 
 
 def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[Table, pa.Table]) -> list[str]:
-    """Return what is wrong with the rows of small tables that are read back."""
     with_rows = [table for table, rows in tables.items() if len(rows)]
     stored = store.read_back(spark, with_rows, run)
     return [
@@ -241,7 +228,6 @@ def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[
 
 
 def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, written: _Fingerprint) -> list[str]:
-    """Return what is wrong with the rows of a large table that are read back."""
     if not written.n_rows:
         return []
     doubles = quote_names(_doubles(table))
@@ -272,7 +258,7 @@ def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, wr
 
 
 def _checksum(table: Table) -> SparkColumn:
-    """Return the sum of the hashes of rows as text; the decimal holds that of 5e18 rows."""
+    """Return the sum of the hashes of rows as text. The decimal holds that of 5e18 rows."""
     hashes = F.expr(f"xxhash64({quote_names(table.names)})").cast("decimal(38,0)")
     return F.coalesce(F.sum(hashes), F.lit(0)).cast("string").alias("checksum")
 

@@ -1,4 +1,4 @@
-"""One attempt to compute a night, and what the ledger records of it."""
+"""A run, and what the ledger records about it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from datetime import UTC, date, datetime
 from biasspark.tables.schemas import Table
 
 PUBLISHED, ACCEPTED = "published", "accepted"
-"""The status of a run in the ledger: readers see it, and a gate or a person accepted it, too."""
+"""The status of a run in the ledger: visible to readers, and also accepted by a gate or a person."""
 ACCEPT_RUN = "accept_run"
 """The job by which a person accepts a run."""
 
-# A run's id is a folder's name, and a value that readers of partitions must not take for a number or a date.
+# A run id is the name of a folder, and readers of partitions must not parse it as a number or a date.
 RUN_ID_RULE = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
 _RUN_ID = re.compile(RUN_ID_RULE)
 _NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
@@ -23,12 +23,11 @@ _NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
 
 @dataclass(frozen=True)
 class Run:
-    """One attempt of a job to compute one night of one corpus.
+    """One attempt of a job to measure a corpus for a run date.
 
-    The ``run_id`` is new for every attempt, and a folder's name: a letter, then letters, digits, ``_`` and ``-``, 64 at
-    most. ``started_at`` has its time zone. ``window_start`` is the first night, where it is a window of nights that
-    ends with ``run_date``. ``table_rows`` are the rows of each table that the run wrote, of a published run whose row
-    of the ledger says so.
+    ``run_id`` is new for every attempt, and the name of a folder: a letter, then letters, digits, ``_`` and ``-``, at
+    most 64. ``started_at`` has a time zone. ``window_start`` is the first date of a window that ends with ``run_date``.
+    ``table_rows`` counts the rows of each table, if the ledger has them.
     """
 
     run_date: date
@@ -40,7 +39,7 @@ class Run:
     table_rows: Mapping[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what could not be a partition."""
+        """Raise `ValueError` for an id that cannot be a partition, and a time without a time zone."""
         if not _RUN_ID.fullmatch(self.run_id):
             raise ValueError(f"run_id: {self.run_id!r} is not a run id: a letter, then letters, digits, _ and -.")
         if self.started_at.tzinfo is None:
@@ -52,19 +51,19 @@ class Run:
         return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
 
     def wrote(self, table: Table) -> bool:
-        """Return whether the run may have rows of a table. Older versions wrote every table of a job."""
+        """Return whether the run may have rows of a table. Runs of older versions wrote every table of a job."""
         return self.table_rows is None or table.name in self.table_rows
 
 
 def new_run(run_date: date, corpus: str, job: str, window_start: date | None = None) -> Run:
-    """Start an attempt: its id is the time in UTC and a random end, so that no two attempts share one."""
+    """Return a new run. Its id is the time in UTC and a random suffix, so that no two runs share it."""
     started_at = datetime.now(UTC)
     run_id = f"r{started_at:%Y%m%dT%H%M%S%f}_{secrets.token_hex(3)}"
     return Run(run_date, corpus, job, run_id, started_at, window_start)
 
 
 def parse_start(run_id: str) -> datetime | None:
-    """Return when the attempt of an id that ``new_run`` gave was started, None of any other id."""
+    """Return the start time in an id made by `new_run`, None for any other id."""
     parts = _NEW_RUN_ID.fullmatch(run_id)
     try:
         return datetime.strptime(parts[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) if parts else None
@@ -74,7 +73,7 @@ def parse_start(run_id: str) -> datetime | None:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What the ledger says of a run, except who and when: see the columns of ``bias_runs``."""
+    """The columns of ``bias_runs`` that describe a run, except those of `Run`."""
 
     n_rows: int
     n_rejected: int

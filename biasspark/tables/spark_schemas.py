@@ -1,13 +1,11 @@
-"""Declared tables in Spark: their schemas, whether a table that is there fits, and small ones to and from Arrow."""
+"""Declared tables in Spark: their schemas, checks of existing tables, and conversion to and from Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
@@ -25,26 +23,23 @@ def spark_field(column: Column) -> StructField:
 
 def spark_schema(table: Table) -> StructType:
     """Return all columns of a table."""
-    return _schema(table.columns)
+    return StructType(list(map(spark_field, table.columns)))
 
 
 def value_schema(table: Table) -> StructType:
     """Return the columns that a stage computes: all but run_date, corpus and run_id."""
-    return _schema((*table.key, *table.values))
-
-
-def _schema(columns: Iterable[Column]) -> StructType:
-    return StructType(list(map(spark_field, columns)))
+    return StructType(list(map(spark_field, (*table.key, *table.values))))
 
 
 PARTITION = (RUN_DATE.name, RUN_ID.name)
 NO_NAN = "no_nan_from_"
-"""How the names of the checks for NaN begin."""
+"""The prefix of the names of the checks for NaN."""
 
 
-def define_column(column: Column) -> str:
-    """Return a column as a CREATE statement wants it, with its comment."""
-    return f"{column.name} {column.type} COMMENT {quote_string(column.comment)}"
+def define_column(column: Column, required: Collection[str] = ()) -> str:
+    """Return a column for a CREATE statement, with its comment; NOT NULL if it is `required`."""
+    not_null = " NOT NULL" if column.name in required else ""
+    return f"{column.name} {column.type}{not_null} COMMENT {quote_string(column.comment)}"
 
 
 def column_types(schema: StructType | pa.Schema) -> dict[str, str]:
@@ -55,15 +50,15 @@ def column_types(schema: StructType | pa.Schema) -> dict[str, str]:
 
 
 def list_columns(types: Mapping[str, str]) -> str:
-    """Return columns as a message lists them."""
+    """Format columns for a message."""
     return ", ".join(f"{name} {kind}" for name, kind in types.items()) or "no columns"
 
 
 def schema_faults(path: str, table: Table, types: Mapping[str, str] | None) -> list[str]:
-    """Return a fault where a shared column has another type or a column of the key is missing.
+    """Return a fault if an existing table has a column of another type, or lacks a column of the key.
 
-    The table that is there, if any, has columns of these types. It may lack values that are new, and have columns of a
-    newer version.
+    `types` are the columns of the existing table, None if there is none. It may lack new value columns, and have
+    columns of a newer version.
     """
     declared = {column.name: column.type for column in table.columns if column.name not in PARTITION}
     required = {CORPUS.name, *table.key_columns}
@@ -78,22 +73,28 @@ def schema_faults(path: str, table: Table, types: Mapping[str, str] | None) -> l
 
 
 def no_rows(spark: SparkSession, table: Table) -> DataFrame:
-    """Return an empty table, without the Python worker that ``createDataFrame`` would start."""
+    """Return an empty table, without starting a Python worker as ``createDataFrame`` does."""
     nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in spark_schema(table))
     return spark.range(0).select(*nulls)
 
 
 def to_arrow(frame: DataFrame, schema: pa.Schema) -> pa.Table:
-    """Collect a small frame as Arrow, in the columns and types of a schema; columns that it lacks are NULL."""
+    """Collect a small frame as Arrow, in the columns and types of a schema. Missing columns are NULL."""
     fields = [field for field in schema if field.name in set(frame.columns)]
-    rows = frame.select(*map(_exact, fields)).collect()
-    values = [{field.name: _read(row[field.name], field.type) for field in fields} for row in rows]
-    return pa.Table.from_pylist(values, schema)
+    columns = [  # times as microseconds: Python would get them in some time zone
+        F.unix_micros(field.name).alias(field.name) if pa.types.is_timestamp(field.type) else F.col(field.name)
+        for field in fields
+    ]
+    rows = [row.asDict() for row in frame.select(*columns).collect()]
+    for name in (field.name for field in fields if pa.types.is_map(field.type)):
+        for row in rows:
+            row[name] = None if row[name] is None else list(row[name].items())
+    return pa.Table.from_pylist(rows, schema)
 
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """Return rows as a DataFrame of a schema, in one partition, with the comments of the schema."""
-    if not len(rows):  # of which Connect would infer the types
+    """Return rows as a DataFrame in one partition, with the types and comments of a schema."""
+    if not len(rows):  # Connect would infer the types
         frame = spark.createDataFrame([], schema)
     elif hasattr(DataFrame, "toArrow"):
         frame = spark.createDataFrame(rows)
@@ -103,23 +104,13 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFra
     return frame.coalesce(1).to(schema)
 
 
-def _exact(field: pa.Field) -> SparkColumn:
-    """Return a column of which Python gets the value itself: a time would come in some time zone."""
-    column = F.col(field.name)
-    return F.unix_micros(column).alias(field.name) if pa.types.is_timestamp(field.type) else column
-
-
-def _read(value: Any, kind: pa.DataType) -> Any:
-    return list(value.items()) if pa.types.is_map(kind) and value is not None else value
-
-
 def required_columns(table: Table) -> set[str]:
-    """Return the columns that every row must have."""
+    """Return the columns that are never NULL."""
     return {RUN_DATE.name, CORPUS.name, *(table.key_columns if table.unique else ()), RUN_ID.name}
 
 
 def no_nan(columns: Sequence[Column]) -> dict[str, str]:
-    """Return by its name the check that no DOUBLE of columns that came together is NaN; NULL passes with any engine."""
+    """Return the named check that no DOUBLE of these columns is NaN. NULL passes with any engine."""
     doubles = [column.name for column in columns if column.type == "DOUBLE"]
     checks = " AND ".join(f"({name} IS NULL OR NOT isnan({name}))" for name in doubles)
     return {f"{NO_NAN}{doubles[0]}": checks} if doubles else {}

@@ -1,4 +1,4 @@
-"""Failures of storage in one sentence: which path or table, what could not be done, and why."""
+"""Storage failures in one sentence: the path or table, what failed, and why."""
 
 from __future__ import annotations
 
@@ -29,34 +29,28 @@ _MOST_NAMED = 10
 
 @contextmanager
 def storage_errors(path: str, act: str) -> Iterator[None]:
-    """Turn whatever stops a block into one fault that names the path and the cause.
+    """Convert any error of a block to a fault with the path and the cause.
 
-    It is an `InputError` if the path, which is a folder, file, table or view, cannot be read, and otherwise a
-    `BiasSparkError`. Passwords in it are not shown. `act` is what could not be done to it: ``written``, ``read``.
+    Raises `InputError` if `act` is ``read``, otherwise `BiasSparkError`. Passwords in the path of the folder, file,
+    table or view are not shown. `act` is a participle: ``written``, ``created``.
     """
     try:
         yield
     except BiasSparkError:
         raise
     except Exception as error:
+        shown = redact(path)
         if act == "read" and (isinstance(error, PermissionError) or _DENIED.search(str(error))):
-            raise InputError(
-                f"{redact(path)}: permission is denied. Let the user of the job read it, and enter the folders above "
-                "it."
-            ) from error
+            fix = "Let the user of the job read it, and enter the folders above it."
+            raise InputError(f"{shown}: permission is denied. {fix}") from error
+        failure = f"{shown}: could not be {act}, {describe_cause(error)}."
         if act == "read":
-            raise InputError(
-                f"{redact(path)}: could not be read, {describe_cause(error)}. Restore it, or remove it and measure the "
-                "night again."
-            ) from error
-        raise BiasSparkError(
-            f"{redact(path)}: could not be {act}, {describe_cause(error)}. Nothing was published. Fix the cause, then "
-            "run again."
-        ) from error
+            raise InputError(f"{failure} Restore it, or remove it and measure that date again.") from error
+        raise BiasSparkError(f"{failure} Nothing was published. Fix the cause, then run again.") from error
 
 
 def describe_cause(error: Exception) -> str:
-    """Return the innermost cause that the JVM reports, in one line; its condition alone where it quotes a value."""
+    """Return the innermost cause in one line; only the error condition if the message quotes a value."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if condition := find_condition_of_a_value(str(error)):
@@ -65,7 +59,7 @@ def describe_cause(error: Exception) -> str:
 
 
 def list_catalogs(spark: SparkSession) -> list[str]:
-    """Return the catalogs that the settings of a session name, Spark's own among them."""
+    """Return the catalogs in the settings of a session, and that of Spark."""
     keys = (row["key"] for row in spark.sql("SET").collect())
     named = {key.removeprefix(_OF_A_CATALOG).partition(".")[0] for key in keys if key.startswith(_OF_A_CATALOG)}
     return sorted({"spark_catalog", *named})
@@ -73,10 +67,9 @@ def list_catalogs(spark: SparkSession) -> list[str]:
 
 @contextmanager
 def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str) -> Iterator[None]:
-    """Raise what stops a block as a fault of a key that names a schema, if the session cannot open its catalog.
+    """Raise `ConfigError`, for the key that names a schema, if a block fails and the session cannot open the catalog.
 
-    It is a `ConfigError` if the settings of the session name no such catalog, with those that they name; or if its
-    classes are missing.
+    The catalog may be unknown to the session, or its classes may be missing.
     """
     try:
         yield
@@ -92,16 +85,15 @@ def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str
 
 
 def refuse_embedded(spark: SparkSession, path: KeyPath, value: str) -> None:
-    """Raise `ConfigError` for a store that the embedded engine does not have: any but a folder."""
+    """Raise `ConfigError` on the embedded engine, which writes tables to folders only."""
     if is_embedded(spark):
-        rule = "The embedded engine writes tables in a folder of this machine."
+        rule = "The embedded engine writes tables to a folder of this machine."
         raise ConfigError(Fault(path, value, rule, "Set `[output] path`, or run it on Spark."))
 
 
 def unknown_catalog(path: KeyPath, schema: str, catalog: str, catalogs: list[str]) -> Fault:
-    """Return the fault of a key that names a schema of a catalog that the session does not have."""
+    """Return the fault of a schema in a catalog that the session does not have."""
     rule = f"The session has no catalog '{catalog}'. It has {list_first(catalogs, _MOST_NAMED)}."
     close = closest_match(catalog, catalogs)
-    return Fault(
-        path, schema, rule, f"Did you mean '{close}'?" if close else f"Configure it by {_OF_A_CATALOG}{catalog}."
-    )
+    fix = f"Did you mean '{close}'?" if close else f"Configure it by {_OF_A_CATALOG}{catalog}."
+    return Fault(path, schema, rule, fix)

@@ -1,4 +1,4 @@
-"""Where tables live, by the configuration: in a folder or a catalog, as plain Parquet, Delta or Iceberg.
+"""The store of the tables: a folder or a catalog, in Parquet, Delta or Iceberg.
 
 All stores have the methods of `PathStore`.
 """
@@ -24,7 +24,7 @@ Store: TypeAlias = PathStore | CatalogStore
 
 
 def open_store(output: Output) -> Store:
-    """Return the store of the configured path or catalog, in its format; nothing is made or read yet."""
+    """Return the store of the configured path or catalog. Nothing is created or read yet."""
     if output.path is not None:
         return PathStore(output.path) if output.format == "parquet" else DeltaFolder(output.path)
     assert output.catalog is not None  # the configuration has one of the two
@@ -36,10 +36,7 @@ def open_store(output: Output) -> Store:
 def open_tables(
     job: str, config: Config, progress: Progress, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[SparkSession, Store]]:
-    """Give a job its session, with further settings, and the store of its configuration, for a block.
-
-    It is said that the engine starts, and of a long stage of the block that it still runs.
-    """
+    """Yield the session of a job, with more settings, and its store. Show the progress of long stages."""
     store, needed = open_store(config.output), session_settings(config.output)
     progress.stage(describe_start(current_request()))
     with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
@@ -47,6 +44,6 @@ def open_tables(
 
 
 def session_settings(output: Output) -> dict[str, str]:
-    """Return what a session needs for that store: what Spark's own catalog holds must outlive the session."""
+    """Return the session settings that a store needs: tables in the catalog of Spark must outlive the session."""
     in_session = any(name.startswith("spark_catalog.") for name in (output.catalog, output.views) if name)
     return {"spark.sql.catalogImplementation": "hive"} if in_session else {}

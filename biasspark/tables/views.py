@@ -1,12 +1,11 @@
-"""The views through which tables are read.
+"""The views of the tables.
 
-``<table>`` holds every run, ``latest_<table>`` of each night and corpus the run published last. Where the job has a
-gate, ``latest_accepted_<table>`` holds the last run that the gate or a person accepted: a run that failed does not
-replace it. ``latest_suite`` is ``latest_bias_metrics`` with the columns that most readers want.
+``<table>`` has all runs, ``latest_<table>`` the last published run of each run date and corpus. If the job has a gate,
+``latest_accepted_<table>`` has the last run accepted by the gate or a person: a failed run does not replace it.
+``latest_suite`` is ``latest_bias_metrics`` with the columns that most readers want.
 
-On plain paths they are two files of SQL in the folder of the tables, one for Spark and one for DuckDB (of Delta tables
-the first alone); a catalog holds the views itself, or another one does. The numbers are published without them, so what
-goes wrong here is a warning.
+In a folder, the views are two SQL files, one for Spark and one for DuckDB (only the first for Delta). In a catalog,
+they are views of this catalog or another one. Runs are published without them, so a failure here is a warning.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, Store
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
 _GATED = frozenset((BIAS_ALERTS.job, COMPARISON_ALERTS.job))
-"""The jobs with a gate: runs of others are never accepted."""
+"""The jobs with a gate. Runs of other jobs are never accepted."""
 
-# In the words of Spark 3.5, and of Spark 4.
+# Messages of Spark 3.5 and Spark 4.
 _HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
 _SPARK_LATEST = "max_by(run_id, struct(published_at, run_id))"
 _DUCKDB_LATEST = "arg_max(run_id, {'published_at': published_at, 'run_id': run_id})"
@@ -59,7 +58,7 @@ _N_ROWS, _N_POSITIVE = columns("""
 
 
 class View(NamedTuple):
-    """A view of the latest runs of a table: its name, its columns, what it holds, and its query."""
+    """A view of the latest runs of a table."""
 
     name: str
     columns: tuple[Column, ...]
@@ -68,10 +67,9 @@ class View(NamedTuple):
 
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
-    """Make the views of all tables that are there, and return warnings: what could not be made, and why.
+    """Create the views of all existing tables, and return warnings about failures.
 
-    On plain paths the files are replaced whole, in one step. In a catalog only a view that is missing or has another
-    query is replaced.
+    In a folder, each file is replaced in one step. In a catalog, only views that are missing or outdated are replaced.
     """
     if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
         return _create_views(spark, store)
@@ -98,12 +96,12 @@ def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
 
 
 def spark_views(path: str, tables: Sequence[Table]) -> str:
-    """Return SQL that makes temporary views of the tables in a folder, for ``spark-sql -i`` and notebooks."""
+    """Return SQL that creates temporary views of the tables in a folder, for ``spark-sql -i`` and notebooks."""
 
     def files_view(table: Table) -> str:
         types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
         location = quote_string(f"{path.rstrip('/')}/{table.name}")
-        # A view of files puts the columns of the partition last and drops their comments, whatever is declared.
+        # A view of files puts partition columns last and drops their comments.
         return (
             f"CREATE OR REPLACE TEMPORARY VIEW {table.name}_files ({types})\n"
             f"USING parquet OPTIONS (path {location});\n\n{_spark_view(table, f'{table.name}_files')}"
@@ -111,14 +109,14 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
 
     notes = """
 -- Views of the tables in this folder for Spark, with the columns of biasspark.
--- They list the files as they are now. To see a later night, run this file again.
+-- They list the files as they are now. To see a later run, execute this file again.
 -- spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
 """
     return _assemble(notes, {table: files_view(table) for table in tables}, _SPARK_LATEST, _temporary_view)
 
 
 def delta_views(relations: Mapping[Table, str]) -> str:
-    """Return SQL that makes temporary views of `list_relations` of a Delta folder, for a session that speaks Delta."""
+    """Return SQL that creates temporary views of the `list_relations` of a Delta folder."""
     notes = """
 -- Views of the Delta tables in this folder for Spark, with the columns of biasspark.
 -- spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
@@ -128,12 +126,12 @@ def delta_views(relations: Mapping[Table, str]) -> str:
 
 
 def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
-    """Return SQL that makes views of the tables in a folder in DuckDB; the variable ``warehouse`` may name another."""
+    """Return SQL that creates DuckDB views of the tables in a folder. The variable ``warehouse`` overrides its path."""
     root = "'" + folder.rstrip("/").replace("'", "''") + "'"
 
     def files_view(table: Table) -> str:
         typed = "\n".join(f"    NULL::{_duckdb_type(c.type)} AS {c.name},  -- {c.comment}" for c in table.columns)
-        # The branch without rows gives order and types, also of columns that older files lack.
+        # The branch without rows defines order and types, also for columns that older files lack.
         return (
             f"CREATE OR REPLACE VIEW {table.name} AS\nSELECT {', '.join(table.names)}\nFROM (\n"
             f"  SELECT\n{typed}\n  WHERE false\n  UNION ALL BY NAME\n"
@@ -154,7 +152,6 @@ def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
 
 
 def _assemble(notes: str, table_views: Mapping[Table, str], latest: str, create: Callable[[View], str]) -> str:
-    """Return the text of a file: notes, the views of tables, and those of their latest runs."""
     latest_views = _latest_views({table: table.name for table in table_views}, latest)
     return "\n\n".join((notes.strip(), *table_views.values(), *map(create, latest_views))) + "\n"
 
@@ -171,7 +168,6 @@ def _temporary_view(view: View) -> str:
 
 
 def _with_comments(declared: Sequence[Column]) -> str:
-    """Return the columns of a view with their comments, one per line."""
     return ",\n  ".join(f"{column.name} COMMENT {quote_string(column.comment)}" for column in declared)
 
 
@@ -187,17 +183,16 @@ def _duckdb_type(kind: str) -> str:
 
 
 def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]:
-    """Yield the views of the latest runs of tables: without a ledger none, and of the ledger itself never.
+    """Yield the views of the latest runs of all tables except the ledger; none without a ledger.
 
-    The relations are the tables that are there, each as SQL selects from it; `latest` is the aggregate that gives the
-    latest ``run_id`` of a group.
+    `relations` maps existing tables to SQL relations. `latest` is the aggregate of the latest ``run_id`` of a group.
     """
     ledger = relations.get(BIAS_RUNS)
     for table, rows in relations.items():
         if table == BIAS_RUNS or ledger is None:
             continue
         published = f"{ledger}\n  WHERE job = {quote_string(table.job)}"
-        comment = f"{table.comment} The latest {{}} run of each night and corpus."
+        comment = f"{table.comment} The latest {{}} run of each run date and corpus."
         query = _latest_query(table, table.names, rows, published, latest)
         yield View(f"latest_{table.name}", table.columns, comment.format("published"), query)
         if table.job in _GATED:
@@ -213,9 +208,9 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
 
 
 def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, latest: str) -> str:
-    """Return the join that a filter on run_date passes through into every scan.
+    """Return a join of rows and latest runs, through which Spark pushes a filter on run_date into every scan.
 
-    Of windows that end with the same night each has a latest run of its own.
+    Windows that end on the same date have a latest run each.
     """
     each = ", ".join(["run_date", "corpus", *(column.name for column in table.key if column == WINDOW_START)])
     return (
@@ -227,10 +222,10 @@ def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, lat
 
 
 def _accepted_runs(ledger: str, job: str) -> str:
-    """Return the accepted runs of a job: of status accepted, or named by an accepted row of the job ``accept_run``.
+    """Return a query of the accepted runs of a job: with status accepted, or named by a row of the job ``accept_run``.
 
-    One scan: each row of the ledger is about a run, and the row that accepts one has its night and corpus. Rows of
-    older versions name it in ``config``, which is JSON: a quote within a text is escaped, so only the key matches.
+    One scan: each row of the ledger is about a run, and a row that accepts a run has its date and corpus. Rows of older
+    versions name it in ``config``, which is JSON: quotes in texts are escaped, so only the key matches.
     """
     job, accepted, acceptance = map(quote_string, (job, ACCEPTED, ACCEPT_RUN))
     return f"""(
@@ -254,7 +249,7 @@ def _accepted_runs(ledger: str, job: str) -> str:
 
 
 def list_relations(spark: SparkSession, store: CatalogStore) -> dict[Table, str]:
-    """Return the tables that are there, each as SQL selects from it; columns that it does not have yet are NULL."""
+    """Return existing tables as SQL relations. Columns that a table does not have yet are NULL."""
     relations = {}
     for table in TABLES.values():
         if present := store.types(spark, table):
@@ -273,40 +268,31 @@ def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
                 _create_view(spark, store, view)
         except BiasSparkError as error:
             if re.search(_HOLDS_NO_VIEWS, str(error)):
-                return (_describe_views(store, views),)
+                advice = (
+                    f"{store.view_schema}: its catalog holds no views. Set [output] views to a catalog.schema that "
+                    "does, for example spark_catalog.bias, or create them in each session that reads:"
+                )
+                return ("\n\n".join((advice, *map(_temporary_view, views))),)
             warnings.append(str(error))
     return tuple(warnings)
 
 
 def _create_view(spark: SparkSession, store: CatalogStore, view: View) -> None:
     name = store.view_name(view.name)
-    if _is_current(spark, name, view):
+    details: dict[str, str] = {}
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        details = {row["col_name"]: row["data_type"] for row in rows}
+    except AnalysisException as error:
+        # A missing view is created, and one that no longer resolves is replaced.
+        if not has_condition(error, "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
+            raise
+    # Some catalogs do not return the text of a view.
+    if {column.name for column in view.columns} <= details.keys() and details.get(
+        "View Text", view.query
+    ) == view.query:
         return
     if store.view_schema != store.schema:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {store.view_schema}")
     comment = quote_string(view.comment)
     spark.sql(f"CREATE OR REPLACE VIEW {name} ({_with_comments(view.columns)}) COMMENT {comment} AS {view.query}")
-
-
-def _is_current(spark: SparkSession, name: str, view: View) -> bool:
-    try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    except AnalysisException as error:
-        # A view that no longer resolves is replaced, and so is one that is not there.
-        if has_condition(error, "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
-            return False
-        raise
-    details = {row["col_name"]: row["data_type"] for row in rows}
-    # Not every catalog gives the text of a view.
-    return details.get("View Text", view.query) == view.query and {c.name for c in view.columns} <= details.keys()
-
-
-def _describe_views(store: CatalogStore, views: Sequence[View]) -> str:
-    """Return the views of a catalog that holds none as SQL, for the session of whoever reads them."""
-    return "\n\n".join(
-        (
-            f"{store.view_schema}: its catalog holds no views. Set [output] views to a catalog.schema that does, for "
-            "example spark_catalog.bias, or make them in each session that reads:",
-            *map(_temporary_view, views),
-        )
-    )

@@ -1,8 +1,7 @@
 """The sketch of a run: a mergeable summary of the scores of one model. No Spark.
 
-Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.sketch_pieces`. Its *header* has the rules it
-was made by, the values that occur in the run, and the boundaries of its scores, so a window is planned from headers
-alone.
+Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.blocks`. Its *header* has the rules of
+the run, the values that occur in it, and quantiles of its scores, so a window can be planned from headers alone.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ class SketchHeader:
     Attributes
     ----------
     rules
-        What must agree for runs to merge: `config.merge_rules`.
+        The settings that must agree for runs to merge: `config.merge_rules`.
     types, values
         For the columns whose values are identities: their Spark types, which decide how values are written and sorted,
         and the values in the run, in order.
     members
         (low, high, rows) of the crossed pairs that have rows, over all rows read, by the run's numbers.
     n_rows, max_range_rows
-        Rows that count for the model, and rows of its largest range.
+        The number of rows with a score of the model, and of those in its largest range.
     extremes, quantiles
         The lowest and the highest score, if any, and scores that cut a sample of the run into equal parts.
     is_single
@@ -115,8 +114,8 @@ def is_skewed(max_range_rows: int, n_rows: int, boundaries: Floats) -> bool:
 def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
     """Return the boundaries of an earlier run, or None where they no longer balance the work.
 
-    They do not if a range has outgrown the others since they were chosen, or if a run of today would be cut into four
-    times as many `ranges`. A range that had too many rows from the start holds ties, which no boundary can separate.
+    They do not if a range has outgrown the others since they were chosen, or if a run would now be cut into more than
+    four times as many `ranges`. A range with too many rows from the start has ties, which no boundary can separate.
     """
     header, boundaries = sketch.header, sketch.boundaries
     outgrown = is_skewed(header.max_range_rows, header.n_rows, boundaries) and not header.skewed
@@ -151,56 +150,46 @@ def merge_extremes(headers: Sequence[SketchHeader]) -> tuple[float, float] | Non
 
 
 Sketches = Mapping[date, Mapping[str, Sketch]]
-"""The sketches of each night, in order, by model."""
+"""The sketches of each date, in order, by model."""
 
-# ---- which runs of a window do not merge, and in what they differ
+# ---- which runs of a window do not merge, and why
 
-
-_FIX = "Nights merge that were measured alike. Measure those again: jobs/bias_metrics.py --run-date FIRST..LAST."
+_FIX = "Only runs with the same measures merge. Measure these dates again: jobs/bias_metrics.py --run-date FIRST..LAST."
 
 
 def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
-    """Return every reason why nights do not merge with the last one, or do not match the configuration.
+    """Return all reasons why runs do not merge with the last one, or do not match the configuration.
 
-    There is at least one night. Models and rules are those configured, the latter as in `config.merge_rules`.
+    There is at least one run. Models and rules are those of the configuration, the latter as in `config.merge_rules`.
     """
     last = max(sketches)
     faults = [
-        f"[models] {model}: not measured on {', '.join(lacking)}. Every night of a window has its models. Measure "
-        "those nights again, or leave the model out."
+        f"[models] {model}: not measured on {', '.join(lacking)}. A window needs all its models on every date. Measure "
+        "these dates again, or leave the model out."
         for model in models
         if (lacking := [str(day) for day, by_model in sketches.items() if model not in by_model])
     ]
     if any(one.key != hash_agreement(one.header, one.boundaries) for one in sketches[last].values()):
-        faults.append(
-            f"state: {last} was kept by another version of biasspark, which writes blocks in another format. {_FIX}"
-        )
+        faults.append(f"state: {last} was written by another version of biasspark, in another format of blocks. {_FIX}")
     measured = next(iter(sketches[last].values())).header.rules
     if differences := list_differences(rules, measured, ("in the configuration", f"on {last}")):
-        faults.append(f"configuration: {last} was measured by another: {'; '.join(differences)}. {_FIX}")
+        faults.append(f"configuration: {last} was measured with another one: {'; '.join(differences)}. {_FIX}")
     for model in models:
-        faults += _compare_nights(
-            model, {day: of_night[model] for day, of_night in sketches.items() if model in of_night}
-        )
+        of_model = {day: by_model[model] for day, by_model in sketches.items() if model in by_model}
+        days_by_key: dict[str, list[date]] = {}
+        for day, sketch in of_model.items():
+            days_by_key.setdefault(sketch.key, []).append(day)
+        days_by_key.pop(of_model[max(of_model)].key if of_model else "", None)
+        faults += [_describe(model, days, of_model, max(of_model)) for days in days_by_key.values()]
     return list(dict.fromkeys(faults))
 
 
-def _compare_nights(model: str, sketches: Mapping[date, Sketch]) -> list[str]:
-    """Compare each night with the last; nights that differ from it in the same way share one fault."""
-    by_key: dict[str, list[date]] = {}
-    for day, sketch in sketches.items():
-        by_key.setdefault(sketch.key, []).append(day)
-    last = max(sketches, default=None)
-    return [
-        _describe(model, days, sketches, last) for key, days in by_key.items() if last and key != sketches[last].key
-    ]
-
-
 def _describe(model: str, days: Sequence[date], sketches: Mapping[date, Sketch], last: date) -> str:
+    """Describe how runs with equal sketches differ from the last one."""
     earlier, latest = sketches[days[-1]], sketches[last]
     names = (f"on {days[-1]}", f"on {last}")
     differences = list_differences(earlier.header.agreement, latest.header.agreement, names)
     if earlier.boundaries.tolist() != latest.boundaries.tolist():
-        differences.append(f"the boundaries of {show_value(model)} are others {names[0]} than {names[1]}")
-    which = str(days[0]) if len(days) == 1 else f"{len(days)} nights from {days[0]} to {days[-1]}"
+        differences.append(f"the boundaries of {show_value(model)} differ {names[0]} and {names[1]}")
+    which = str(days[0]) if len(days) == 1 else f"{len(days)} runs from {days[0]} to {days[-1]}"
     return f"state: {which} and {last} do not merge: {'; '.join(differences) or 'their formats differ'}. {_FIX}"

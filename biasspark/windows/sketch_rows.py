@@ -23,8 +23,7 @@ from biasspark.columns import ALL_ROWS, HEADER_RANGE, MODEL, SLICE
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.engine import count_corpus
-from biasspark.ranking.kernels.blocks import Block
-from biasspark.ranking.kernels.sketch_pieces import MOST_BYTES, cut_block, read_piece
+from biasspark.ranking.kernels.blocks import MOST_BYTES, Block, cut_block, read_piece
 from biasspark.ranking.memberships import pair_number
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Batches, Kind, Part

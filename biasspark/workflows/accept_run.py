@@ -1,14 +1,14 @@
-"""Accept a published night despite its gate, so that later nights are compared with it. Only the ledger grows."""
+"""Accept a published run despite its gate, so that later runs are compared with it. Adds one row to the ledger."""
 
 from __future__ import annotations
 
 import argparse
 import getpass
-from datetime import date
+from contextlib import suppress
 from functools import partial
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night
-from biasspark.config import Config, load_config
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date
+from biasspark.config import load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.tables.ledger import accept, check_latest, find_published
 from biasspark.tables.publish import check_tables
@@ -16,37 +16,6 @@ from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_tables
 from biasspark.text import show_value
-
-
-def accept_run(
-    config: Config, run_date: date, reason: str, by: str | None = None, run_id: str | None = None
-) -> Outcome:
-    """Add to the ledger that the latest run of a night is accepted, and return what the job prints.
-
-    Accepted `by` the user who runs this, unless given. Raises `InputError` if no run of the night is published, the
-    latest is not the one of a `run_id` that is given, or rows of its tables are missing.
-    """
-    progress, person = Progress(), by or user_name()
-    with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
-        store.check(spark, (BIAS_RUNS,))
-        latest = find_published(spark, store, BIAS_METRICS.job, run_date, config.corpus.name)
-        check_latest(spark, store, latest, run_id or latest.run_id)
-        check_tables(spark, store, latest)
-        run = accept(spark, store, latest, reason, person)
-    summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
-    summary |= {"accepted_run_id": latest.run_id, "reason": reason, "by": person, "output": store.root}
-    return progress.end(Outcome(summary=summary, table=f"{latest.run_id} is accepted by {person}: {reason}"))
-
-
-def user_name() -> str:
-    """Return the name of the user, which a container may lack."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
-
-
-# ---- the command line
 
 EXAMPLES = """\
 examples:
@@ -56,22 +25,38 @@ examples:
 
 
 def parse_text(text: str) -> str:
-    """Read text that is not empty and on one line; for argparse."""
+    """Parse a nonempty text on one line; for argparse."""
     if broken_rule := broken_text_rule(text):
         raise argparse.ArgumentTypeError(f"{show_value(text)}. {broken_rule} Write one sentence.")
     return text
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Accept the run that readers see."""
-    config = load_config(arguments.config, arguments.overrides)
-    return accept_run(config, arguments.run_date, arguments.reason, arguments.by, arguments.run_id)
+    """Accept the latest run of a run date.
+
+    Raises `InputError` if no run is published, the latest one does not have the given run id, or rows of its tables are
+    missing.
+    """
+    config, progress, reason = load_config(arguments.config, arguments.overrides), Progress(), arguments.reason
+    person = arguments.by or "unknown"
+    if not arguments.by:
+        with suppress(KeyError, OSError):  # a container may not know the user
+            person = getpass.getuser()
+    with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
+        store.check(spark, (BIAS_RUNS,))
+        latest = find_published(spark, store, BIAS_METRICS.job, arguments.run_date, config.corpus.name)
+        check_latest(spark, store, latest, arguments.run_id or latest.run_id)
+        check_tables(spark, store, latest)
+        run = accept(spark, store, latest, reason, person)
+    summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
+    summary |= {"accepted_run_id": latest.run_id, "reason": reason, "by": person, "output": store.root}
+    return progress.end(Outcome(summary=summary, table=f"{latest.run_id} is accepted by {person}: {reason}"))
 
 
 FLAGS = (
-    *on_night("the published night to accept"),
-    flag("--reason", required=True, type=parse_text, metavar="TEXT", help="why; it is kept in the ledger"),
-    flag("--by", type=parse_text, metavar="NAME", help="who accepts it (the user who runs this)"),
-    flag("--run-id", metavar="ID", help="refuse to accept any other run than this one (the latest of the night)"),
+    *on_date("the run date to accept"),
+    flag("--reason", required=True, type=parse_text, metavar="TEXT", help="the reason, stored in the ledger"),
+    flag("--by", type=parse_text, metavar="NAME", help="who accepts it (the current user)"),
+    flag("--run-id", metavar="ID", help="accept only this run (the latest of the date)"),
 )
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

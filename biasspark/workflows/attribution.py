@@ -1,4 +1,4 @@
-"""AUC attribution: rows are surveyed, ranked, and kept as blocks for the tables that come of them."""
+"""AUC attribution: survey and rank rows, and keep them as blocks for the tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.examples import example_attributions
+from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.columns import ROW_ID
@@ -25,7 +25,7 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.features import Feature
-from biasspark.metrics.data_quality import feature_warnings, group_name_warnings
+from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
@@ -34,16 +34,18 @@ from biasspark.ranking.row_ranks import rank_rows
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.text import format_count, list_first, show_value, show_visibly
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_alone
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
 
 MOST_NAMED = 5
+_MANY_ROWS = 1 << 21
+"""With fewer rows, rounding their scores saves no time."""
 
 
 @dataclass(frozen=True)
 class SurveyedRows(SurveyedCorpus):
-    """A corpus that is ready to be ranked for attribution, and the values of its features and groupings.
+    """A corpus ready to be ranked for attribution, and the values of its features and groupings.
 
-    The measures have no identities: nothing but rows is ranked. EXAMPLES have the columns that describe rows.
+    The measures have no identities: only rows are ranked. EXAMPLES have the columns that describe rows.
     """
 
     id_column: str
@@ -52,19 +54,19 @@ class SurveyedRows(SurveyedCorpus):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """What is split on."""
+        """The features to split on."""
         return self.values.features
 
     @property
     def size_text(self) -> str:
-        """How much there is to rank, in words."""
+        """The size of the ranking in words."""
         encoding = self.encoding
         models, slices = format_count(len(encoding.models), "model"), format_count(len(encoding.slices), "slice")
         return f"{format_count(self.survey.n_rows, 'row')}: {models}, {slices}"
 
     @property
     def ranking(self) -> RowRanking:
-        """How rows are ranked."""
+        """The description of the ranking."""
         attribution, models = self.attribution, self.encoding.models
         description = RowDescription(
             features=self.features,
@@ -80,7 +82,7 @@ class SurveyedRows(SurveyedCorpus):
         return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
 
     def rank_rows(self, counts: Counts) -> DataFrame:
-        """Return RANKED rows, with their ids, given what is counted of all rows. Lazy: a scan and a shuffle."""
+        """Return RANKED rows with their ids, given the counts of all rows. Lazy: a scan and a shuffle."""
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
@@ -91,13 +93,13 @@ class SurveyedRows(SurveyedCorpus):
 def survey_rows(
     corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow"
 ) -> Iterator[SurveyedRows]:
-    """Check and survey a corpus for AUC attribution, for a block. Parameters and errors: see `survey_for_ranking`.
+    """Check and survey a corpus for AUC attribution. For parameters and errors see `survey_for_ranking`.
 
-    Runs two narrow jobs, side by side: one surveys the scores, one the features and groupings. A third one is for
-    features with more than a million distinct numbers.
+    Runs two narrow jobs in parallel, for the scores and for features and groupings, and a third one for features with
+    more than a million distinct numbers.
     """
     attribution, expressions = measures.attribution or Attribution(), measures.expressions
-    measures = rows_alone(measures)
+    measures = rows_only(measures)
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
     surveys: list[Callable[[], Any]] = [
         partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
@@ -123,19 +125,19 @@ def survey_rows(
 
 
 def describe_rare(surveyed: SurveyedRows) -> str:
-    """Return how many values of which features no rule of a tree names, since few rows have them; empty if none."""
+    """Describe how many values of features no rule of a tree names, since they have few rows; "" if none."""
     least = surveyed.attribution.split.min_leaf
     texts = [
         f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
         for feature in surveyed.values.tree_features
         if feature.rare
     ]
-    rule = f'fewer than min_leaf = {least:,} rows, so named by no rule of a tree, and with the rest ("is not"): '
+    rule = f'fewer than min_leaf = {least:,} rows, so no rule of a tree names them, only "is not": '
     return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
 
 
 def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
-    """Return a warning if there are columns to split on, but neither a tree nor slices nor pairs to search."""
+    """Return a warning if there are features, but no tree, slices or pairs that use them."""
     if not attribution.features or attribution.searches:
         return ()
     keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
@@ -150,20 +152,18 @@ def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
 def ranked_blocks(
     surveyed: SurveyedRows, rejects: Rejects | None = None, *, with_losses: bool = True
 ) -> Iterator[RankedBlocks]:
-    """Rank the rows, sum up their losses if asked to, count pairs and crosses of groups, and keep the rows for a block.
+    """Rank the rows, sum their losses, count pairs and crosses of groups, and keep the rows inside the block.
 
     Runs one Spark action: a scan and a shuffle. Raises `InputError` if a file cannot be read, a model has no usable
-    score or one label alone, or more is rejected than ``rejects`` allows.
+    score or only one label, or too many rows are rejected.
     """
     attribution, encoding = surveyed.attribution, surveyed.encoding
     _refuse_too_many(surveyed)
     links = [attribution.link.get(model) for model in encoding.models] if with_losses else None
     searches: dict[str, Search[Any]] = {}
     if attribution.pairs:
-        names = {
-            (model, slice_number): (encoding.models[model], encoding.slices[slice_number])
-            for model, slice_number in product(range(len(encoding.models)), range(len(encoding.slices)))
-        }
+        numbers = product(range(len(encoding.models)), range(len(encoding.slices)))
+        names = {(model, part): (encoding.models[model], encoding.slices[part]) for model, part in numbers}
         level = surveyed.measures.intervals.level
         searches["pairs"] = pair_segments(surveyed.features, names, attribution.pairs, level)
     if attribution.groupings:
@@ -179,14 +179,25 @@ def ranked_blocks(
 
 
 def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return the table of examples alone, less the run's columns, and the warnings that a measurement gives.
+    """Return the table of examples, less the run's columns, and the warnings of a measurement.
 
-    Runs one Spark action, which counts what the warnings are about: a scan, and a shuffle of the scores. Raises what
-    `ranked_blocks` does. The table is lazy: one more scan and shuffle.
+    Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores, of which more than
+    two million are rounded first. If these leave a warning open, a second action ranks all scores. Raises the errors of
+    `ranked_blocks`. The table is lazy: one more scan and shuffle.
     """
     _refuse_too_many(surveyed)
+    if surveyed.survey.n_rows > _MANY_ROWS:
+        with job_on_corpus(surveyed, "count every row"):
+            counts = count_rounded(surveyed.examples, surveyed.encoding, surveyed.boundaries)
+        check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
+        if is_settled(counts, surveyed.encoding):
+            return example_attributions(surveyed.rank_rows(counts)), _measurement(surveyed, counts).warnings
     measurement = measure(surveyed)
     return example_attributions(surveyed.rank_rows(measurement.counts)), measurement.warnings
+
+
+def _measurement(surveyed: SurveyedRows, counts: Counts) -> Measurement:
+    return Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, counts)
 
 
 def _refuse_too_many(surveyed: SurveyedRows) -> None:
@@ -195,13 +206,19 @@ def _refuse_too_many(surveyed: SurveyedRows) -> None:
 
 
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
-    """Return the rows read and rejected, and the warnings that a measurement gives, and those of features."""
+    """Return the counts of rows, and the warnings about the corpus and its features."""
     constant = [feature.name for feature in surveyed.features if len(feature.values) + feature.nullable <= 1]
-    rare = [one.name for one in surveyed.values.tree_features if one.rare and len(one.rare) == len(one.values)]
+    rare = [
+        feature.name
+        for feature in surveyed.values.tree_features
+        if feature.rare and len(feature.rare) == len(feature.values) and feature.name not in constant
+    ]
     names = [feature.name for feature in surveyed.features]
     warnings = (
-        *Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, ranked.counts).warnings,
-        *feature_warnings(names, constant, [name for name in rare if name not in constant], surveyed.values.unreadable),
+        *_measurement(surveyed, ranked.counts).warnings,
+        *name_warnings("feature constant", names, constant),
+        *name_warnings("feature rare", names, rare),
+        *count_warnings("unreadable feature", surveyed.values.unreadable),
         *group_name_warnings(surveyed.values.reserved),
     )
     return ranked.counts.row_counts, warnings

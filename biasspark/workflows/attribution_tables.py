@@ -1,4 +1,4 @@
-"""The tables of AUC attribution, of blocks of ranked rows: one function a search or a table."""
+"""The tables of AUC attribution, computed from blocks of ranked rows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ import pyarrow as pa
 from biasspark.attribution.block_sums import SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
-from biasspark.attribution.evidence import NodeSums
 from biasspark.attribution.examples import example_attributions
-from biasspark.attribution.growth import GrownTree
-from biasspark.attribution.losses import add_moments, list_correlations, list_losses, say_what_link_does
+from biasspark.attribution.growth import Tree
+from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.ranked_blocks import RankedBlocks
 from biasspark.attribution.row_values import AUC, Target
-from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
+from biasspark.attribution.segments import NodeSums, TreeKey, list_segments, list_slices, plan_trees
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.features import Condition
-from biasspark.metrics.data_quality import grouping_warnings, pair_warnings, segment_warnings
+from biasspark.metrics.data_quality import name_warnings
 from biasspark.ranking.row_blocks import Search, run_searches
 from biasspark.session import kept
 from biasspark.tables import schemas
@@ -38,10 +37,10 @@ from biasspark.workflows.measurement import job_on_corpus
 def list_tables(
     surveyed: SurveyedRows, ranked: RankedBlocks, stage: Callable[[str], None] = lambda _: None
 ) -> tuple[dict[Table, Rows], tuple[str, ...]]:
-    """Return the tables of the parts that are configured, and warnings; ``stage`` is called at each step.
+    """Return the configured tables, and warnings. `stage` is called at each step.
 
-    Runs a Spark job for each level of the trees or predicate of a slice, whichever are more, and two more: to measure
-    what was found, and the differences of models. The table of examples is lazy.
+    Runs a Spark job for each level of trees, or each predicate of slices if these are more, one to measure the results,
+    and one for differences of models. The table of examples is lazy.
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
     probable = {model: is_probability(ranked, model, attribution) for model in surveyed.encoding.models}
@@ -53,24 +52,26 @@ def list_tables(
         for key, of_segments in measured.of_segments.items()
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
-    found_pairs = ranked.results["pairs"].to_pylist() if attribution.pairs else []
-    of_sides = ("negative_predicate", "positive_predicate")
+    pair_nodes = ranked.results["pairs"].to_pylist() if attribution.pairs else []
+    sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
         schemas.ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
         schemas.ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
-        schemas.PAIR_SEGMENTS: _within_slices(found_pairs, slices, *of_sides),
+        schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices, *sides),
     }
     if ranked.losses:
         rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(ranked.losses, probable)
         rows[schemas.LOSS_BY_SEGMENT] = list_losses(ranked.losses, attribution.segments, placements, probable, level)
     tables: dict[Table, Rows] = {
-        table: table_of(table, rows[table]) for table in asked_tables(attribution) if table in rows
+        table: to_table(table, **{name: [row[name] for row in rows[table]] for name in table.value_columns})
+        for table in asked_tables(attribution)
+        if table in rows
     }
     if attribution.write_examples:
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
     warnings = (
         *(*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured)),
-        *plan.warn_of_few_rows(results, measured, found_pairs),
+        *plan.warn_of_few_rows(results, measured, pair_nodes),
     )
     if attribution.pairs_of:
         of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
@@ -84,7 +85,7 @@ def list_tables(
 
 
 def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
-    """Return the tables of the parts that are configured."""
+    """Return the configured tables."""
     asked: dict[Table, object] = {
         schemas.LOSS_BY_SEGMENT: True,
         schemas.ATTRIBUTION_CORRELATIONS: True,
@@ -99,30 +100,30 @@ def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
 
 
 def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
-    """Return a warning of the groupings that put all rows into one group, given the table ``auc_crosses``."""
+    """Return a warning about groupings with a single group, given the table ``auc_crosses``."""
     groups: dict[str, set[str]] = {}
     for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
         groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
-    return grouping_warnings(list(groups), [name for name, names in groups.items() if len(names) == 1])
+    return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
 def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
-    """Return a warning of the named pairs without a pair of rows, given the table ``named_pairs``."""
+    """Return a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
     of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
     empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
-    return pair_warnings(list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
+    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
 
 
 class SearchResults(NamedTuple):
-    """What the searches give: the tree of each target, and the conditions of slices."""
+    """The results of the searches: a tree per target, and the conditions of slices."""
 
-    trees: Sequence[GrownTree] = ()
+    trees: Sequence[Tree] = ()
     slices: SearchedSlices = SearchedSlices([], {})
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What is searched, of which rows: the key and target of each tree, by its number, and the targets of slices."""
+    """The searches: the key and target of each tree, in order, and the targets of slices."""
 
     surveyed: SurveyedRows
     keys: Sequence[TreeKey]
@@ -131,7 +132,7 @@ class SearchPlan:
 
     @classmethod
     def of(cls, surveyed: SurveyedRows, probable: Mapping[str, bool]) -> SearchPlan:
-        """List what is searched, given of which models scores are probabilities, so that rows have losses."""
+        """List the searches, given the models whose scores are probabilities, so that rows have losses."""
         attribution, encoding = surveyed.attribution, surveyed.encoding
         keys = (
             plan_trees(probable, encoding.slices, attribution.targets, attribution.compare) if attribution.tree else []
@@ -160,13 +161,14 @@ class SearchPlan:
         surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
         searches: dict[str, Search[Any]] = {}
         values: list[SummedValue] = []
-        if attribution.tree and self.keys:  # only losses may be asked for, and no model have any
+        if attribution.tree and self.keys:  # there are no keys if only losses are targets, and no model has any
             square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
             values += (of_trees := list_tree_values(self.targets, blocks.n_rows))
             features = surveyed.values.tree_features
             searches["trees"] = grow_trees(features, of_trees, attribution.tree, square_sums)
         if attribution.slice_search:
-            means = [self._train_mean(ranked, target) for target in self.searched]
+            moments = (ranked.train.get((target.model, target.slice), {}) for target in self.searched)
+            means = [add_moments(each, "normalized").mean or 0.0 for each in moments]
             values += (of_slices := list_slice_values(self.searched, means, blocks.n_rows))
             searches["slices"] = search_slices(blocks.features, of_slices, attribution.slice_search)
         if not searches:
@@ -180,22 +182,18 @@ class SearchPlan:
         return SearchResults(**dict(zip(searches, results, strict=True)))
 
     def _sum_squares(self, ranked: RankedBlocks) -> list[float]:
-        """Return for each tree the sum of squares of the values of its train rows around their mean, by one job."""
+        """Return the sum of squared deviations of the training values of each tree. One job."""
         whole: dict[Target, list[Condition]] = {target: [{}] for target in self.targets}
-        with job_on_corpus(self.surveyed, "sum up the squares of what trees predict"):
+        with job_on_corpus(self.surveyed, "sum squares of the targets of trees"):
             measured = self._measure(ranked, whole)
         moments = [measured.of(target, {}).sums.train for target in self.targets]
         return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
 
-    @staticmethod
-    def _train_mean(ranked: RankedBlocks, target: Target) -> float:
-        return add_moments(ranked.train.get((target.model, target.slice), {}), "normalized").mean or 0.0
-
     def measure(self, ranked: RankedBlocks, results: SearchResults, stage: Callable[[str], None]) -> MeasuredSets:
-        """Measure every node, every slice and every segment, by one job, and comparisons by another."""
+        """Measure every node, slice and segment in one job, and comparisons in another."""
         asked: dict[Target, list[Condition]] = {}
         for target, tree in zip(self.targets, results.trees, strict=bool(results.trees)):
-            asked[target] = [node.condition for node in tree.nodes]
+            asked[target] = [node.condition for node in tree]
         for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
             asked.setdefault(target, []).extend([{}, *conditions])
         attribution = self.surveyed.attribution
@@ -225,7 +223,7 @@ class SearchPlan:
         features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
         for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
-            sets = [measured.of(target, node.condition) for node in tree.nodes]
+            sets = [measured.of(target, node.condition) for node in tree]
             rows += list_segments(key, tree, sets, features, level)
         return rows
 
@@ -241,12 +239,12 @@ class SearchPlan:
         return rows
 
     def warn(self, results: SearchResults) -> tuple[str, ...]:
-        """Return what was left out of the search of slices."""
+        """Return warnings about features left out of the search of slices."""
         targets = ((self.searched[number], text) for number, text in results.slices.warnings.items())
         return tuple(f"{', '.join(self.names(target.model, target.slice))}: {text}" for target, text in targets)
 
     def warn_of_trees(self, results: SearchResults, measured: MeasuredSets) -> Iterator[str]:
-        """Yield which trees had nothing to compare, or all rows on one side of the split."""
+        """Yield warnings about trees with no rows to compare, or without rows in one part of the split."""
         for key, target, _ in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
             whole = measured.of(target, {}).sums
             if key.baseline_model and key.slice == ALL_ROWS and not whole.train.n + whole.honest.n:
@@ -264,7 +262,7 @@ class SearchPlan:
     def warn_of_few_rows(
         self, results: SearchResults, measured: MeasuredSets, pairs: Sequence[Mapping[str, Any]]
     ) -> Iterator[str]:
-        """Yield which searches among all rows had fewer rows than two leaves or a slice must hold."""
+        """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need."""
         attribution = self.surveyed.attribution
         min_leaf = attribution.split.min_leaf
         few_of_trees = [
@@ -294,18 +292,18 @@ class SearchPlan:
         ):
             if models:
                 yield (
-                    f"`{what}` of {', '.join(models)}: there are too few rows for {keys} in either half of them, so "
+                    f"`{what}` of {', '.join(models)}: there are too few rows for {keys} in one of their halves, so "
                     "nothing is searched. Lower it."
                 )
 
 
 def _has_fewer(sums: NodeSums, least: int) -> bool:
-    """Return whether either half of some rows, if it has any, is smaller."""
+    """Return whether the smaller half of some rows is not empty and has less than `least` rows."""
     return 0 < min(sums.train.n, sums.honest.n) < least
 
 
 def is_probability(ranked: RankedBlocks, model: str, attribution: Attribution) -> bool:
-    """Return whether the scores of a model are probabilities, or become them, so that rows have losses."""
+    """Return whether the scores of a model are, or are converted to, probabilities, so that rows have losses."""
     return model in attribution.link or _lies_within_0_and_1(ranked, model)
 
 
@@ -314,15 +312,10 @@ def _lies_within_0_and_1(ranked: RankedBlocks, model: str) -> bool:
     return profile is None or (profile.lowest >= 0 and profile.highest <= 1)
 
 
-def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return rows as a table."""
-    return to_table(table, **{name: [row[name] for row in rows] for name in table.value_columns})
-
-
 def _within_slices(
     rows: Sequence[Mapping[str, Any]], slices: Mapping[str, str], *predicates: str
 ) -> list[Mapping[str, Any]]:
-    """Let the predicates of each row select rows of its slice alone."""
+    """Restrict the predicates of each row to rows of its slice."""
     return [
         row | {name: f"({inside}) AND {row[name]}" for name in predicates}
         if (inside := slices.get(row[SLICE]))
@@ -332,13 +325,13 @@ def _within_slices(
 
 
 def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
-    """Return what a person should look at: features without a search, empty segments, and missing losses."""
+    """Return warnings about features without a search, empty segments, and missing losses."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     of_links = (
-        say_what_link_does(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
+        describe_link(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
         for model in models
         if attribution.asks_losses
     )
     segments = list(attribution.segments)
     empty = set(segments) - {segment for _, slice_name, segment in ranked.losses if slice_name == ALL_ROWS}
-    return (*warn_of_features(attribution), *segment_warnings(segments, empty), *filter(None, of_links))
+    return (*warn_of_features(attribution), *name_warnings("segment empty", segments, empty), *filter(None, of_links))

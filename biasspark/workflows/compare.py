@@ -1,7 +1,7 @@
-"""Compare models with a baseline by every metric of the suite, and publish what got significantly better or worse.
+"""Compare models with a baseline by every metric of the suite, and publish significant differences.
 
-Rules of the gate that name the baseline are judged here; if one fails, the comparison is published and the exit code
-is 5.
+Rules of the gate that name the baseline are judged here. If one fails, the comparison is published and the exit code is
+5.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
 from biasspark.comparison.differences import PairedAucs, pair_sides
 from biasspark.comparison.model_comparisons import (
@@ -57,7 +57,7 @@ from biasspark.workflows.measurement import (
     SurveyedCorpus,
     check_counts,
     job_on_corpus,
-    rows_alone,
+    rows_only,
     survey_for_ranking,
     warn_of_rows,
 )
@@ -67,19 +67,14 @@ UNCLUSTERED = "unclustered"
 
 
 def cluster_of(name: str | None, schema: StructType) -> Column | None:
-    """Return the cluster of a row as STRING: -0.0 is 0.0, NULL where it is NULL or NaN; None without clusters."""
+    """Return the cluster of a row as STRING: -0.0 becomes 0.0, NaN becomes NULL. None without a cluster column."""
     return None if name is None else category(name, schema[name].dataType)
 
 
-def is_unclustered(cluster: Column | None) -> Column:
-    """Return whether a row has no cluster; false on every row without clusters."""
-    return F.lit(False) if cluster is None else cluster.isNull()
-
-
 def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
-    """Return the number of a row's group, INT from 0 to groups - 1: by its cluster, by its id where it has none.
+    """Return the group of a row, INT from 0 to groups - 1, by a hash of its cluster, or of its id without a cluster.
 
-    A row without a cluster is in none, also where its id reads as the name of one.
+    A row without a cluster shares no group by name with a cluster, even if its id equals the cluster.
     """
     row_id = column(id_column).cast("string")
     hashed = F.xxhash64(row_id)
@@ -89,31 +84,30 @@ def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
 
 
 ROWS_A_RANGE = 1 << 17
-"""Of the corpus: a row takes a placement for every identity along, so fewer of them fit a worker."""
+"""Rows of the corpus per range: fewer than elsewhere, since each row carries a placement for every identity."""
 
 IDENTITIES_AT_ONCE = 32
-"""More are ranked in several passes."""
+"""The most identities that are ranked in one pass."""
 
 
 def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
-    """Return the table ``jackknife_statistics`` of what rules on changes are on.
+    """Return the table ``jackknife_statistics`` for the rules on changes.
 
     Scans the corpus once more and shuffles it once: see `count_replicates`.
     """
-    rules, whole, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
+    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
     assert id_column is not None  # the configuration requires it
-    measures = replace(
-        whole,
-        models={name: column for name, column in whole.models.items() if any(name in rule.models for rule in rules)},
-        slices={name: text for name, text in whole.slices.items() if any(name in rule.slices for rule in rules)},
-        label_balance=None,
+    models, slices = (
+        {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
+        for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
     )
+    measures = replace(all_measures, models=models, slices=slices, label_balance=None)
     encoding = build_encoding(measures, surveyed.survey)
-    asked = {number for rule in rules for number in _numbers_of(rule, encoding)}
-    identities = sorted(asked & set(measurement.counts.numbers.tolist()))
+    numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
+    identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
     group = group_of(id_column, None, GROUPS).alias(GROUP)
     examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group])
-    boundaries = cut_finely(surveyed.survey, whole, tuple(measures.models))
+    boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
     with job_on_corpus(surveyed, "leave out groups"):
         statistics = count_replicates(examples, encoding, boundaries, identities, GROUPS)
     metrics = {rule.metric for rule in rules}
@@ -121,21 +115,15 @@ def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: G
     return statistics.filter(pa.array([METRIC_OF_CELLS[pair] in metrics for pair in cells], pa.bool_()))
 
 
-def in_chunks(identities: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Give identities by their numbers, 32 at a time."""
-    for start in range(0, len(identities), IDENTITIES_AT_ONCE):
-        yield identities[start : start + IDENTITIES_AT_ONCE]
-
-
 def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
-    """Return where the ranges of some of the surveyed models meet, so many that a worker has room for every row."""
+    """Return the boundaries of small ranges for some of the surveyed models, so that a range fits into a worker."""
     chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
     boundaries = survey.boundaries(measures.ranking.ranges or chosen)
     return [boundaries[list(measures.models).index(name)] for name in models]
 
 
 def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
-    """Give the numbers of the identities that a rule is on, as far as there are."""
+    """Yield the numbers of the identities of a rule that exist."""
     if rule.metric == OVERALL_METRIC:
         yield 0
     elif rule.identities is not None:
@@ -149,12 +137,11 @@ JOB = MODEL_COMPARISONS.job
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models that are compared with a baseline.
+    """A comparison of models with a baseline.
 
-    The corpus is surveyed with the measures of the comparison and nothing else. ``identities`` are the numbers of those
-    that are compared: crossed pairs need enough rows. ``scopes`` are what every model shares with the baseline, in
-    groups where there are clusters; ``n_unclustered`` rows are in no cluster. ``peculiarities`` are what a person
-    should look at in the identities and slices. ``score_bounds`` are the least and greatest score of each model.
+    The corpus is surveyed for the comparison only. ``identities`` are the numbers of compared identities: crossed pairs
+    need enough rows. ``scopes`` are what each model shares with the baseline, with groups if there are clusters;
+    ``n_unclustered`` rows are in no cluster. ``score_bounds`` are the least and greatest score of each model.
     """
 
     surveyed: SurveyedCorpus
@@ -163,12 +150,13 @@ class Comparison:
     identities: tuple[int, ...]
     scopes: tuple[Scope, ...]
     n_unclustered: int
-    peculiarities: tuple[str, ...]
+    part_warnings: tuple[str, ...]
+    """About identities and slices."""
     score_bounds: Mapping[str, tuple[float | None, float | None]]
 
     @property
     def size_text(self) -> str:
-        """How much there is to compare, in words. Rows are those read: of how many both models score the table says."""
+        """The size of the comparison in words. Rows are those read; the table has the rows that both models score."""
         slices, n_singles = self.surveyed.encoding.slices, len(self.surveyed.encoding.singles)
         return (
             f"{format_count(len(self.asked.models), 'model')} with {self.asked.baseline}: "
@@ -178,19 +166,19 @@ class Comparison:
         )
 
     def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
-        """Return what a person should look at: in the corpus, its clusters, the scores, and what models share."""
+        """Return warnings about the corpus, its clusters, the scores, and the rows that models share."""
         loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.counts.n_rows)
         return (
             *self.surveyed.survey.warnings,
             *score_warnings(self._profile(model, compared) for model in self.surveyed.measures.models),
             *loose,
             *scope_warnings(self.asked, self.scopes),
-            *self.peculiarities,
+            *self.part_warnings,
             *warn_of_rows(self.counts),
         )
 
     def _profile(self, model: str, compared: Sequence[ComparedPair]) -> ScoreProfile:
-        """Return what the comparison shows of the scores of one model; the AUCs are on the rows that it shares."""
+        """Return the profile of one model. Its AUCs are on the rows that it shares with another model."""
         aucs: dict[str, list[float]] = {}
         for pair in compared:
             value = pair.paired.baseline_value if model == pair.baseline_model else pair.paired.value
@@ -209,11 +197,11 @@ class Comparison:
 
     @property
     def level(self) -> float:
-        """Of the intervals."""
+        """The level of intervals."""
         return self.surveyed.measures.intervals.level
 
     def compute(self) -> list[ComparedPair]:
-        """Compute both models' AUCs of every pair of cells, with their variances, for each model and the baseline.
+        """Compute the AUCs of each model and the baseline for every pair of cells, with their variances.
 
         Runs a Spark action for each model and 32 identities. Raises `InputError` if an expression fails on a row, or a
         file cannot be read.
@@ -222,7 +210,6 @@ class Comparison:
             return [pair for model in self.asked.models for pair in self._compare(model)]
 
     def _compare(self, model: str) -> list[ComparedPair]:
-        """Compare one model with the baseline."""
         models, survey, all_measures = (model, self.asked.baseline), self.surveyed.survey, self.surveyed.measures
         measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
         encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
@@ -231,21 +218,20 @@ class Comparison:
             return name_models(self._leave_out(corpus, measures, encoding, boundaries), models, self.level, JACKKNIFE)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
         sums: dict[tuple[tuple[str, str], str, str], Products] = {}
-        for chunk in in_chunks(self.identities):
+        for start in range(0, len(self.identities), IDENTITIES_AT_ONCE):
+            chunk = self.identities[start : start + IDENTITIES_AT_ONCE]
             sums |= sum_paired_placements(examples, encoding, boundaries, chunk)
-        return name_models(pair_cells(sums, self._cell_pairs(encoding)), models, self.level, PAIRED_DELONG)
-
-    def _cell_pairs(self, encoding: Encoding) -> Iterator[CellPair]:
-        """Give the pairs of cells of every slice and identity."""
-        for part in encoding.slices:
-            for number in self.identities:
-                for cells in list_cell_pairs(number == 0):
-                    yield CellPair(part, encoding.names[number], number >= encoding.first_pair, *cells)
+        pairs = (
+            CellPair(slice_name, encoding.names[number], number >= encoding.first_pair, *cells)
+            for slice_name in encoding.slices
+            for number in self.identities
+            for cells in list_cell_pairs(number == 0)
+        )
+        return name_models(pair_cells(sums, pairs), models, self.level, PAIRED_DELONG)
 
     def _leave_out(
         self, corpus: DataFrame, measures: Measures, encoding: Encoding, boundaries: list[Floats]
     ) -> dict[CellPair, PairedAucs]:
-        """Pair the AUCs of two models by leaving out groups of rows."""
         asked, groups = self.asked, self.asked.groups or GROUPS
         group = _group_rows(asked, self.surveyed.id_column, corpus.schema)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [group])
@@ -256,7 +242,7 @@ class Comparison:
 
 
 def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
-    """Survey, compare, judge, publish, and return what the job prints."""
+    """Survey, compare, judge and publish; return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
     with compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as comparison:
@@ -283,24 +269,27 @@ def compare(
     duplicates: str = "allow",
     rejects: Rejects | None = None,
 ) -> Iterator[Comparison]:
-    """Compare models with a baseline, for a block. Parameters are those of `survey_for_ranking` and `measure`.
+    """Prepare a comparison. For the parameters see `survey_for_ranking` and `measure`.
 
     Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
     model and 32 identities, and shuffles it twice. Raises `InputError` if the corpus does not fit the configuration, a
-    model has no usable score, or more is rejected than is allowed.
+    model has no usable score, or too many rows are rejected.
     """
     asked = measures.compare
     assert asked is not None  # it names the baseline
     if asked.method == JACKKNIFE and id_column is None:
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
-    measures = compared_alone(measures)
+    measures = compared_only(measures)
+    cluster = cluster_of(asked.cluster, corpus.schema)
+    clusters = [(F.lit(False) if cluster is None else cluster.isNull()).alias(UNCLUSTERED)]
+    clusters += [] if cluster is None else [_group_rows(asked, id_column, corpus.schema)]
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
-        encoding, clusters = surveyed.encoding, _find_clusters(asked, id_column, corpus.schema)
+        encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
-        further = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
-        further += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
+        aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
+        aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
         with job_on_corpus(surveyed, "count the rows"):
-            (counted,) = decode.count_rows(examples, encoding, further).collect()
+            (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
         yield Comparison(
@@ -311,51 +300,39 @@ def compare(
             scopes=tuple(Scope(*row) for row in counted["scopes"]),
             n_unclustered=counted[UNCLUSTERED],
             score_bounds=dict(zip(encoding.models, map(tuple, counted["score_bounds"]), strict=True)),
-            peculiarities=(
+            part_warnings=(
                 *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
                 *slice_warnings(encoding.slices, counted["slices"]),
             ),
         )
 
 
-def _find_clusters(asked: Compare, id_column: str | None, schema: StructType) -> list[Column]:
-    """Return whether a row is in no cluster and, where there are clusters, its group."""
-    unclustered = is_unclustered(cluster_of(asked.cluster, schema)).alias(UNCLUSTERED)
-    return [unclustered, _group_rows(asked, id_column, schema)] if asked.cluster else [unclustered]
-
-
 def _group_rows(asked: Compare, id_column: str | None, schema: StructType) -> Column:
-    """Return the group of a row, which the jackknife leaves out as a whole."""
     return group_of(str(id_column), cluster_of(asked.cluster, schema), asked.groups or GROUPS).alias(GROUP)
 
 
 def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
-    """Return how many rows are in no cluster, and the `Scope` of every model: aggregates over EXAMPLES."""
-
-    def count_shared(model: str) -> Column:
+    """Return aggregates over EXAMPLES: the rows in no cluster, and the `Scope` of every model."""
+    scopes = []
+    for model in asked.models:
         both = (model, asked.baseline)
         shared = decode.counts_for(both, encoding)
         n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if asked.cluster else F.lit(None).cast("int")
-        return F.struct(
-            F.lit(model).alias(MODEL),
-            F.count_if(shared).alias("n_rows"),
-            n_groups.alias("n_groups"),
-            decode.count_positives(both, encoding).alias("n_positive"),
-        )
-
-    scopes = F.array(*map(count_shared, asked.models)).alias("scopes")
-    return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), scopes]
+        n_positive = decode.count_positives(both, encoding)
+        scope = (F.lit(model).alias(MODEL), F.count_if(shared).alias("n_rows"), n_groups.alias("n_groups"))
+        scopes.append(F.struct(*scope, n_positive.alias("n_positive")))
+    return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), F.array(*scopes).alias("scopes")]
 
 
-def compared_alone(measures: Measures) -> Measures:
-    """Return what is left of the measures where nothing is done but to compare models."""
+def compared_only(measures: Measures) -> Measures:
+    """Return the measures for a comparison of models only."""
     asked = _require_compare(measures)
     models = {name: measures.models[name] for name in (*asked.models, asked.baseline)}
-    return replace(rows_alone(measures), models=models, identities=measures.identities, compare=asked)
+    return replace(rows_only(measures), models=models, identities=measures.identities, compare=asked)
 
 
 def plan_comparison(config: Config) -> nightly.Plan:
-    """Declare the comparison and its passes over the corpus."""
+    """Plan a comparison."""
     asked = _require_compare(config)
     method, shuffled = "paired DeLong", "8 bytes per score, then 8 per score and identity"
     if asked.method == JACKKNIFE:
@@ -377,13 +354,9 @@ def _require_compare(measures: Measures) -> Compare:
     return nightly.require(measures.compare, "compare", '[compare] baseline = "old"')
 
 
-COMPARE = nightly.NightlyJob(JOB, compared_alone, plan_comparison, run_night)
-
-
 # ---- the command line
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
-
-FLAGS = (*on_night("the night on whose rows the models are compared"), DRY_RUN)
-main = partial(nightly.plan_or_run, COMPARE)
+FLAGS = (*on_date("the date on whose rows the models are compared"), DRY_RUN)
+main = partial(nightly.plan_or_run, nightly.NightlyJob(JOB, compared_only, plan_comparison, run_night))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -1,4 +1,4 @@
-"""The demonstration: a synthetic corpus, a night of the main job with a gate, and its report, in one folder."""
+"""The demo: a synthetic corpus, a run of the main job with a gate, and its report, in one folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMMAND = (
 RUN_DATE, NEXT_DATE = "2026-01-15", "2026-01-16"
 SEED = 1
 _MADE_OF = "_made_of"
-"""A file in a corpus that the demonstration has made. Readers pass over names that begin with an underscore."""
+"""A file in a corpus made by the demo. Readers skip names that begin with an underscore."""
 _CONFIGURATIONS = "demo.toml", "attribution.toml"
 _TEXT = """
 The tables are in {warehouse}. Query them with any SQL, for example with DuckDB (pip install duckdb):
@@ -49,14 +49,14 @@ The tables are in {warehouse}. Query them with any SQL, for example with DuckDB 
 There are also latest_suite, latest_threshold_rates, latest_score_histograms, latest_label_balance and others.
 
 {report}
-Changes need a second night, and where the AUC is lost takes longer to find. These commands measure both, and write the
-report of the second night:
+Changes need a second run, and attribution of the AUC takes longer. These commands run both, and write the report of the
+second run:
 
 {measure} --config {config} --run-date {next_date}
 {attribute} --config {attribution} --run-date {next_date}
 {report_command} --config {config} --run-date {next_date} --out {page}
 
-Change the configuration, {config}, or begin your own with it.
+Edit the configuration, {config}, or use it as a template of your own.
 """
 _QUERY = (
     "SELECT identity, model, bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM latest_bias_metrics WHERE slice = 'all' ORDER "
@@ -65,23 +65,25 @@ _QUERY = (
 
 
 def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool = False) -> Outcome:
-    """Make the corpus unless it is there, measure it, write its report, and return what the job prints.
+    """Make the corpus unless it exists, measure it, write its report, and return the outcome.
 
-    The folder gets ``corpus/`` of so many rows, ``demo.toml``, ``warehouse/`` and, if its libraries are installed,
-    ``report.html``. The flags of the session are for the commands of the second night. If ``both``, local Spark
-    measures the night, too, into ``warehouse-spark/``, and all tables are compared.
+    The folder gets ``corpus/``, ``demo.toml``, ``warehouse/`` and, if its libraries are installed, ``report.html``.
+    `flags` are added to the printed commands of the second run. If `both`, local Spark measures the corpus, too, into
+    ``warehouse-spark/``, and all tables are compared.
 
-    Raises `ConfigError` if there is a corpus in the folder that the demonstration has not made, and `BiasSparkError` if
-    the tables of two engines differ.
+    Raises `ConfigError` if the folder has a corpus that was not made by a demo, and `BiasSparkError` if the tables of
+    the two engines differ.
     """
     corpus, page = folder / "corpus", folder / "report.html"
-    made_of = f"{rows} rows, seed {SEED}, generator {_generator()}"
+    generator = sorted(files("biasspark.synthetic").iterdir(), key=lambda path: path.name)
+    code = b"".join(path.read_bytes() for path in generator if path.name.endswith((".py", ".toml")))
+    # A corpus of another generator is made again.
+    made_of = f"{rows} rows, seed {SEED}, generator {zlib.crc32(code)}"
     if corpus.exists() and not (corpus / _MADE_OF).exists():
         raise ConfigError(f"out: {corpus} was not made by a demo, and is not replaced. Name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _CONFIGURATIONS:
-        (folder / name).write_text(_configuration(name, folder), "utf-8")
-    environment = dict(os.environ)  # to which the embedded engine adds
+    _write_configurations(folder)
+    environment = dict(os.environ)  # before the embedded engine adds to it
     night = ["--config", str(folder / _CONFIGURATIONS[0]), "--run-date", RUN_DATE]
     has_report = all(map(find_spec, write_report.LIBRARIES))
     with job_session("biasspark demo"):
@@ -115,8 +117,17 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool =
     return Outcome(table=text, summary=summary | ({"equal_tables": n_equal} if both else {}))
 
 
+def _write_configurations(folder: Path) -> None:
+    for name in _CONFIGURATIONS:
+        text = files("biasspark.synthetic").joinpath(name).read_text("utf-8")
+        for part in ("corpus", "warehouse"):
+            path = json.dumps(str(folder / part), ensure_ascii=False)  # strings of JSON are valid in TOML
+            text = text.replace(f'path = "build/demo/{part}"', f"path = {path}")
+        (folder / name).write_text(text, "utf-8")
+
+
 def _make(corpus: Path, rows: int, made_of: str) -> None:
-    """Make the corpus in place of an older one; in a folder of another name until it is whole."""
+    """Make the corpus in a temporary folder, then replace the older one."""
     unfinished = corpus.with_name("corpus.partial")
     shutil.rmtree(unfinished, ignore_errors=True)
     flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out"]
@@ -137,42 +148,27 @@ def _say(name: str, flags: Sequence[str]) -> None:
     sys.stderr.flush()
 
 
-def _generator() -> int:
-    """Return a checksum of what makes corpora: a corpus of another generator is made again."""
-    made_by = (path for path in files("biasspark.synthetic").iterdir() if path.name.endswith((".py", ".toml")))
-    return zlib.crc32(b"".join(path.read_bytes() for path in sorted(made_by, key=lambda path: path.name)))
-
-
-def _configuration(name: str, folder: Path) -> str:
-    """Return the text of a configuration with the folders of the demonstration."""
-    text = files("biasspark.synthetic").joinpath(name).read_text("utf-8")
-    for what in ("corpus", "warehouse"):
-        path = json.dumps(str(folder / what), ensure_ascii=False)  # a string of JSON is one of TOML
-        text = text.replace(f'path = "build/demo/{what}"', f"path = {path}")
-    return text
-
-
 def _compare_engines(folder: Path, night: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Measure the night on local Spark, in another process, and return how many tables have equal rows.
+    """Measure the corpus on local Spark in another process, and return the number of tables, all with equal rows.
 
-    Raises `BiasSparkError` if a table differs, or Spark did not measure the night.
+    Raises `BiasSparkError` if a table differs, or the measurement fails.
     """
     second = folder / "warehouse-spark"
     flags = [*night, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
     _say("measure", flags)
     command = [sys.executable, "-m", "biasspark", "measure", *flags]
     if code := subprocess.run(command, env=environment, check=False).returncode:
-        raise BiasSparkError(f"demo: the night on local Spark ended with exit code {code}. Its fault is above.")
-    one, other = (_read_night(path) for path in (folder / "warehouse", second))
-    if differing := [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)]:
+        raise BiasSparkError(f"demo: the run on local Spark ended with exit code {code}. Its fault is above.")
+    embedded, spark = (_read_last_run(path) for path in (folder / "warehouse", second))
+    if differing := [name for name in embedded.keys() | spark.keys() if embedded.get(name) != spark.get(name)]:
         raise BiasSparkError(
             f"demo: the two engines differ in {', '.join(sorted(differing))}. They should be equal: report it."
         )
-    return len(one)
+    return len(embedded)
 
 
-def _read_night(warehouse: Path) -> dict[str, pa.Table]:
-    """Return the tables of the last run of the night by name, in the order of their keys, without the run's columns."""
+def _read_last_run(warehouse: Path) -> dict[str, pa.Table]:
+    """Return the tables of the last run by name, sorted by key, without run_date, corpus and run_id."""
     runs = list((warehouse / BIAS_RUNS.name / f"run_date={RUN_DATE}").iterdir())
     ledger = to_rows(read_files(BIAS_RUNS, runs).sort_by("published_at"))
     tables = {}
@@ -188,7 +184,7 @@ def _read_night(warehouse: Path) -> dict[str, pa.Table]:
 
 _DESCRIPTION = """\
 Make a synthetic corpus, measure the bias of two models on it, check it against the rules of a gate, and write the
-report. A second demo uses the corpus that is there, and adds a run, which supersedes the first.
+report. A second demo uses the existing corpus, and adds a run, which supersedes the first.
 """
 
 EXAMPLES = """\
@@ -206,16 +202,13 @@ def _parse_folder(text: str) -> Path:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Run the demonstration that the flags ask for.
-
-    Raises `ConfigError` if flags contradict each other, or the folder cannot be written to.
-    """
+    """Run the demo. Raises `ConfigError` if flags contradict each other, or the folder cannot be written to."""
     if arguments.both and (arguments.remote or arguments.master or arguments.engine == "spark"):
-        raise ConfigError("--both: compares the embedded engine with local Spark. Leave --engine and its like out.")
+        raise ConfigError("--both: compares the embedded engine with local Spark. Leave out --engine and --remote.")
     if arguments.both and not is_spark_installed():
         raise ConfigError(
-            "--both: Spark is not installed, only its client. Take an environment with the extra connect of biasspark and "
-            "with pysail."
+            "--both: Spark is not installed, only its client. Take an environment with the extra connect of biasspark "
+            "and with pysail."
         )
     flags = [
         text
@@ -232,10 +225,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 _OUT = "the folder of corpus, tables and report (biasspark-demo)"
-_BOTH = "measure on the embedded engine and on local Spark, and compare all tables"
 FLAGS = (
     flag("--rows", type=parse_count, default=1_800_000, metavar="N", help="comments of the corpus (1800000)"),
     flag("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=_OUT),
-    flag("--both", action="store_true", help=_BOTH),
+    flag("--both", action="store_true", help="measure on the embedded engine and on local Spark, and compare tables"),
 )
 COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)

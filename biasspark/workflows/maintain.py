@@ -1,4 +1,4 @@
-"""Keep the tables in order: remove superseded and failed runs, and compact files; readers see no difference."""
+"""Maintain the tables: remove superseded and failed runs, and compact files. Readers see no difference."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_night, parse_count
-from biasspark.config import Config, load_config
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_date, parse_count
+from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe, job_session
 from biasspark.session_request import current_request, describe_start
@@ -26,20 +26,19 @@ from biasspark.tables.store import Store, open_store, session_settings
 from biasspark.tables.views import refresh_views
 from biasspark.text import format_count
 
-# A run that readers may see is never touched. Rows of the ledger are never removed: that a night was measured and
-# superseded stays on record when its rows are gone. What may go is decided by run ids and times alone, so a maintenance
-# that was killed is finished by the next.
+# Visible runs are never changed. Rows of the ledger are never removed: they record superseded runs after their rows are
+# removed. Only run ids and times decide what is removed, so the next maintenance finishes one that was killed.
 
 BYTES_A_FILE = 128 * 2**20
 SUPERSEDED, FAILED = "superseded", "failed"
 
 StoredRuns = Mapping[str, Collection[tuple[date, str]]]
-"""By table, the date and the id of the runs that it holds."""
+"""The dates and ids of the runs in each table."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How long what is kept, counted back from one time."""
+    """How long runs are kept, counted back from `now`: superseded ones, and those that may still be running."""
 
     now: datetime
     keep: timedelta
@@ -48,7 +47,7 @@ class Policy:
 
 @dataclass(frozen=True, order=True)
 class Removal:
-    """A run that goes from one table, and why."""
+    """A run to remove from one table, and the reason."""
 
     run_date: date
     run_id: str
@@ -59,11 +58,10 @@ class Removal:
 
 @dataclass(frozen=True)
 class Plan:
-    """What maintenance would do.
+    """The plan of a maintenance.
 
-    Runs that are ``fragmented`` lie in small files, to copy into fewer. Those that are ``undated`` the ledger does not
-    know: they are left alone, because nothing tells their age. ``lost`` are tables of runs that readers see, by run, of
-    which the ledger counts rows and nothing is there.
+    ``fragmented`` runs are in small files, to be copied into fewer. ``undated`` runs are not in the ledger and of
+    unknown age; they are kept. ``lost`` are tables of visible runs, by run, with rows in the ledger but no files.
     """
 
     removals: tuple[Removal, ...]
@@ -73,18 +71,18 @@ class Plan:
 
 
 def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> Plan:
-    """Look at the ledger and at what every table holds, and choose; nothing is changed.
+    """Plan the maintenance from the ledger and the runs in every table. Nothing is changed.
 
-    The driver receives a row per run. Of compaction only nights younger than ``policy.keep`` are looked at. Raises
-    `InputError` if there is no ledger, as under a misspelled path.
+    The driver receives a row per run. Only runs younger than ``policy.keep`` are compacted. Raises `InputError` if
+    there is no ledger, as with a misspelled path.
     """
-    # The ledger last: what is published while tables are listed is then known.
+    # The ledger is read last, so that it has runs which are published while tables are listed.
     stored = {table.name: store.list_runs(spark, table) for table in TABLES.values() if table != BIAS_RUNS}
     ledger = read_ledger(spark, store)
     if not ledger and any(stored.values()):
         raise InputError(
-            f"{store.root}: bias_runs has no row, yet tables hold rows of runs. Without the ledger nothing tells what "
-            "readers see from what may go. Restore it, or remove the tables by hand."
+            f"{store.root}: bias_runs has no row, but tables have rows of runs. Without the ledger it is unknown which "
+            "runs are visible. Restore it, or remove the tables by hand."
         )
     if not ledger:
         problem = f"there is no ledger, bias_runs, and no run in {store.root}."
@@ -100,7 +98,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
 
 
 def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
-    """Return by run the tables of which the ledger counts rows and nothing is there."""
+    """Return by run the tables with rows in the ledger, but no files."""
     lost: dict[str, list[str]] = {}
     for run in shown:
         for name, n_rows in (run.table_rows or {}).items():
@@ -118,10 +116,10 @@ def remove_runs(spark: SparkSession, store: Store, removals: Sequence[Removal]) 
 
 
 def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
-    """Publish the rows of a run again under a new run_id, those that grow with the corpus in as few files as they need.
+    """Publish the rows of a run again under a new run_id, with large tables in as few files as they need.
 
-    The run that was copied is then superseded, and goes when its time has come. Raises what ``publish`` raises: a run
-    published in the meantime wins. One that was started before the copy and is published after it is not held up by it.
+    The copied run is then superseded, and removed later. Raises as `publish`: a run published in the meantime wins. A
+    run that was started before the copy and is published after it does not conflict.
     """
     copy = new_run(run.run_date, run.corpus, run.job, run.window_start)
     row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
@@ -139,14 +137,13 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
 
 
 def optimize_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
-    """Have each table compacted and rid of old files in its format's own way; plain Parquet has none."""
+    """Compact each table and delete its old files as its format does; plain Parquet does not."""
     for table in TABLES.values():
         with describe(spark, f"maintain: optimize {table.name}"):
             store.optimize(spark, table, policy.now - policy.grace)
 
 
 def _is_fragmented(spark: SparkSession, store: Store, run: Run, stored: StoredRuns) -> bool:
-    """Return whether a table of a run is in more than twice as many files as it needs."""
     sizes = [
         store.file_sizes(spark, table, run)
         for table in tables_of(run.job)
@@ -163,19 +160,22 @@ def _needed_files(sizes: list[int]) -> int:
 
 
 def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime) -> Policy:
-    """Return a policy as of the end of a night, but never of a time to come."""
+    """Return a policy as of the end of a run date, but not later than `now`."""
     end = datetime.combine(run_date, time(), UTC) + timedelta(days=1)
     return Policy(min(now, end), timedelta(days=keep_days), timedelta(hours=grace_hours))
 
 
 def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: Policy) -> list[Removal]:
-    """Choose the runs that may go.
+    """Choose the runs to remove.
 
-    These are runs whose night a later run has shown for longer than ``policy.keep``, and runs that the ledger does not
-    know and that were started longer than ``policy.grace`` ago. Never the latest run of a night or window, corpus and
-    job, nor the latest of those that were accepted, nor one whose id does not tell when it was started.
+    These are runs that were superseded longer than ``policy.keep`` ago, and runs that are not in the ledger and were
+    started longer than ``policy.grace`` ago. The latest run of a date or window, corpus and job is always kept, and so
+    are the latest accepted one, and runs whose id does not have their start.
     """
-    superseded = _superseded_at(ledger)
+    views = defaultdict(list)
+    for row in sorted(ledger, key=by_publication):
+        views[view_key(row)].append(row)
+    superseded_at = {row["run_id"]: later["published_at"] for rows in views.values() for row, later in pairwise(rows)}
     known = {row["run_id"] for row in ledger}
     accepted = accepted_ids(ledger)
     shown = latest_runs(ledger), latest_runs(row for row in ledger if row["run_id"] in accepted)
@@ -185,7 +185,7 @@ def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: P
         for run_date, run_id in runs:
             if run_id in kept:
                 continue
-            since = superseded[run_id] if run_id in known else parse_start(run_id)
+            since = superseded_at[run_id] if run_id in known else parse_start(run_id)
             reason, patience = (SUPERSEDED, policy.keep) if run_id in known else (FAILED, policy.grace)
             if since is not None and since <= policy.now - patience:
                 removals.append(Removal(run_date, run_id, table, reason, since))
@@ -193,18 +193,10 @@ def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: P
 
 
 def list_undated(stored: StoredRuns, ledger: Iterable[LedgerRow]) -> list[str]:
-    """Return the runs that the ledger does not know and whose id does not tell their age; they are left alone."""
+    """Return the runs that are not in the ledger and whose id does not have their start."""
     known = {row["run_id"] for row in ledger}
     orphaned = {run_id for runs in stored.values() for _, run_id in runs} - known
     return sorted(run_id for run_id in orphaned if parse_start(run_id) is None)
-
-
-def _superseded_at(ledger: Iterable[LedgerRow]) -> dict[str, datetime]:
-    """Return when each run that is not the latest of its night ceased to be so: as the next one was published."""
-    views = defaultdict(list)
-    for row in sorted(ledger, key=by_publication):
-        views[view_key(row)].append(row)
-    return {row["run_id"]: following["published_at"] for rows in views.values() for row, following in pairwise(rows)}
 
 
 # ---- the job
@@ -213,36 +205,8 @@ JOB = "maintain"
 COLUMNS = ("run_date", "run_id", "table", "reason", "since")
 
 
-def maintain(
-    config: Config, run_date: date, keep_days: int | None, grace_hours: int | None, *, dry_run: bool = False
-) -> Outcome:
-    """Plan the maintenance, do it unless it is a dry run, and return what the job prints.
-
-    Days and hours count back from the end of the night; None is what ``[maintenance]`` says.
-    """
-    progress, rules, store = Progress(), config.maintenance, open_store(config.output)
-    kept_days = rules.keep_days if keep_days is None else keep_days
-    policy = start_policy(run_date, kept_days, grace_hours or rules.grace_hours, datetime.now(UTC))
-    progress.stage(describe_start(current_request()))
-    with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
-        store.check(spark, TABLES.values())
-        progress.stage(f"looking at the tables in {store.root}")
-        plan = plan_maintenance(spark, store, policy, compact=rules.compact)
-        if dry_run:
-            return progress.end(_describe(plan, "planned"))
-        progress.stage(f"removing {format_count(len({removal.run_id for removal in plan.removals}), 'run')}")
-        remove_runs(spark, store, plan.removals)
-        progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
-        copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
-        if rules.compact:
-            optimize_tables(spark, store, policy)
-        warnings = [*_describe_lost(plan), *refresh_views(spark, store)]
-    done = _describe(plan, "done")
-    return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
-
-
 def _describe(plan: Plan, status: str) -> Outcome:
-    """Return what is removed, by table and run, and warnings of what is lost."""
+    """Return the outcome: removals by table and run, and warnings about lost tables."""
     rows = [{name: getattr(removal, name) for name in COLUMNS} for removal in plan.removals]
     summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
     summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
@@ -253,7 +217,7 @@ def _describe(plan: Plan, status: str) -> Outcome:
 
 def _describe_lost(plan: Plan) -> list[str]:
     return [
-        f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure the night again."
+        f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure that date again."
         for run_id, tables in sorted(plan.lost.items())
     ]
 
@@ -268,21 +232,39 @@ examples:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or do the maintenance."""
+    """Plan the maintenance, and do it unless it is a dry run."""
     config = load_config(arguments.config, arguments.overrides)
-    keep_days, grace_hours = arguments.keep_days, arguments.grace_hours
-    return maintain(config, arguments.run_date, keep_days, grace_hours, dry_run=arguments.dry_run)
+    progress, rules, store = Progress(), config.maintenance, open_store(config.output)
+    keep_days = rules.keep_days if arguments.keep_days is None else arguments.keep_days
+    grace_hours = arguments.grace_hours or rules.grace_hours
+    policy = start_policy(arguments.run_date, keep_days, grace_hours, datetime.now(UTC))
+    progress.stage(describe_start(current_request()))
+    with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
+        store.check(spark, TABLES.values())
+        progress.stage(f"looking at the tables in {store.root}")
+        plan = plan_maintenance(spark, store, policy, compact=rules.compact)
+        if arguments.dry_run:
+            return progress.end(_describe(plan, "planned"))
+        progress.stage(f"removing {format_count(len({removal.run_id for removal in plan.removals}), 'run')}")
+        remove_runs(spark, store, plan.removals)
+        progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
+        copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
+        if rules.compact:
+            optimize_tables(spark, store, policy)
+        warnings = [*_describe_lost(plan), *refresh_views(spark, store)]
+    done = _describe(plan, "done")
+    return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
 
 
-NIGHT = (
-    "the night from whose end, or from now if that is earlier, keep_days and grace_hours count back; runs of every "
-    "night may be removed"
+_RUN_DATE = (
+    "the date from whose end, or from now if that is earlier, keep_days and grace_hours count back; runs of all dates "
+    "may be removed"
 )
-KEEP_DAYS = "[maintenance] keep_days, how long a superseded run stays"
+_KEEP_DAYS = "[maintenance] keep_days, how long a superseded run is kept"
 FLAGS = (
-    *on_night(NIGHT),
+    *on_date(_RUN_DATE),
     DRY_RUN,
-    flag("--keep-days", type=partial(parse_count, least=0), metavar="N", help=KEEP_DAYS),
+    flag("--keep-days", type=partial(parse_count, least=0), metavar="N", help=_KEEP_DAYS),
     flag("--grace-hours", type=parse_count, metavar="H", help="[maintenance] grace_hours, how long a run may take"),
 )
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

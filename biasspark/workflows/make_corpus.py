@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Command, Flag, Outcome, Progress, flag, make_parser
 from biasspark.config import parse_identities
@@ -23,38 +22,8 @@ from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
 
 
-def make_corpus(name: str, request: Request, path: str, max_files: int | None = None) -> Outcome:
-    """Generate a corpus, write it where nothing is yet, and return what the job prints.
-
-    Raises `ConfigError` before Spark starts if the request has faults, and then if there is something at the path.
-    """
-    check_request(request)
-    if max_files is not None and max_files < 1:
-        raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
-    progress = Progress()
-    progress.stage(describe_start(current_request()))
-    with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
-        progress.stage(f"{name}: {request.rows:,} rows into {path}")
-        corpus = generate(spark, request)
-        _write_new(spark, corpus.coalesce(max_files) if max_files else corpus, path)
-    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": request.seed, "path": path}))
-
-
-def _write_new(spark: SparkSession, corpus: DataFrame, path: str) -> None:
-    try:
-        with describe(spark, f"corpus into {path}"):
-            corpus.write.mode("error").parquet(path)
-    except AnalysisException as error:
-        if not (has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error)):
-            raise
-        raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
-
-
-# ---- the command line
-
-
 class Kind(NamedTuple):
-    """A kind of corpus: a line of help, the request for the values of its flags, and the flags."""
+    """A kind of corpus: its help, its request for parsed flags, and its flags."""
 
     help: str
     request: Callable[[argparse.Namespace], Request]
@@ -62,10 +31,10 @@ class Kind(NamedTuple):
 
 
 def read_terms(path: Path) -> tuple[str, ...]:
-    """Read a list of terms as the configuration does, or raise ConfigError. The terms of groups count one by one."""
+    """Read a list of terms as the configuration does, with groups split into terms. Raises `ConfigError`."""
     terms = parse_identities({"terms": {"column": "comment_text", "file": str(path)}}).terms
     assert terms is not None
-    return tuple(dict.fromkeys(term for spelt in terms.list.values() for term in spelt))
+    return tuple(dict.fromkeys(term for group in terms.list.values() for term in group))
 
 
 def _rows(what: str) -> Flag:
@@ -96,7 +65,7 @@ CORPORA = {
         (_rows_per_cell("four cells of a shape", 20 * score_cells.ROWS_PER_CELL),),
     ),
     "heights": Kind(
-        "scores of tall, average and short people, that show what an AUC within a group does not see",
+        "scores of tall, average and short people, that show what an AUC within a group misses",
         lambda flags: score_cells.TallAverageShortRequest(flags.seed, flags.rows_per_cell),
         (_rows_per_cell("six cells", score_cells.ROWS_PER_CELL),),
     ),
@@ -118,7 +87,7 @@ CORPORA = {
         (_rows("comments"), flag("--harmless", action="store_true", help=_HARMLESS)),
     ),
 }
-"""By the name of the subcommand."""
+"""The kinds of corpora by subcommand."""
 
 EXAMPLES = """\
 examples:
@@ -133,7 +102,7 @@ examples:
 
 
 def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser: one subcommand per kind of corpus."""
+    """Return the parser, with one subcommand per kind of corpus."""
     parser = make_parser(__doc__, EXAMPLES, prog=prog)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
@@ -147,9 +116,28 @@ def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Write the corpus that the flags ask for."""
-    request = CORPORA[arguments.corpus].request(arguments)
-    return make_corpus(arguments.corpus, request, arguments.out, arguments.files)
+    """Generate the requested corpus, and write it to a new path.
+
+    Raises `ConfigError` before Spark starts if the request has faults, and later if the path exists.
+    """
+    name, path, max_files = arguments.corpus, arguments.out, arguments.files
+    request = CORPORA[name].request(arguments)
+    check_request(request)
+    if max_files is not None and max_files < 1:
+        raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
+    progress = Progress()
+    progress.stage(describe_start(current_request()))
+    with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
+        progress.stage(f"{name}: {request.rows:,} rows into {path}")
+        corpus = generate(spark, request)
+        try:
+            with describe(spark, f"corpus into {path}"):
+                (corpus.coalesce(max_files) if max_files else corpus).write.mode("error").parquet(path)
+        except AnalysisException as error:
+            if not (has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error)):
+                raise
+            raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
+    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": request.seed, "path": path}))
 
 
 COMMAND = Command(corpus_parser, main)

@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, make_parser
-from biasspark.config import GROUPS, Config, Gate
+from biasspark.config import GROUPS, Config
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
@@ -29,15 +29,7 @@ from biasspark.workflows.measurement import (
     ranked_blocks,
     survey_for_ranking,
 )
-from biasspark.workflows.nightly import (
-    BACKFILL,
-    NightlyJob,
-    Pass,
-    Plan,
-    RunContext,
-    describe_identities,
-    plan_or_run,
-)
+from biasspark.workflows.nightly import BACKFILL, NightlyJob, Pass, Plan, RunContext, describe_identities, plan_or_run
 from biasspark.workflows.window import plan_state, score_blocks
 
 JOB = schemas.BIAS_METRICS.job
@@ -49,7 +41,7 @@ def run_night(
     more_tables: Mapping[Table, Rows] | None = None,
     more_warnings: Sequence[str] = (),
 ) -> Outcome:
-    """Survey, rank, compute, judge, publish, also some more tables and warnings, and return what the job prints."""
+    """Survey, rank, compute, judge and publish, with `more_tables` and `more_warnings`; return the outcome."""
     if not context.config.models:
         return balance_night(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
@@ -89,7 +81,7 @@ def run_night(
 
 
 def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
-    """Count labels, publish their balance, and return what the job prints: a night without models."""
+    """Measure without models: count the labels, publish their balance, and return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"counting the labels of {config.corpus.name}")
     with balance_labels(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as counted:
@@ -99,7 +91,7 @@ def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
 
 @contextmanager
 def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Measurement, dict[Table, DataFrame]]]:
-    """Rank every score, for a block, and give what follows, and ``score_blocks`` if the night keeps its ranking."""
+    """Rank every score, and yield the measurement, and ``score_blocks`` if the run keeps its ranking."""
     config, progress = context.config, context.progress
     if not config.state:
         progress.stage(f"ranking {surveyed.size_text}")
@@ -112,32 +104,31 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
 
 
 def plan_night(config: Config) -> Plan:
-    """Declare what a night computes, and its passes over the corpus."""
+    """Plan a measurement."""
     gate, pinned = config.gate, config.pinned_auc
-    parts = {
-        "identities": describe_identities(config.identities),
-        "optional": ", ".join(_list_optional_metrics(config)),
-    }
+    optional = ", ".join(_list_optional_metrics(config))
+    parts = {"identities": describe_identities(config.identities), "optional": optional or "nothing"}
     if not config.models:
         passes = [Pass("count the rows"), Pass("count the labels")]
         return Plan(parts, passes, (schemas.LABEL_BALANCE, schemas.REJECTED_ROWS))
+    passes = [Pass("rank every score", "8 bytes per score and 24 per row of an identity")]
     if config.ranking.engine == "windows":
-        ranking = Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
-    else:
-        ranking = Pass("rank every score", "8 bytes per score and 24 per row of an identity")
-    passes = [ranking]
+        passes = [
+            Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
+        ]
     passes += [Pass("sample pinned AUC", "one sorted block per range")] if pinned and pinned.trials else []
     passes += [Pass("average scores by template", "one row per template and identity")] if config.templates else []
     if gate and gate.paired:
         passes.append(Pass("leave out groups of ids", "9 bytes per score and 24 per row of an identity"))
     passes.append(Pass("write the rejected rows, if there are any"))
-    parts |= {
-        "optional": parts["optional"] or "nothing",
-        "suppressed": f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing",
-        "gate": _name_rules(gate) if gate else "none",
-        "engine": config.ranking.engine,
-    }
-    return Plan(parts, passes, _list_tables(config))
+    parts["suppressed"] = f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing"
+    run_rules, comparison_rules = (
+        ", ".join(rule.name for rule in rules)
+        for rules in ((gate.run_rules, gate.comparison_rules) if gate else ((), ()))
+    )
+    parts["gate"] = run_rules or "none"
+    parts["gate"] += f"; left to jobs/compare_models.py: {comparison_rules}" if comparison_rules else ""
+    return Plan(parts | {"engine": config.ranking.engine}, passes, _list_tables(config))
 
 
 def _list_tables(config: Config) -> list[Table]:
@@ -158,11 +149,7 @@ def _list_tables(config: Config) -> list[Table]:
     return [table for table in schemas.tables_of(JOB) if optional.get(table, True)]
 
 
-MEASURE = NightlyJob(JOB, lambda config: config, plan_night, run_night)
-
-
 def _list_optional_metrics(config: Config) -> Iterator[str]:
-    """Yield the optional parts that the configuration turns on."""
     if config.pinned_auc:
         trials = config.pinned_auc.trials
         yield "pinned AUC" + (f" with {format_count(trials, 'trial')}" if trials else "")
@@ -177,13 +164,7 @@ def _list_optional_metrics(config: Config) -> Iterator[str]:
     if config.templates:
         yield f"mean scores by {config.templates.column}"
     if config.state:
-        yield "sorted scores kept for windows of nights"
-
-
-def _name_rules(gate: Gate) -> str:
-    """Name the rules on a night, and those that ``jobs/compare_models.py`` judges."""
-    nights, comparisons = (", ".join(rule.name for rule in rules) for rules in (gate.run_rules, gate.comparison_rules))
-    return (nights or "none") + (f"; left to jobs/compare_models.py: {comparisons}" if comparisons else "")
+        yield "sorted scores kept for windows of runs"
 
 
 # ---- the command line
@@ -192,10 +173,10 @@ EXAMPLES = f"""\
 {NIGHTLY_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
       --set corpus.run_date_column=created_date --only-missing
 
-Each night of a range is measured and published by itself, in order. A night that fails is reported, and the others are
-still measured. The exit code is the first of 1, 2, 3, 4, 5 that any night ended with, so another code may hide a failed
-gate (5): the last lines list the nights that failed, and those whose gate did.
+Each date of a range is measured and published separately, in order. A date that fails is reported, and the others are
+still measured. The exit code is the lowest nonzero code of any date, so another code may hide a failed gate (5): the
+last lines list the dates that failed, and those whose gate failed.
 """
 
-main = partial(plan_or_run, MEASURE)
+main = partial(plan_or_run, NightlyJob(JOB, lambda config: config, plan_night, run_night))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, BACKFILL), main)

@@ -1,4 +1,4 @@
-"""The measurement of a corpus: it is surveyed, every score is ranked once, and the rest is arithmetic on the counts.
+"""Measure a corpus: survey it, rank every score once, and compute all tables from the counts.
 
 corpus --survey, one job--> SurveyedCorpus --rank, one job--> COUNTS --arithmetic--> tables
 """
@@ -27,7 +27,6 @@ from biasspark.corpus.survey import Cutpoints, Survey, place_cutpoints, survey_c
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
 from biasspark.metrics import data_quality
-from biasspark.metrics.data_quality import identity_warnings
 from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
@@ -47,15 +46,13 @@ from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import LABEL_BALANCE, REJECTED_ROWS, Table
 from biasspark.text import format_count
 
-_NO_SCORES = Profile(0, 0, 0, np.inf, -np.inf)
-
 
 @dataclass(frozen=True)
 class SurveyedCorpus:
-    """A corpus whose values are known, ready to be ranked: its rows as they were read, and EXAMPLES of them. Lazy.
+    """A surveyed corpus, ready to be ranked: its rows, and EXAMPLES. Both are lazy.
 
-    ``cutpoints`` are the thresholds and histogram edges of each model, empty without either. ``id_column`` identifies a
-    row. ``expressions`` are what the configuration computes of a row, by its key.
+    ``cutpoints`` are the thresholds and histogram edges by model; empty without either. ``id_column`` identifies a row.
+    ``expressions`` are the configured expressions by key.
     """
 
     corpus: DataFrame
@@ -69,22 +66,23 @@ class SurveyedCorpus:
 
     @property
     def size_text(self) -> str:
-        """How much there is to rank."""
-        book = self.encoding
+        """The size of the ranking in words."""
+        encoding = self.encoding
         return (
-            f"{format_count(self.survey.n_rows, 'row')}: {format_count(len(book.models), 'model')}, "
-            f"{format_count(len(book.slices), 'slice')}, {format_count(len(book.singles), 'identity', 'identities')}, "
-            f"{format_count(len(book.pairs), 'crossed pair')}"
+            f"{format_count(self.survey.n_rows, 'row')}: {format_count(len(encoding.models), 'model')}, "
+            f"{format_count(len(encoding.slices), 'slice')}, "
+            f"{format_count(len(encoding.singles), 'identity', 'identities')}, "
+            f"{format_count(len(encoding.pairs), 'crossed pair')}"
         )
 
     @property
     def edges(self) -> list[Floats]:
-        """For each model the scores at which rows are counted; none without thresholds and histograms."""
+        """The scores at which rows are counted, by model; [] without thresholds and histograms."""
         return [cutpoints.scores for cutpoints in self.cutpoints.values()]
 
     @property
     def boundaries(self) -> list[Floats]:
-        """For each model, where its score ranges meet."""
+        """The boundaries of score ranges, by model."""
         return self.survey.boundaries(self.measures.ranking.ranges)
 
 
@@ -95,11 +93,10 @@ def survey_for_ranking(
     id_column: str | None = None,
     duplicates: str = "allow",
 ) -> Iterator[SurveyedCorpus]:
-    """Check and survey a corpus, for a block. Raises `InputError` if it does not fit the configuration.
+    """Check and survey a corpus. Raises `InputError` if it does not fit the configuration.
 
-    ``id_column`` identifies a row, and ``duplicates`` says what to do about ids that repeat: allow, estimate or reject.
-    Runs one narrow Spark job. To reject repeated ids, the corpus is scanned once more, and their marks are kept for the
-    block.
+    `id_column` identifies a row, and `duplicates` says how to treat repeated ids: allow, estimate or reject. Runs one
+    narrow Spark job; to reject repeated ids one more, whose result is kept inside the block.
     """
     check_schema(corpus, measures, id_column)
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
@@ -115,9 +112,9 @@ def survey_for_ranking(
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one ranking says of a corpus: arithmetic on its counts.
+    """All results of one ranking of a corpus, computed from its counts.
 
-    ``sampled``, float64, shape (2, groups), are mean and standard deviation of the pinned AUC over the sampled trials.
+    ``sampled``, float64, shape (2, groups), is the mean and standard deviation of the pinned AUC over sampled trials.
     """
 
     measures: Measures
@@ -129,13 +126,13 @@ class Measurement:
 
     @cached_property
     def statistics(self) -> UStatistics:
-        """AUC and variance of every pair of cells, without what rests on too few rows."""
-        evident = require_rows(u_statistics(self.counts), self.measures.evidence)
-        return suppress_statistics(evident, self.measures.privacy)
+        """AUC and variance of every pair of cells, except those with too few rows."""
+        supported = require_rows(u_statistics(self.counts), self.measures.evidence)
+        return suppress_statistics(supported, self.measures.privacy)
 
     @cached_property
     def tables(self) -> dict[Table, pa.Table]:
-        """Every table that follows from the counts, of the parts that are configured, less the run's columns."""
+        """The configured tables that are computed from the counts, without run_date, corpus and run_id."""
         measures, counts, statistics = self.measures, self.counts, self.statistics
         level, suppressed = measures.intervals.level, statistics.suppressed
         pinned = measures.pinned_auc or PinnedAuc()
@@ -161,10 +158,7 @@ class Measurement:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should look at before any metric: peculiar scores, identities and slices, and rejects.
-
-        An identity is peculiar where no row that counts for any model says anything about it.
-        """
+        """Warnings about scores, identities, slices and rejects, to read before any metric."""
         groups, counts = self.statistics.groups, self.counts.row_counts
         in_all_rows = (groups.slice == ALL_ROWS) & ~groups.crossed
         slice_labels = self._most_by_model(self.counts.cells[2:, groups.is_overall])
@@ -182,41 +176,40 @@ class Measurement:
 
     @cached_property
     def sides(self) -> list[tuple[int, int]]:
-        """The rows in and outside of each identity, crossed pairs left out, for the model that has most."""
+        """The rows in and outside of each identity, without crossed pairs, for the model that has most."""
         groups, cells = self.counts.groups, self.counts.cells
         chosen = (groups.slice == ALL_ROWS) & ~groups.crossed & ~groups.is_overall
         return self._most_by_model(np.stack([cells[0] + cells[1], cells[2] + cells[3]])[:, chosen])
 
     def _most_by_model(self, sizes: Ints) -> list[tuple[int, int]]:
-        """Return the greatest of all models of sizes, shape (2, models x parts), for each part."""
+        """Return for each part the maximum over models of sizes, shape (2, models x parts)."""
         n_models = len(self.encoding.models)
         first, second = sizes.reshape(2, n_models, sizes.shape[1] // n_models).max(axis=1).tolist()
         return list(zip(first, second, strict=True))
 
     def _profile(self, model: str, groups: Flags) -> data_quality.ScoreProfile:
-        """Return the profile of a model, given its groups in all rows."""
         statistics = self.statistics
         overall = groups & statistics.groups.is_overall
+        overall_auc, best_auc = (
+            max(values[~np.isnan(values)].tolist(), default=None)
+            for values in (statistics.auc[OVERALL_PAIR, overall], statistics.auc[0, groups])
+        )
         return data_quality.ScoreProfile(
             model,
-            **self.counts.profiles.get(model, _NO_SCORES)._asdict(),
-            overall_auc=_find_greatest(statistics.auc[OVERALL_PAIR, overall]),
-            best_subgroup_auc=_find_greatest(statistics.auc[0, groups]),
+            **self.counts.profiles.get(model, Profile(0, 0, 0, np.inf, -np.inf))._asdict(),
+            overall_auc=overall_auc,
+            best_subgroup_auc=best_auc,
             reason=statistics.reason[OVERALL_PAIR, overall].item(),
             n_rarer_label=self.counts.row_counts.count_rarer_label(model),
         )
 
 
-def _find_greatest(values: Floats) -> float | None:
-    return max(values[~np.isnan(values)].tolist(), default=None)
-
-
 def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measurement:
-    """Rank a surveyed corpus, and return what follows from its counts.
+    """Rank a surveyed corpus, and return the measurement.
 
     Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
-    ``rejects`` is how many rejects a job may have. Without it, as in a notebook, every model needs a usable score.
-    Raises `InputError` if a file cannot be read, a model has no usable score, or more is rejected than is allowed.
+    `rejects` limits the rejects of a job. Without it, as in a notebook, every model needs a usable score. Raises
+    `InputError` if a file cannot be read, a model has no usable score, or too many rows are rejected.
     """
     _refuse_too_many(surveyed)
     with job_on_corpus(surveyed, "rank every score"):
@@ -229,7 +222,7 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
 def ranked_blocks(
     surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
 ) -> Iterator[tuple[Measurement, DataFrame]]:
-    """Do what `measure` does, by other boundaries, and keep RANKED for a block, which holds what windows merge."""
+    """Like `measure`, with other boundaries, and with RANKED kept inside the block: windows merge its blocks."""
     _refuse_too_many(surveyed)
     parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
     with (
@@ -246,14 +239,14 @@ def _refuse_too_many(surveyed: SurveyedCorpus) -> None:
 
 @contextmanager
 def job_on_corpus(surveyed: SurveyedCorpus, text: str) -> Iterator[None]:
-    """Name a Spark job on the rows of a corpus, and of its failures the expression or the file that is the cause."""
+    """Name a Spark job on a corpus, and name the expression or file that makes it fail."""
     corpus = surveyed.corpus
     with describe(corpus.sparkSession, text), translate_corpus_errors(corpus, surveyed.expressions):
         yield
 
 
 def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | None) -> Measurement:
-    """Check the counts, and sample the trials of the pinned AUC, if there are any."""
+    """Check the counts, and sample the trials of the pinned AUC, if configured."""
     measures, pinned = surveyed.measures, surveyed.measures.pinned_auc
     measurement = Measurement(measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, counts)
     check_counts(surveyed, counts.row_counts, measurement.sides, rejects)
@@ -269,9 +262,9 @@ def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | No
 def check_counts(
     surveyed: SurveyedCorpus, counts: RowCounts, sides: Iterable[tuple[int, int]], rejects: Rejects | None = None
 ) -> None:
-    """Stop where too few rows are usable, too many are rejected, or all identities are unknown on every usable row.
+    """Raise `InputError` if too few rows are usable, too many are rejected, or all identities are always unknown.
 
-    The sides are the usable rows in and outside of each identity, crossed pairs left out.
+    `sides` are the usable rows in and outside of each identity, without crossed pairs.
     """
     measures, singles = surveyed.measures, surveyed.encoding.singles
     check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
@@ -279,8 +272,8 @@ def check_counts(
     check_identities(measures.identities, singles, unknown, counts.unreadable)
 
 
-def rows_alone(measures: Measures) -> Measures:
-    """Return what is left of the measures where only rows are ranked."""
+def rows_only(measures: Measures) -> Measures:
+    """Return the measures for a ranking of rows only, without identities and optional parts."""
     return Measures(
         label=measures.label,
         models=measures.models,
@@ -292,14 +285,14 @@ def rows_alone(measures: Measures) -> Measures:
 
 
 def warn_of_rows(counts: RowCounts) -> Iterator[str]:
-    """Yield what is peculiar of labels and annotations, and the reasons that are often given to rows and to scores."""
+    """Yield warnings about labels and annotations, and about frequent reasons of rejected rows and scores."""
     yield from data_quality.label_warnings(counts.n_labelled, counts.n_positive)
-    yield from data_quality.scale_warnings(counts.off_scale)
-    yield from data_quality.annotation_warnings(counts.unreadable)
+    yield from data_quality.count_warnings("off scale", counts.off_scale)
+    yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
     of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
     yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, of_rows)
     for model, of_scores in counts.rejected_scores.items():
-        if n_usable := counts.n_eligible[model]:  # of a model without one `score_warnings` says so
+        if n_usable := counts.n_eligible[model]:  # otherwise there is a score warning
             n_scores = n_usable + sum(of_scores.values())
             yield from data_quality.reject_warnings(f"model {model}", "scores", n_scores, of_scores)
 
@@ -308,7 +301,7 @@ def warn_of_rows(counts: RowCounts) -> Iterator[str]:
 class CountedLabels:
     """The labels of a corpus: negatives and positives by identity and length bin (`biasspark.ranking.counts.Counts`).
 
-    The sides are the labelled rows in and outside of each identity, crossed pairs left out.
+    ``sides`` are the labeled rows in and outside of each identity, without crossed pairs.
     """
 
     surveyed: SurveyedCorpus
@@ -318,25 +311,25 @@ class CountedLabels:
 
     @property
     def balance(self) -> pa.Table:
-        """The table ``label_balance``, less the run's columns."""
+        """The table ``label_balance``, without run_date, corpus and run_id."""
         return tabulate_labels(self.labels, self.surveyed.encoding, self.surveyed.measures)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should look at."""
+        """Warnings about the corpus."""
         surveyed, counts = self.surveyed, self.counts
-        of_identities = identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labelled)
+        of_identities = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labelled)
         return (*surveyed.survey.warnings, *of_identities, *warn_of_rows(counts))
 
     def tables(self, config: Config) -> dict[Table, Rows]:
-        """Return what a job publishes of it: the balance, and the rejected rows if there are any."""
+        """Return the tables of a job: the balance, and the rejected rows if there are any."""
         corpus, reasons = self.surveyed.corpus, self.counts.rejects
         rejects = rejected_rows(corpus, config, config.corpus.id, reasons, config.rejects.max_rows)
         return {LABEL_BALANCE: self.balance} | ({} if rejects is None else {REJECTED_ROWS: rejects})
 
 
 def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.Table:
-    """Return the table ``label_balance`` of labels that were counted by an encoding."""
+    """Return the table ``label_balance`` of counted labels."""
     assert measures.label_balance is not None
     length_bins = list_length_bins(measures.label_balance)
     return label_balance(labels, encoding.names[: encoding.first_pair], length_bins, measures.privacy)
@@ -350,10 +343,10 @@ def balance_labels(
     duplicates: str = "allow",
     rejects: Rejects | None = None,
 ) -> Iterator[CountedLabels]:
-    """Count the labels of a corpus, for a block. Scores are not read. Parameters are those of `survey_for_ranking`.
+    """Count the labels of a corpus, without reading scores. For the parameters see `survey_for_ranking` and `measure`.
 
     Runs three narrow jobs: the survey, and two that count rows and labels. Raises `InputError` if the corpus does not
-    fit the configuration, no row has a label, or more is rejected than is allowed.
+    fit the configuration, no row has a label, or too many rows are rejected.
     """
     assert measures.label_balance is not None
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:

@@ -1,4 +1,4 @@
-"""Train classifiers on a corpus, mitigate the bias of one by a plan, and measure and compare what that changes."""
+"""Train classifiers on a corpus, mitigate the bias of one by a plan, and measure and compare them."""
 
 # training corpus --label balance--> plan --> added comments --> classifiers --> scored test set --main job--> tables
 #                                                                                              --compare--> comparisons
@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.arrays import Ints
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, make_parser, on_night
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, make_parser, on_date
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
@@ -56,20 +56,17 @@ class Folder:
     path: str
 
     def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Write rows as Parquet, where nothing is yet, and return them as they are read back."""
+        """Write rows to a new Parquet folder, and return them as they are read back."""
         path = f"{self.path}/{name}"
         with describe(self.spark, f"write {name}"), storage_errors(path, "written"):
-            # Spark Connect knows errorifexists only as error.
+            # Spark Connect knows the mode errorifexists only as error.
             rows.write.mode("error").parquet(path)
             return self.spark.read.parquet(path)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment on one night: its training corpus, test set, and files of harmless comments by their keys.
-
-    What is generated is None.
-    """
+    """An experiment: its training corpus, test set, and files of harmless comments by key; None for generated data."""
 
     config: Config
     mitigation: Mitigation
@@ -79,14 +76,14 @@ class Experiment:
 
     @property
     def training(self) -> Measures:
-        """What is measured of the training corpus: the balance of its labels."""
+        """The measures of the training corpus: its label balance."""
         config = self.config
         identities = replace(config.identities, crossed=Crossed())
         return Measures(label=config.label, models={}, identities=identities, label_balance=config.label_balance)
 
     @property
     def measured(self) -> Config:
-        """The configuration by which the test set is measured."""
+        """The configuration for the measurement of the test set."""
         config, mitigation = replace(self.config, label_balance=None), self.mitigation
         if not mitigation.train:
             return replace(config, corpus=find_test_corpus(config, mitigation))
@@ -100,10 +97,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What the models are trained on.
+    """The training data of the models.
 
-    ``rows`` are the labelled comments of the training corpus, text and label, lazy; ``added`` the comments that are
-    added, by model; ``balance`` and ``by_model`` the tables ``label_balance`` and ``training_balance``.
+    ``rows`` are the labeled comments of the training corpus, with text and label, lazy; ``added`` the added comments by
+    model; ``balance`` and ``by_model`` the tables ``label_balance`` and ``training_balance``.
     """
 
     rows: DataFrame
@@ -113,45 +110,8 @@ class TrainingData:
     warnings: tuple[str, ...]
 
 
-def run_experiment(config: Config, run_date: date, dry_run: bool) -> Outcome:
-    """Plan or run the experiment, publish the measured test set, and return what the job prints."""
-    mitigation = require(config.mitigation, "mitigation", '[mitigation] pool = "harmless.parquet"')
-    progress = Progress()
-    if mitigation.train:
-        require_library()
-    with open_tables(JOB, config, progress) as (spark, store):
-        experiment = open_experiment(spark, config, mitigation, run_date)
-        store.check(spark, TABLES.values())
-        if dry_run:
-            summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
-            return Outcome(summary=summary, table=describe_experiment(config, mitigation))
-        run = new_run(run_date, config.corpus.name, measure.JOB)
-        with follow_tasks(spark, progress.advance), ExitStack() as stack:
-            folder = Folder(spark, f"{config.output.path}/{FOLDER}/{run.partition}")
-            data = stack.enter_context(prepare_training(folder, experiment, progress))
-            test_set = score_test_set(folder, experiment, data, progress)
-            measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
-            context = RunContext(spark, measured, store, run, progress)
-            night = measure.run_night(test_set, context, tables, data.warnings)
-            comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
-            compared = compare.run_night(test_set, comparing) if measured.compare else None
-            summaries, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
-            models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
-            if compared:
-                add_verdicts(models, read_rows(spark, store, MODEL_COMPARISONS, [comparing.run])[0])
-        return progress.time(judge(night, compared, models, terms))
-
-
-def require_library() -> None:
-    """Raise ConfigError if the library that trains is not installed."""
-    try:
-        import sklearn  # noqa: F401, PLC0415 - of an extra
-    except ModuleNotFoundError as error:
-        raise explain_missing(error) from None
-
-
 def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation, run_date: date) -> Experiment:
-    """Read whatever is given. Lazy. Raises InputError if it does not fit the configuration."""
+    """Read the given corpora and files. Lazy. Raises `InputError` if they do not fit the configuration."""
     none = Experiment(config, mitigation, None, None, {})
     corpus = test_set = None
     if not mitigation.rows:
@@ -166,23 +126,23 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
         if mitigation.train:
             training_data.require_text(test_set, mitigation.text, redact(source.path or str(source.table)))
             if taken := [name for name in config.models if name in test_set.columns]:
-                problem = "the test set has such a column already, and the scores of a model take this name."
+                problem = "the test set already has such a column, and the scores of a model need this name."
                 raise InputError(f"[mitigation] test: {', '.join(taken)}, {problem} Rename it.")
     comments = training_data.read_comments(spark, mitigation, none.training, run_date)
     return Experiment(config, mitigation, corpus, test_set, comments)
 
 
 def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
-    """Return the corpus that the test set is read as."""
+    """Return the source of the test set."""
     chosen = replace(config.corpus, filter=mitigation.test_filter)
     return replace(chosen, path=mitigation.test, table=None) if mitigation.test else chosen
 
 
 @contextmanager
 def prepare_training(folder: Folder, experiment: Experiment, progress: Progress) -> Iterator[TrainingData]:
-    """Balance the labels of the training corpus, and give it and what is added, for a block.
+    """Measure the label balance of the training corpus, and yield it with the comments to add.
 
-    The folder gets `corpus`, where it is generated, and `control` and `mitigated`, the comments that are added.
+    Writes `corpus`, if it is generated, and the added comments `control` and `mitigated` to the folder.
     """
     spark, config, mitigation, corpus = folder.spark, experiment.config, experiment.mitigation, experiment.corpus
     if corpus is None:
@@ -206,7 +166,7 @@ def prepare_training(folder: Folder, experiment: Experiment, progress: Progress)
             rows=labelled.select(text, label).where(F.col(TEXT).isNotNull()),
             added={model: rows.select(text, LABEL) for model, rows in added.items()},
             balance=counted.balance,
-            by_model=balance_training(counted, measures, labels),
+            by_model=_balance_training(counted, measures, labels),
             warnings=tuple(f"training corpus: {warning}" for warning in counted.warnings),
         )
 
@@ -214,36 +174,30 @@ def prepare_training(folder: Folder, experiment: Experiment, progress: Progress)
 def find_comments(
     spark: SparkSession, experiment: Experiment, counted: CountedLabels, harmless: training_data.HarmlessComments
 ) -> dict[str, DataFrame]:
-    """Return what is added by model: comments of the files, chosen from the pool, or generated. Lazy."""
+    """Return the comments to add by model: from files, chosen from the pool, or generated. Lazy."""
     mitigation, comments = experiment.mitigation, experiment.comments
     if "pool" in comments:
         assert experiment.training.label_balance is not None
         n_bins = len(list_length_bins(experiment.training.label_balance))
-        return training_data.choose_comments(
-            comments["pool"], harmless, training_data.list_lacking(counted.balance, n_bins), mitigation
-        )
+        lacking = training_data.list_lacking(counted.balance, n_bins)
+        return training_data.choose_comments(comments["pool"], harmless, lacking, mitigation)
     if comments:
         return {CONTROL: comments["random"], MITIGATED: comments["debiasing"]}
     return training_data.generate_comments(spark, counted.balance, mitigation) if mitigation.rows else {}
 
 
-def balance_training(counted: CountedLabels, measures: Measures, added: Mapping[str, Ints]) -> pa.Table:
-    """Return the table ``training_balance``, given the labels that are added for each model."""
-    tables = []
+def _balance_training(counted: CountedLabels, measures: Measures, added: Mapping[str, Ints]) -> pa.Table:
+    """Return the table ``training_balance``, given the labels added for each model."""
+    tables, encoding = [], counted.surveyed.encoding
     for model, labels in added.items():
-        balance, n_added = (
-            tabulate_labels(part, counted.surveyed.encoding, measures) for part in (counted.labels + labels, labels)
-        )
+        balance, n_added = (tabulate_labels(part, encoding, measures) for part in (counted.labels + labels, labels))
         balance = balance.append_column("model", pa.array([model] * len(balance)))
         tables.append(balance.append_column("n_added", n_added["n_rows"]))
     return pa.concat_tables(tables).select(TRAINING_BALANCE.value_columns)
 
 
 def score_test_set(folder: Folder, experiment: Experiment, data: TrainingData, progress: Progress) -> DataFrame:
-    """Return the test set with a score of each model: as it is given, or by the classifiers that are trained.
-
-    The folder gets `test_set` in the second case.
-    """
+    """Return the test set with scores of each model: given, or of trained classifiers, in `test_set` of the folder."""
     mitigation, test_set, text = experiment.mitigation, experiment.test_set, experiment.mitigation.text_column
     if not mitigation.train and test_set is not None:
         return test_set
@@ -258,10 +212,10 @@ def score_test_set(folder: Folder, experiment: Experiment, data: TrainingData, p
 
 
 def train_models(config: Config, data: TrainingData, progress: Progress) -> dict[str, Classifier]:
-    """Train the models one after the other, on the corpus and the comments added for each.
+    """Train the models one after the other, each on the corpus and its added comments.
 
-    The rows are collected, and sorted, so that equal rows give equal models whatever their order. Raises InputError if
-    they have one label.
+    The rows are collected and sorted, so that models do not depend on their order. Raises `InputError` if all rows have
+    one label.
     """
     progress.stage("collecting the training corpus")
     comments: list[tuple[str, bool]] = []
@@ -286,7 +240,7 @@ def train_models(config: Config, data: TrainingData, progress: Progress) -> dict
 
 
 def describe_experiment(config: Config, mitigation: Mitigation) -> str:
-    """Return the plan of an experiment, for ``--dry-run``."""
+    """Format the plan of an experiment, for ``--dry-run``."""
     shown = config.resolved()
     files = {key: shown["mitigation"][key] for key in mitigation.files}
     if mitigation.rows:
@@ -294,30 +248,24 @@ def describe_experiment(config: Config, mitigation: Mitigation) -> str:
         corpus = f"{mitigation.rows:,} comments, {len(mitigation.terms)} terms, of which imbalanced: {shares}"
     else:
         corpus = f"{config.corpus.table or shown['corpus']['path']}, published as {config.corpus.name}"
+    added = "harmless comments as the plan asks; for the control as many at random" if mitigation.rows else "nothing"
+    if files:
+        added = f"{files.get('debiasing')}; for the control {files.get('random')}"
     if "pool" in files:
         added = f"of {files['pool']} as the plan asks; for the control as many at random"
-    elif files:
-        added = f"{files['debiasing']}; for the control {files['random']}"
-    else:
-        added = (
-            "harmless comments as the plan asks; for the control as many at random" if mitigation.rows else "nothing"
-        )
     test = f"{mitigation.test_rows:,} templated sentences"
     if mitigation.has_test_set:
         source = find_test_corpus(config, mitigation)
         test = f"{source.table or redact(source.path or '')}{f', {source.filter}' if source.filter else ''}"
-    models = config.models.items()
+    models = ", ".join(f"{name} = {score}" for name, score in config.models.items())
+    compare = config.compare
     lines = {
         "corpus": corpus,
         "identities": describe_identities(config.identities),
         "added": added,
-        "models": f"{', '.join(config.models)}, trained here"
-        if mitigation.train
-        else ", ".join(f"{name} = {score}" for name, score in models),
+        "models": f"{', '.join(config.models)}, trained here" if mitigation.train else models,
         "test set": test,
-        "compared": f"{', '.join(config.compare.models)} with {config.compare.baseline}"
-        if config.compare
-        else "nothing",
+        "compared": f"{', '.join(compare.models)} with {compare.baseline}" if compare else "nothing",
         "output": f"{shown['output']['path']}, corpora in its folder {FOLDER}",
     }
     return "\n".join(f"{name + ':':<12} {text}" for name, text in lines.items())
@@ -330,19 +278,46 @@ examples:
   %(prog)s --config conf/mitigation.toml --run-date 2026-03-31
   %(prog)s --config conf/mitigation.toml --run-date 2026-03-31 --set mitigation.rows=20000
 
-With a [corpus] the experiment is on comments of your own: docs/mitigation.md has an example.
+With a [corpus] the experiment uses your own comments: docs/mitigation.md has an example.
 
-The scored test set is measured as any corpus, into the tables of the job bias_metrics, and its models are compared with
-the baseline, as by compare_models. The exit code is 5 unless the mitigated model has the lowest pinned AUC equality
-difference and the highest lowest BPSN AUC, and if a rule of [gate] fails.
+The scored test set is measured like any corpus, into the tables of the job bias_metrics, and its models are compared
+with the baseline, as by compare_models. The exit code is 5 if a rule of [gate] fails, or unless the mitigated model has
+the lowest pinned AUC equality difference and the highest minimum of BPSN AUC.
 """
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Plan or run the experiment."""
-    config = load_config(arguments.config, arguments.overrides)
-    return run_experiment(config, arguments.run_date, arguments.dry_run)
+    """Plan or run the experiment, and publish the measured test set."""
+    config, run_date = load_config(arguments.config, arguments.overrides), arguments.run_date
+    mitigation = require(config.mitigation, "mitigation", '[mitigation] pool = "harmless.parquet"')
+    progress = Progress()
+    if mitigation.train:
+        try:
+            import sklearn  # noqa: F401, PLC0415 - of an extra
+        except ModuleNotFoundError as error:
+            raise explain_missing(error) from None
+    with open_tables(JOB, config, progress) as (spark, store):
+        experiment = open_experiment(spark, config, mitigation, run_date)
+        store.check(spark, TABLES.values())
+        if arguments.dry_run:
+            summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
+            return Outcome(summary=summary, table=describe_experiment(config, mitigation))
+        run = new_run(run_date, config.corpus.name, measure.JOB)
+        with follow_tasks(spark, progress.advance), ExitStack() as stack:
+            folder = Folder(spark, f"{config.output.path}/{FOLDER}/{run.partition}")
+            data = stack.enter_context(prepare_training(folder, experiment, progress))
+            test_set = score_test_set(folder, experiment, data, progress)
+            measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
+            context = RunContext(spark, measured, store, run, progress)
+            measured_outcome = measure.run_night(test_set, context, tables, data.warnings)
+            comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
+            compared = compare.run_night(test_set, comparing) if measured.compare else None
+            summaries, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
+            models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
+            if compared:
+                add_verdicts(models, read_rows(spark, store, MODEL_COMPARISONS, [comparing.run])[0])
+        return progress.time(judge(measured_outcome, compared, models, terms))
 
 
-FLAGS = (*on_night("the night to publish the scored test set as"), DRY_RUN)
+FLAGS = (*on_date("the run date of the published test set"), DRY_RUN)
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

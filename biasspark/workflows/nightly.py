@@ -1,4 +1,4 @@
-"""A job on a night of a corpus: its plan, its run as it is published, and many nights in order, each for itself."""
+"""Jobs that measure a corpus for one run date or a range of dates: plan, run and publish."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from biasspark.text import format_count, show_value, show_visibly
 
 
 class Pass(NamedTuple):
-    """A scan of the corpus, and what it shuffles between machines: nothing if the text is empty."""
+    """One scan of the corpus, and what it shuffles between machines, "" for nothing."""
 
     name: str
     shuffled: str = ""
@@ -41,10 +41,10 @@ class Pass(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a workflow declares of a run before it starts: what is computed, by the name of its line, and the passes.
+    """The plan of a run, for ``--dry-run``.
 
-    The passes are those after the survey, and the search for repeated ids if they are rejected.
-    ``tables`` are those of the parts that are configured; None where all of the job's may be written.
+    ``parts`` are printed as lines, by their title. ``passes`` are the scans after the survey and the search for
+    repeated ids. ``tables`` are the tables that the run may write, None for all tables of the job.
     """
 
     parts: Mapping[str, str]
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
 
 
 def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[Table]) -> str:
-    """Return a plan as aligned lines: the input, what is computed, the tables, and the passes over the corpus."""
+    """Format a plan as aligned lines: input, computed parts, tables, and passes over the corpus."""
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
     run_date = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
     passes = [Pass("read the types of the columns")] if corpus.is_untyped and config.expressions else []
@@ -78,7 +78,7 @@ def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[T
 
 
 def describe_identities(identities: Identities) -> str:
-    """Return where identities come from, each source with its columns or names."""
+    """Describe the sources of identities, each with its columns or names."""
     sources = []
     if identities.columns:
         sources.append(f"{format_count(len(identities.columns), 'column')} ({', '.join(identities.columns)})")
@@ -99,15 +99,11 @@ def describe_identities(identities: Identities) -> str:
     return "; ".join(sources)
 
 
-_EARLIEST = timezone(timedelta(hours=14))
-"""Where a day begins first."""
-
-
 @dataclass(frozen=True)
 class RunContext:
-    """What a job needs besides its input: the session, the configuration, where tables live, the run, the progress.
+    """The session, configuration, store, run and progress display of a job.
 
-    A window of nights merges the runs of ``merged_run_ids``.
+    ``merged_run_ids`` are the runs that a window merges.
     """
 
     spark: SparkSession
@@ -125,9 +121,9 @@ class RunContext:
         show: Callable[[], str],
         status: str = PUBLISHED,
     ) -> cli.Outcome:
-        """Publish the tables of the run, refresh the views, and return what the job prints.
+        """Publish the tables of the run, refresh the views, and return the outcome of the job.
 
-        `show` returns the text for people. After the run is published a failure, also of the views, is a warning.
+        `show` returns the text to print. Once the run is published, any later failure becomes a warning.
         """
         spark, config, store, run = self.spark, self.config, self.store, self.run
         self.progress.stage(f"publishing {format_count(len(tables), 'table')} as {run.run_id}")
@@ -158,8 +154,8 @@ class RunContext:
 
 
 def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ...]:
-    """Return a warning of a night that has begun nowhere on earth, if no column of the corpus says that it has rows."""
-    if run_date_column is not None or run_date <= datetime.now(_EARLIEST).date():
+    """Return a warning if a run date is in the future in every time zone and no column has the dates of rows."""
+    if run_date_column is not None or run_date <= datetime.now(timezone(timedelta(hours=14))).date():
         return ()
     return (
         f"--run-date {run_date}: it is in the future, and without [corpus] run_date_column every date has all rows. Is "
@@ -173,7 +169,7 @@ MOST_NIGHTS = 3660
 
 @dataclass(frozen=True)
 class Nights:
-    """From one night to another, both included."""
+    """A range of run dates, both ends included."""
 
     first: date
     last: date
@@ -183,40 +179,40 @@ class Nights:
 
     @property
     def days(self) -> tuple[date, ...]:
-        """Every night, in order."""
+        """All dates, in order."""
         return tuple(self.first + timedelta(days=day) for day in range((self.last - self.first).days + 1))
 
 
+@dataclass
 class CorpusDates:
-    """The dates of a configured corpus, looked up when the first night without rows asks for them."""
+    """The dates of the rows of a corpus, counted when the first run date without rows needs them."""
 
-    def __init__(self, spark: SparkSession, corpus: Corpus) -> None:
-        self._spark = spark
-        self._corpus = corpus
+    spark: SparkSession
+    corpus: Corpus
 
     @contextmanager
-    def named(self, run_date: date) -> Iterator[None]:
-        """Have the fault of a night without rows, NoRows, name the first, the last and the nearest date.
+    def in_faults(self, run_date: date) -> Iterator[None]:
+        """Replace `NoRows` by a fault that names the first, the last and the nearest date with rows.
 
-        It stays as it was where no column has the dates of rows.
+        Without a column of dates the error is left as it is.
         """
         try:
             yield
         except NoRows:
-            if self._corpus.run_date_column is None:
+            if self.corpus.run_date_column is None:
                 raise
-            raise NoRows(_describe_dates(self._corpus, run_date, self._days)) from None
+            raise NoRows(_describe_dates(self.corpus, run_date, self._days)) from None
 
     @cached_property
     def _days(self) -> list[tuple[date, int, int]] | None:
         try:
-            return count_days(self._spark, self._corpus)
-        except Exception:  # noqa: BLE001 - the night has no rows, whatever is wrong with the files of others
+            return count_days(self.spark, self.corpus)
+        except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
             return None
 
 
 def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, int]] | None) -> Fault:
-    """Return the fault of a date without rows; it shows no value of the corpus but dates."""
+    """Return the fault of a date without rows. Dates are the only values that it shows."""
     no_row = f"There is no row of {run_date}."
     if days is None:
         return Fault(("corpus",), ABSENT, no_row, "Check --run-date and the keys of this table.")
@@ -240,57 +236,53 @@ def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, 
 
 
 def parse_nights(text: str) -> date | Nights:
-    """Read a date, or two with dots between them; for argparse."""
+    """Parse ``DATE`` or ``DATE..DATE``; for argparse."""
     ends = [cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
     if len(ends) == 1:
         return ends[0]
     n_nights = (ends[1] - ends[0]).days + 1
     if not 1 <= n_nights <= MOST_NIGHTS:
         raise argparse.ArgumentTypeError(
-            f"{show_value(text)}. It must lead from a first night to a last one, {MOST_NIGHTS:,} nights at the most. "
-            "Write, for example, 2026-01-01..2026-03-31."
+            f"{show_value(text)}. It must be a first and a later last date, at most {MOST_NIGHTS:,} nights. Write, for "
+            "example, 2026-01-01..2026-03-31."
         )
     return Nights(*ends)
 
 
 def list_days(run_date: date | Nights, config: Config) -> tuple[date, ...]:
-    """Return the nights that the command line asks for.
-
-    Raises `ConfigError` if there are many, and nothing tells their rows apart.
-    """
+    """Return the run dates to measure. Raises `ConfigError` for a range if the corpus has no column of dates."""
     if not isinstance(run_date, Nights):
         return (run_date,)
     if config.corpus.run_date_column is None:
         raise ConfigError(
-            f"--run-date {run_date}: [corpus] run_date_column is missing. Without it every night has the same rows. "
-            "Name the column with the date of a row, or measure one night."
+            f"--run-date {run_date}: [corpus] run_date_column is missing. Without it every date has the same rows. "
+            "Name the column with the date of a row, or measure one date."
         )
     return run_date.days
 
 
 def require(part: T | None, table: str, example: str) -> T:
-    """Return the part of the configuration that a job is about, or raise `ConfigError` with an example of its table."""
+    """Return a part of the configuration; raise `ConfigError`, with an example, if it is missing."""
     if part is None:
         raise ConfigError(f"[{table}]: missing. This job requires the table. Write, for example, {example}.")
     return part
 
 
-_NIGHT = "the night to measure, or the first and the last of many"
-_SKIP = "skip nights that already have a published run"
+_RUN_DATE = "the run date to measure, or the first and last of a range"
 BACKFILL = (
     *cli.CONFIGURED,
-    cli.flag("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=_NIGHT),
+    cli.flag("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=_RUN_DATE),
     cli.DRY_RUN,
-    cli.flag("--only-missing", action="store_true", help=_SKIP),
+    cli.flag("--only-missing", action="store_true", help="skip dates that already have a published run"),
 )
-"""The flags of a job that measures one night or many."""
+"""The flags of a job that measures one run date or a range."""
 
 
 class NightlyJob(NamedTuple):
-    """A job on a night of a corpus, or on many.
+    """A job that measures the corpus of a run date.
 
-    ``measures`` is what it needs of a configuration: the columns that it names are checked when the corpus is read.
-    ``plan`` declares what is computed, and the passes over the corpus. ``run`` measures and publishes a night.
+    ``measures`` selects the part of the configuration that the job needs: its columns are checked when the corpus is
+    read. ``run`` measures and publishes one run date.
     """
 
     job: str
@@ -300,7 +292,7 @@ class NightlyJob(NamedTuple):
 
 
 def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> cli.Outcome:
-    """Start Spark, read the corpus and look at the tables that are there; then tell the plan, or run the nights."""
+    """Read the corpus and check existing tables; then print the plan, or measure the run dates."""
     config = load_config(arguments.config, arguments.overrides)
     if config.mitigation:
         raise ConfigError(
@@ -310,30 +302,30 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> cli.Outco
     plan = nightly.plan(config) if arguments.dry_run else None
     progress, days = cli.Progress(), list_days(arguments.run_date, config)
     of_date = warn_of_future(days[0], config.corpus.run_date_column)
-    for warning in (*of_date, *plan.warnings) if plan else ():  # which a run gives at its end
+    for warning in (*of_date, *plan.warnings) if plan else ():  # a run prints them at its end
         sys.stderr.write(f"warning: {show_visibly(warning)}\n")
     tables = (*tables_of(nightly.job), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
     with open_tables(nightly.job, config, progress) as (spark, store):
         store.check(spark, tables)
-        corpus = read(spark, run_date=days[0])
+        first = read(spark, run_date=days[0])
         if plan:
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
-            text = describe_plan(plan, config, len(corpus.drop(MALFORMED).columns), written)
-            return cli.Outcome(
-                summary={"job": nightly.job, "status": "planned", "config_hash": config.hash}, table=text
-            )
+            text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written)
+            summary = {"job": nightly.job, "status": "planned", "config_hash": config.hash}
+            return cli.Outcome(summary=summary, table=text)
+        key, dates = JobCorpus(nightly.job, config.corpus.name), CorpusDates(spark, config.corpus)
 
-        def measure_day(day: date) -> cli.Outcome:
-            of_day = corpus if day == days[0] else read(spark, run_date=day)
-            with dates.named(day):
-                run = new_run(day, config.corpus.name, nightly.job)
-                return nightly.run(of_day, RunContext(spark, config, store, run, progress))
+        def measure(day: date) -> cli.Outcome:
+            corpus = first if day == days[0] else read(spark, run_date=day)
+            run = new_run(day, key.corpus, key.job)
+            with dates.in_faults(day):
+                return nightly.run(corpus, RunContext(spark, config, store, run, progress))
 
-        series, dates = JobCorpus(nightly.job, config.corpus.name), CorpusDates(spark, config.corpus)
-        published = list_nights(spark, store, series, days[0], days[-1]) if vars(arguments).get("only_missing") else ()
+        only_missing = vars(arguments).get("only_missing")
+        published = list_nights(spark, store, key, days[0], days[-1]) if only_missing else ()
         with follow_tasks(spark, progress.advance):
-            return run_nights(days, published, measure_day, progress, arguments.debug)
+            return run_nights(days, published, measure, progress, arguments.debug)
 
 
 def run_nights(
@@ -343,13 +335,11 @@ def run_nights(
     progress: cli.Progress,
     debug: bool,
 ) -> cli.Outcome:
-    """Measure nights in order, and say at the end what was published, skipped and failed.
+    """Measure run dates in order, and summarize which were published, skipped and failed.
 
-    Of one night alone the outcome is that of `measure`, and its faults are raised. Of more, each night's is printed
-    when it ends, a line of JSON on stdout, with the seconds of that night, and faults on stderr, to debug with the
-    traceback, which may show data. A night that fails keeps no other from being measured. The exit code is the first of
-    1, 2, 3, 4, 5 that any night ended with; nights that failed, and those whose gate did, are listed in a line each,
-    whatever it is.
+    For a single date, return the outcome of `measure` and raise its errors. For a range, print the outcome of each date
+    as a line of JSON on stdout and its faults on stderr; with `debug` also the traceback, which may show data. A date
+    that fails does not stop the others. The exit code is the lowest nonzero code of any date.
     """
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:
@@ -357,8 +347,14 @@ def run_nights(
     outcomes = []
     for number, day in enumerate(wanted, 1):
         progress.stage(f"night {day}, {number} of {len(wanted)}")
-        begun = progress.seconds
-        outcomes.append(progress.time(_measure_one(day, measure, debug), begun))
+        start = progress.seconds
+        try:
+            outcome = measure(day)
+        except Exception as error:  # noqa: BLE001 - the other dates are measured whatever has happened
+            code, faults = cli.print_failure(str(day), error, debug)
+            failure = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": code}
+            outcome = cli.Outcome(summary=failure | {"faults": faults}, exit_code=code)
+        outcomes.append(progress.time(outcome, start))
         cli.print_outcome(outcomes[-1])
     failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
@@ -381,13 +377,3 @@ def run_nights(
     }
     table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in sections.items() if nights)
     return progress.end(cli.Outcome(summary=summary, table=table, exit_code=worst))
-
-
-def _measure_one(day: date, measure: Callable[[date], cli.Outcome], debug: bool) -> cli.Outcome:
-    """Measure a night; a failure is an outcome as well."""
-    try:
-        return measure(day)
-    except Exception as error:  # noqa: BLE001 - the other nights are measured whatever has happened
-        exit_code, faults = cli.print_failure(str(day), error, debug)
-    summary = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": exit_code, "faults": faults}
-    return cli.Outcome(summary=summary, exit_code=exit_code)

@@ -9,13 +9,12 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_night
+from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
 from biasspark.corpus.decode import field, single_states
-from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.survey import check_identity
 from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
@@ -35,11 +34,11 @@ _IN_CELL = "in_cell"
 
 
 def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
-    """Survey, rank, drop rows, publish, and return what the job prints."""
+    """Survey, rank, drop rows and publish; return the outcome."""
     config, progress = context.config, context.progress
     skew = find_experiment(config)
     progress.stage(f"surveying {config.corpus.name}")
-    surveying = survey_for_ranking(corpus, skew_alone(config), config.corpus.id, config.corpus.duplicates)
+    surveying = survey_for_ranking(corpus, skew_only(config), config.corpus.id, config.corpus.duplicates)
     with surveying as surveyed:
         check_identity(surveyed.survey, config.identities, skew.identity)
         progress.stage(f"ranking {surveyed.size_text}")
@@ -51,32 +50,28 @@ def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
-    """Return the table ``pinned_skew`` of a corpus that was surveyed for it. Runs two Spark actions.
+    """Return the table ``pinned_skew`` of a surveyed corpus. Runs two Spark actions.
 
-    Raises `InputError` if a cell of the identity has no row: then the class balance does not move, whatever is dropped.
+    Raises `InputError` if a cell of the identity has no row: then dropping rows does not change the class balance.
     """
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
     check_cells(measurement.counts, skew.identity)
     encoding, boundaries = surveyed.encoding, surveyed.boundaries
-    # Terms are found in Python, by which Sail cannot filter. So it is computed, kept, and filtered then.
-    marked = surveyed.examples.withColumn(_IN_CELL, _is_in_cell(skew, encoding))
+    is_member, is_positive = single_states(encoding)[encoding.number[skew.identity]], field("label", 0, encoding) == 1
+    side, label = skew.cell.split("_")
+    is_in_side = is_member if side == "subgroup" else ~is_member
+    is_in_cell = is_in_side & (is_positive if label == "positive" else ~is_positive)
+    # Membership may be unknown. Terms are found in Python, by which Sail cannot filter: compute, keep, then filter.
+    marked = surveyed.examples.withColumn(_IN_CELL, F.coalesce(is_in_cell, F.lit(False)))
     with job_on_corpus(surveyed, "drop rows"), kept(marked) as examples:
         sums = sum_kept_rows(examples.drop(_IN_CELL), encoding, boundaries, measurement.counts, skew)
         without = rank(examples.where(~F.col(_IN_CELL)).drop(_IN_CELL), encoding, boundaries)
     return pinned_skew(measurement.statistics, sums, skew, pinned.include_subgroup_in_background, without)
 
 
-def _is_in_cell(skew: PinnedSkew, encoding: Encoding) -> Column:
-    """Return whether a row of EXAMPLES is in the cell that loses rows; not so where its membership is unknown."""
-    is_member, is_positive = single_states(encoding)[encoding.number[skew.identity]], field("label", 0, encoding) == 1
-    side, label = skew.cell.split("_")
-    is_in_side = is_member if side == "subgroup" else ~is_member
-    return F.coalesce(is_in_side & (is_positive if label == "positive" else ~is_positive), F.lit(False))
-
-
-def skew_alone(measures: AnyMeasures) -> AnyMeasures:
-    """Return the measures with every identity but crossed pairs, ranked by blocks, and nothing else to measure."""
+def skew_only(measures: AnyMeasures) -> AnyMeasures:
+    """Return the measures for the experiment: all identities except crossed pairs, ranked by blocks."""
     return replace(
         measures,
         identities=replace(measures.identities, crossed=Crossed()),
@@ -90,7 +85,7 @@ def skew_alone(measures: AnyMeasures) -> AnyMeasures:
 
 
 def check_cells(counts: Counts, identity: str) -> None:
-    """Raise `InputError` for an identity that has a cell without rows, of all rows of a model that may be measured."""
+    """Raise `InputError` if a cell of an identity has no row for a model with usable scores."""
     groups, missing_models = counts.groups, list_missing_models(counts.row_counts)
     chosen = (groups.identity == identity) & (groups.slice == ALL_ROWS) & ~np.isin(groups.model, missing_models)
     empty = {
@@ -99,7 +94,7 @@ def check_cells(counts: Counts, identity: str) -> None:
     }
     fix = "Check its annotations, its threshold and the label, or name another identity."
     if faults := [
-        Fault(("pinned_skew", "identity"), identity, f"Of model {model} no usable row is {' or '.join(cells)}.", fix)
+        Fault(("pinned_skew", "identity"), identity, f"Model {model} has no usable row in {' or '.join(cells)}.", fix)
         for model, cells in empty.items()
         if cells
     ]:
@@ -107,29 +102,25 @@ def check_cells(counts: Counts, identity: str) -> None:
 
 
 def plan_experiment(config: Config) -> nightly.Plan:
-    """Declare the experiment and its passes over the corpus."""
+    """Plan the experiment."""
     drops = nightly.Pass("drop rows", "one sorted block per range")
     ranking = nightly.Pass("rank every score, once with and once without the cell", "8 bytes per score")
     return nightly.Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 
 def find_experiment(config: Config) -> PinnedSkew:
-    """Return what the configuration says about the experiment, which other jobs do not need."""
+    """Return the configuration of the experiment. Raises `ConfigError` if it is missing."""
     return nightly.require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 def describe_drops(skew: PinnedSkew) -> str:
-    """Say what is dropped, and how often."""
+    """Describe the dropped rows."""
     return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
-
-
-EXPERIMENT = nightly.NightlyJob(JOB, skew_alone, plan_experiment, run_night)
 
 
 # ---- the command line
 
 EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
-
-FLAGS = (*on_night("the night whose rows the experiment takes"), DRY_RUN)
-main = partial(nightly.plan_or_run, EXPERIMENT)
+FLAGS = (*on_date("the date whose rows the experiment uses"), DRY_RUN)
+main = partial(nightly.plan_or_run, nightly.NightlyJob(JOB, skew_only, plan_experiment, run_night))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -1,4 +1,4 @@
-"""Put two models side by side, identity by identity, from the tables of a published night; the corpus is not read."""
+"""Put two models of a published run side by side, identity by identity. The corpus is not read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import argparse
 import io
 from datetime import date
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out, write_stdout
-from biasspark.config import Config, load_config
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out, write_stdout
+from biasspark.config import load_config
 from biasspark.errors import InputError
 from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
@@ -25,41 +23,10 @@ from biasspark.tables.store import Store, open_tables
 JOB = "side_by_side"
 
 
-class Rendering(NamedTuple):
-    """How the models are written: one of `FORMATS`, the decimals, and the file, None for stdout."""
-
-    text_format: str
-    digits: int
-    path: Path | None
-
-
-def print_side_by_side(config: Config, run_date: date, request: Request, rendering: Rendering) -> Outcome | str:
-    """Read a night, lay the models out, and return what the job prints.
-
-    It is the document alone if that is for another program and goes to stdout: spark-submit joins stderr to it, so
-    there must be nothing else, no progress either.
-    """
-    text_format, digits, path = rendering
-    is_document = text_format != "text" and path is None
-    progress = Progress(io.StringIO() if is_document else None)
-    with open_tables(JOB, config, progress) as (spark, store):
-        progress.stage(f"reading {config.corpus.name} of {run_date}")
-        compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
-    document = FORMATS[text_format](compared, digits)
-    if is_document:
-        return document
-    if path:
-        write_out(path, document)
-    summary = {"job": JOB, "run_id": compared.run.run_id, "run_date": run_date, "models": request.models}
-    n_rows = {part.name: len(part.rows) for part in compared.slices}
-    summary |= {"rows": sum(n_rows.values()), "slices": n_rows, "out": path}
-    return progress.end(Outcome(summary=summary, table="" if path else document.rstrip("\n")))
-
-
 def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, request: Request) -> SideBySide:
-    """Read two models side by side from the latest published run of a night.
+    """Read two models side by side from the latest published run of a run date.
 
-    Raises `InputError` if no run is published, or it lacks a model or slice; with those that there are.
+    Raises `InputError` if no run is published, or it lacks a model or slice; with those that exist.
     """
     run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "two models side by side"):
@@ -81,7 +48,11 @@ MAX_ROWS = 1000
 
 
 def main(arguments: argparse.Namespace) -> Outcome | int:
-    """Print or write the two models."""
+    """Print or write the two models.
+
+    If the document is for another program and goes to stdout, print only the document, without progress: spark-submit
+    adds stderr to stdout.
+    """
     request = Request(
         models=tuple(arguments.models),
         slices=tuple(arguments.slices),
@@ -90,18 +61,27 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
         min_rows=arguments.min_rows,
         limit=arguments.limit or (None if arguments.format == "csv" else MAX_ROWS),
     )
-    config = load_config(arguments.config, arguments.overrides)
-    rendering = Rendering(arguments.format, arguments.digits, arguments.out)
-    printed = print_side_by_side(config, arguments.run_date, request, rendering)
-    if isinstance(printed, Outcome):
-        return printed
-    write_stdout(printed)
-    return 0
+    config, run_date, path = load_config(arguments.config, arguments.overrides), arguments.run_date, arguments.out
+    is_document = arguments.format != "text" and path is None
+    progress = Progress(io.StringIO() if is_document else None)
+    with open_tables(JOB, config, progress) as (spark, store):
+        progress.stage(f"reading {config.corpus.name} of {run_date}")
+        compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
+    document = FORMATS[arguments.format](compared, arguments.digits)
+    if is_document:
+        write_stdout(document)
+        return 0
+    if path:
+        write_out(path, document)
+    summary = {"job": JOB, "run_id": compared.run.run_id, "run_date": run_date, "models": request.models}
+    n_rows = {part.name: len(part.rows) for part in compared.slices}
+    summary |= {"rows": sum(n_rows.values()), "slices": n_rows, "out": path}
+    return progress.end(Outcome(summary=summary, table="" if path else document.rstrip("\n")))
 
 
 _OUT = "write to this file, in UTF-8, instead of stdout, replacing it"
 FLAGS = (
-    *on_night("the published night to show"),
+    *on_date("the run date to show"),
     flag("--models", required=True, nargs=2, metavar=("A", "B"), help="two models; differences are B relative to A"),
     flag("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)"),
     flag("--sort", default=WORST_AUC, choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)"),

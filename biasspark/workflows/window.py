@@ -1,4 +1,4 @@
-"""Measure a window of published nights by merging the rankings that they kept; the corpus is not read."""
+"""Measure a window of published runs by merging their kept rankings. The corpus is not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, make_par
 from biasspark.columns import HEADER_RANGE
 from biasspark.config import Config, Measures, load_config, merge_rules
 from biasspark.corpus.encode import build_encoding
-from biasspark.corpus.encoding import Encoding, RowCounts
+from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.survey import Survey, list_valued, order_values, place_cutpoints
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
@@ -29,7 +29,7 @@ from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import JobCorpus, PublishedNight, list_configurations, list_nights
+from biasspark.tables.ledger import JobCorpus, LedgerRow, list_configurations, list_nights, to_run
 from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
@@ -53,7 +53,7 @@ from biasspark.workflows.nightly import RunContext
 
 
 def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
-    """Return the corpus as it is ranked to keep its state, and the boundaries of the last night of the same rules.
+    """Prepare a ranking that is kept: return the corpus, and the boundaries of the last run with the same rules.
 
     Two small Spark jobs, over the ledger and over the headers of one run.
     """
@@ -71,9 +71,9 @@ def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedC
 def score_blocks(
     surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, cuts: list[RangeBoundaries]
 ) -> DataFrame:
-    """Return the table ``score_blocks`` of a night whose blocks are RANKED. Lazy."""
+    """Return the table ``score_blocks`` of a run with these RANKED blocks. Lazy."""
     encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
-    of_night: dict[str, Any] = {
+    of_run: dict[str, Any] = {
         "rules": merge_rules(config.resolved()),
         "types": _types_of(surveyed),
         "values": survey.values,
@@ -84,10 +84,10 @@ def score_blocks(
         profile, max_range_rows = counts.profiles.get(model), counts.max_range_rows.get(model, 0)
         n_rows, ends = (profile.n_rows, (profile.lowest, profile.highest)) if profile else (0, None)
         header = SketchHeader(
-            **of_night,
+            **of_run,
             n_rows=n_rows,
             max_range_rows=max_range_rows,
-            extremes=survey.extremes.get(model, ends),  # of all rows with a label, where histograms ask for them
+            extremes=survey.extremes.get(model, ends),  # of all rows with a label, if histograms need them
             quantiles=survey.quantiles[number].tolist(),
             is_single=isinstance(schema[column].dataType, FloatType),
             ranges=cut.ranges,
@@ -97,24 +97,22 @@ def score_blocks(
     return sketch_rows(ranked, encoding, headers, cuts)
 
 
-def check_blocks(store: Store, blocks: DataFrame, runs: Sequence[Run]) -> None:
-    """Raise `InputError` if a run has other blocks than the ledger counts, unless it has none. One small Spark job."""
-    with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
-        counts = {row["night"]: row["count"] for row in blocks.groupBy("night").count().collect()}
-    for index, n_rows in counts.items():
-        check_count(store, SCORE_BLOCKS, runs[index], n_rows)
-
-
 def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
-    """Return the rows of ``score_blocks`` of some runs, with the index of each run in the list as ``night``."""
-    blocks = [_blocks_of(spark, store, run) for run in runs] or [no_rows(spark, SCORE_BLOCKS)]
-    return reduce(DataFrame.unionByName, [rows.withColumn("night", F.lit(index)) for index, rows in enumerate(blocks)])
+    """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``night``."""
+    parts = []
+    for index, run in enumerate(runs):
+        try:
+            rows = store.read(spark, SCORE_BLOCKS, run)
+        except FileNotFoundError:  # the run kept no ranking, or its files are gone
+            rows = no_rows(spark, SCORE_BLOCKS)
+        parts.append(rows.withColumn("night", F.lit(index)))
+    return reduce(DataFrame.unionByName, parts or [no_rows(spark, SCORE_BLOCKS).withColumn("night", F.lit(0))])
 
 
 def read_states(blocks: DataFrame, n_nights: int) -> list[dict[str, Sketch]]:
-    """Return the state of each night by model, from what `read_blocks` gives; empty where a night keeps none.
+    """Return the sketches of each run by model, given `read_blocks`; {} for a run without them.
 
-    One Spark job; the driver receives what grows with nights, models and identities, never with rows.
+    One Spark job. The driver receives data that grows with runs, models and identities, never with rows.
     """
     rows = blocks.where(F.col("score_range") == HEADER_RANGE)
     parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
@@ -128,16 +126,8 @@ def read_states(blocks: DataFrame, n_nights: int) -> list[dict[str, Sketch]]:
     return states
 
 
-def _blocks_of(spark: SparkSession, store: Store, run: Run) -> DataFrame:
-    """Return the blocks of a run; none where they are gone, or were never there."""
-    try:
-        return store.read(spark, SCORE_BLOCKS, run)
-    except FileNotFoundError:
-        return no_rows(spark, SCORE_BLOCKS)
-
-
 def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping[str, str]) -> dict[str, Sketch]:
-    """Return the state of each model on the night last published that was measured by the same rules."""
+    """Return the sketch of each model in the last published run with the same rules."""
     rules = merge_rules(config.resolved())
     last: dict[str, Sketch] = {}
     for configured, run in list_configurations(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name)):
@@ -157,44 +147,52 @@ def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Window:
-    """The nights from `first` to `last` that merge, in order, with the headers of each by model.
+    """The runs from `first` to `last` that are merged, in order, with the headers of each by model.
 
-    ``blocks`` are their rows of ``score_blocks``, with the index of each night as ``night``. ``missing`` are the days
-    that are left out, each with the reason.
+    ``blocks`` are their rows of ``score_blocks``, with the index of the run as ``night``. ``missing`` maps dates that
+    are left out to the reason.
     """
 
     first: date
     last: date
-    nights: tuple[PublishedNight, ...]
+    nights: tuple[LedgerRow, ...]
     headers: tuple[dict[str, SketchHeader], ...]
     blocks: DataFrame
     missing: dict[date, str]
 
     @property
     def size_text(self) -> str:
-        """What is merged, in words."""
-        n_rows = sum(night.n_rows for night in self.nights)
+        """The size of the window in words."""
+        n_rows = sum(night["n_rows"] for night in self.nights)
         return f"{format_count(len(self.nights), 'night')} of {format_count(n_rows, 'row')}"
 
 
 def find_window(
     spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
 ) -> Window:
-    """Find the state of all nights of a window, from the first to the last of some days, and see that it merges.
+    """Find the kept rankings of all dates of a window, and check that they can be merged.
 
-    Two small Spark jobs, over the ledger and over the headers of the nights. Raises `InputError` if nights are missing
-    that may not be, keep no state or a part of it, or were measured by other rules than each other or the
+    Two small Spark jobs, over the ledger and over the headers of the runs. Raises `InputError` if dates are missing and
+    `allow_missing` is false, a ranking is incomplete, or runs were measured by different rules than each other or the
     configuration.
     """
     first, last = days
-    with describe(spark, "look up the nights"):
+    with describe(spark, "look up the runs"):
         published = list_nights(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
-        runs = [night.run for night in published.values()]
+        runs = list(map(to_run, published.values()))
         blocks = read_blocks(spark, store, runs)
-        check_blocks(store, blocks, runs)
+        with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
+            counts = {row["night"]: row["count"] for row in blocks.groupBy("night").count().collect()}
+        for index, n_rows in counts.items():
+            check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     every = [first + timedelta(days=day) for day in range((last - first).days + 1)]
-    missing = {day: _why_missing(published.get(day)) for day in every if day not in states}
+    has_blocks = {day for day, night in published.items() if (night["table_rows"] or {}).get(SCORE_BLOCKS.name)}
+    missing = {
+        day: "its files are gone" if day in has_blocks else "keeps no state" if day in published else "not published"
+        for day in every
+        if day not in states
+    }
     if missing and (not allow_missing or not states):
         raise InputError(_describe_missing(missing, len(every)))
     if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
@@ -202,43 +200,48 @@ def find_window(
     nights = tuple(published[day] for day in states)
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
     if len(nights) < len(published):
-        blocks = read_blocks(spark, store, [night.run for night in nights])
+        blocks = read_blocks(spark, store, list(map(to_run, nights)))
     return Window(first, last, nights, headers, blocks, missing)
 
 
 def merge_nights(window: Window, config: Measures) -> Measurement:
-    """Return the measurement of all nights together: to the last integer that of the union of their rows.
+    """Return the measurement of all runs together, with exactly the counts of the union of their rows.
 
-    Runs one Spark action. Blocks are read once and shuffled once; no column of the corpus is read.
+    Runs one Spark action. Blocks are read once and shuffled once; the corpus is not read.
     """
     measures = replace(config, templates=None, label_balance=None)
     if measures.pinned_auc:
         measures = replace(measures, pinned_auc=replace(measures.pinned_auc, trials=0))
     survey = _survey_states(window, measures)
     encoding = build_encoding(measures, survey)
-    nights = [_encoding_of(next(iter(headers.values())), measures) for headers in window.headers]
-    cutpoints = place_cutpoints(measures, survey, _schema_of(window.headers[-1], measures))
+    encodings = []  # of each run, whose identities count
+    for header in (next(iter(headers.values())) for headers in window.headers):
+        values = {name: tuple(values) for name, values in header.values.items()}
+        encodings.append(build_encoding(measures, Survey(n_rows=header.n_rows, values=values, quantiles=())))
+    is_single = {column: window.headers[-1][model].is_single for model, column in measures.models.items()}
+    fields = [StructField(name, FloatType() if single else DoubleType()) for name, single in is_single.items()]
+    cutpoints = place_cutpoints(measures, survey, StructType(fields))
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [cuts.scores for cuts in cutpoints.values()]
-    parts = read_sketches(window.blocks, window.headers, nights, encoding, boundaries)
+    parts = read_sketches(window.blocks, window.headers, encodings, encoding, boundaries)
     ranked = rank_ranges(parts, encoding, boundaries, edges)
-    with describe(window.blocks.sparkSession, "merge the nights"), translate_spark_errors("window"):
+    with describe(window.blocks.sparkSession, "merge the runs"), translate_spark_errors("window"):
         counts = collect_counts(ranked, encoding, edges)
     return Measurement(measures, encoding, survey, cutpoints, counts)
 
 
 def run_window(window: Window, context: RunContext) -> Outcome:
-    """Merge the nights of a window, publish, and return what the job prints."""
+    """Merge the runs of a window, publish, and return the outcome."""
     progress, nights = context.progress, window.nights
     progress.stage(f"merging {window.size_text}")
     measurement = merge_nights(window, context.config)
-    reasons = dict.fromkeys(reason for night in nights for reason in night.rejects)
-    counts = RowCounts(  # those of the nights add up
-        n_rows=sum(night.n_rows for night in nights),
-        n_rejected=sum(night.n_rejected for night in nights),
-        rejects={reason: sum(night.rejects.get(reason, 0) for night in nights) for reason in reasons},
+    reasons = dict.fromkeys(reason for night in nights for reason in night["rejects"])
+    counts = RowCounts(
+        n_rows=sum(night["n_rows"] for night in nights),
+        n_rejected=sum(night["n_rejected"] for night in nights),
+        rejects={reason: sum(night["rejects"].get(reason, 0) for night in nights) for reason in reasons},
     )
     warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
-    context = replace(context, merged_run_ids=[night.run.run_id for night in nights])
+    context = replace(context, merged_run_ids=[night["run_id"] for night in nights])
     shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     outcome = context.publish(window_tables(measurement, window), counts, warnings, shown)
     days = {"from": window.first, "to": window.last, "nights": len(nights), "missing": list(window.missing)}
@@ -246,7 +249,7 @@ def run_window(window: Window, context: RunContext) -> Outcome:
 
 
 def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]:
-    """Return the tables of a window, of the parts that are configured."""
+    """Return the configured tables of a window."""
     tables: dict[Table, Rows] = {}
     for table, of_window in schemas.WINDOW_TABLES.items():
         if table in measurement.tables:
@@ -258,45 +261,24 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
-    """Return what a survey of all nights together would find, from their headers."""
     by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
-    one_a_night = next(iter(by_model.values()))
+    of_any_model = next(iter(by_model.values()))
     extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
     values = {}
     for name in list_valued(measures):
-        kind = one_a_night[-1].types[name]
+        kind = of_any_model[-1].types[name]
         is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
-        values[name] = order_values({v for header in one_a_night for v in header.values[name]}, name, is_numeric)
+        values[name] = order_values({v for header in of_any_model for v in header.values[name]}, name, is_numeric)
     return Survey(
-        n_rows=sum(night.n_rows for night in window.nights),
+        n_rows=sum(night["n_rows"] for night in window.nights),
         values=values,
         quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},
     )
 
 
-def _encoding_of(header: SketchHeader, measures: Measures) -> Encoding:
-    """Return the encoding of a night, of which the identities count."""
-    values = {name: tuple(values) for name, values in header.values.items()}
-    return build_encoding(measures, Survey(n_rows=header.n_rows, values=values, quantiles=()))
-
-
-def _schema_of(headers: Mapping[str, SketchHeader], measures: Measures) -> StructType:
-    """Return the columns of scores as the corpus has them."""
-    kinds = {
-        column: FloatType() if headers[model].is_single else DoubleType() for model, column in measures.models.items()
-    }
-    return StructType([StructField(column, kind) for column, kind in kinds.items()])
-
-
-def _why_missing(night: PublishedNight | None) -> str:
-    if night is None:
-        return "not published"
-    return "its files are gone" if (night.run.table_rows or {}).get(schemas.SCORE_BLOCKS.name) else "keeps no state"
-
-
 def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
-    """Return which nights are missing, and what to do: to leave them out is no help where none is there."""
+    """Describe the missing nights and the fix. Leaving them out does not help if all are missing."""
     listed = ", ".join(f"{day} ({reason})" for day, reason in missing.items())
     be, days = "is" if len(missing) == 1 else "are", format_count(n_days, "night")
     leave_out = ", or leave out some by --allow-missing" if len(missing) < n_days else ""
@@ -314,17 +296,17 @@ examples:
   %(prog)s --config conf/demo.toml --from 2026-01-15 --to 2026-01-16
   %(prog)s --config conf/demo.toml --from 2026-01-10 --to 2026-01-16 --allow-missing
 
-The nights must have kept their state. conf/demo.toml does not say so: measure them with --set state.keep=true.
+All runs must have kept their state. conf/demo.toml does not do so: measure them with --set state.keep=true.
 """
-# Blocks are large: a batch of so many is 256 MiB at most.
+# Blocks are large: a batch of 64 has at most 256 MiB.
 SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Read the configuration, start Spark, find the nights, merge them and publish."""
+    """Find the runs of the window, merge them and publish."""
     first, last = arguments.first, arguments.last
     if first > last:
-        raise ConfigError(f"--from {first} --to {last}: the first night comes after the last. Swap them.")
+        raise ConfigError(f"--from {first} --to {last}: the first date is after the last. Swap them.")
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
     with open_tables(JOB, config, progress, SETTINGS) as (spark, store):
@@ -336,12 +318,11 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return run_window(window, RunContext(spark, config, store, run, progress))
 
 
-_LAST = "its last night, under which its tables are published"
 _DATE: dict[str, Any] = {"required": True, "type": parse_date, "metavar": "YYYY-MM-DD"}
 FLAGS = (
     *CONFIGURED,
-    flag("--from", dest="first", help="the first night of the window", **_DATE),
-    flag("--to", dest="last", help=_LAST, **_DATE),
-    flag("--allow-missing", action="store_true", help="skip missing nights, and list them"),
+    flag("--from", dest="first", help="the first date of the window", **_DATE),
+    flag("--to", dest="last", help="its last date, which is the run date of its tables", **_DATE),
+    flag("--allow-missing", action="store_true", help="skip missing dates, and list them"),
 )
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

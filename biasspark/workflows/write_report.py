@@ -1,4 +1,4 @@
-"""The job that writes the report of a published night; the corpus is not read."""
+"""Write the report of a published run. The corpus is not read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_night, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out
 from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
@@ -39,9 +39,9 @@ FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
 
 _ALONE = (LOSS_BY_SEGMENT.job, schemas.PINNED_SKEW.job)
-"""Jobs of which a night has a report even if it has no run of the suite."""
+"""Jobs that have a report without a run of the main job."""
 _NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, schemas.COMPARISON_ALERTS)
-"""Without the files of these, a page would have no numbers, or say that there is no gate."""
+"""Without the files of these tables, a page would have no numbers, or say that there is no gate."""
 _TABLES = (
     *_NEEDED,
     *(schemas.THRESHOLD_SUMMARY, schemas.THRESHOLD_RATES, schemas.SCORE_HISTOGRAMS, LABEL_BALANCE),
@@ -53,14 +53,14 @@ _WRONG_PLACE = re.compile(
     r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
     r"|No (?:Abstract)?FileSystem|ClassNotFound|NotADirectory|Not a directory|is a file|is not a directory"
 )
-"""Messages of Java after which no later try of the same job will succeed."""
+"""Java messages of errors that a retry does not fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportPaths:
-    """Where the documents go: two files and the folder of published reports. None of what is not wanted.
+    """The paths of the documents to write, None for those that are not requested.
 
-    Raises `ConfigError` if nothing is wanted, or the libraries that draw are missing.
+    Raises `ConfigError` if no document is requested, or libraries are missing.
     """
 
     page: Path | None = None
@@ -68,20 +68,20 @@ class ReportPaths:
     folder: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse to write nothing, or without the libraries that draw."""
+        """Raise `ConfigError` as the class says."""
         if not (self.page or self.model_card or self.folder):
-            raise ConfigError("--out: missing. A report needs a place. Give --out, --publish or --model-card.")
+            raise ConfigError("--out: missing. A report needs a path. Give --out, --publish or --model-card.")
         if missing := [name for name in LIBRARIES if find_spec(name) is None]:
             raise ConfigError(
-                f"report: no {' and no '.join(missing)} here. Reports are drawn by {' and '.join(LIBRARIES)}. Install "
+                f"report: {' and '.join(missing)} not installed. Reports need {' and '.join(LIBRARIES)}. Install "
                 "biasspark with its extra report."
             )
 
 
 def report_folder(config: Config) -> str:
-    """Return the folder of published reports: that of ``[report]``, by default ``reports`` next to the tables.
+    """Return the folder of published reports: that of ``[report]``, or else ``reports`` next to the tables.
 
-    Raises `ConfigError` if the tables are in a catalog, and ``[report]`` names no folder.
+    Raises `ConfigError` if the tables are in a catalog and ``[report]`` has no folder.
     """
     if config.report.path:
         return config.report.path.rstrip("/")
@@ -94,32 +94,15 @@ def report_folder(config: Config) -> str:
     )
 
 
-def write_report(config: Config, run_date: date, paths: ReportPaths, n_nights: int = MAX_NIGHTS) -> Outcome:
-    """Read a night, write its documents, and return what the job prints."""
-    progress = Progress()
-    with open_tables(JOB, config, progress) as (spark, store):
-        if paths.folder:
-            check_file_system(spark, ("report" if config.report.path else "output", "path"), paths.folder)
-        progress.stage(f"reading {config.corpus.name} of {run_date}")
-        report = read_report_data(spark, store, run_date, config.corpus.name, n_nights)
-        progress.stage("drawing")
-        # Within the session, which removes the zips of --py-files when it stops: drawing imports from them.
-        written = write_documents(spark, report, paths)
-    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
-    warnings = report.run["warnings"]
-    summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}
-    return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
-
-
 def read_report_data(
     spark: SparkSession, store: Store, run_date: date, corpus: str, n_nights: int = MAX_NIGHTS
 ) -> report_data.ReportData:
-    """Read what a report shows of one night: the latest published run of each job, and the nights before it.
+    """Read the data of a report: the latest published run of each job for a run date, and earlier runs.
 
-    Reads the ledger, and each small table once. What is kept grows with models, slices and nights, and has at most some
-    100 identities. Raises `InputError` if no run of the main job is published, and none of the attribution or of the
-    class-skew experiment, naming the nights and corpora that there are; or if files are missing without which there is
-    no page: those of the suite, its summary, and the alerts of a gate.
+    Reads the ledger, and each small table once. The result grows with models, slices and runs, and has at most some 100
+    identities. Raises `InputError` if neither the main job nor the attribution or the class-skew experiment is
+    published, with the dates and corpora that exist; or if required files are missing: those of the suite, its summary,
+    and the alerts of a gate.
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
@@ -127,22 +110,20 @@ def read_report_data(
     job = next((job for job in (BIAS_METRICS.job, *_ALONE) if job in runs), BIAS_METRICS.job)
     run = find_published(spark, store, job, run_date, corpus)
     main = next(row for row in ledger if row["run_id"] == run.run_id)
-    if job == BIAS_METRICS.job:  # nights without models are in no trend
+    if job == BIAS_METRICS.job:  # runs without models are in no trend
         ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
     else:
-        runs = {one: row for one, row in runs.items() if one in _ALONE}
-    night, lost = _read_night(spark, store, runs)
-    tables = report_data.filter_tables(
-        night, int((report_data.read_config(main).get("histograms") or {}).get("bins", 0))
-    )
-    alerts = night.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
-    before = ledger if BIAS_METRICS.name in night else []
-    baseline = report_data.find_baseline(
-        before, main, set(alerts["baseline_run_id"].to_pylist()), has_gate=len(alerts) > 0
-    )
+        runs = {job: row for job, row in runs.items() if job in _ALONE}
+    stored, lost = _read_tables(spark, store, runs)
+    n_bins = int((report_data.read_config(main).get("histograms") or {}).get("bins", 0))
+    tables = report_data.filter_tables(stored, n_bins)
+    alerts = stored.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
+    before = ledger if BIAS_METRICS.name in stored else []
+    baseline_ids = set(alerts["baseline_run_id"].to_pylist())
+    baseline = report_data.find_baseline(before, main, baseline_ids, has_gate=len(alerts) > 0)
     earlier = report_data.earlier_runs(before, main, n_nights)
     past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
-    with describe(spark, "report: earlier nights"):
+    with describe(spark, "report: earlier runs"):
         past_runs = [to_run(row) for row in past_rows.values()]
         (metrics, with_metrics), (summaries, with_summaries) = (
             read_rows(spark, store, table, past_runs) for table in (BIAS_METRICS, MODEL_SUMMARY)
@@ -154,7 +135,7 @@ def read_report_data(
         run_id: report_data.past_run(row, metrics, summaries, shown, run_id in lost_ids)
         for run_id, row in past_rows.items()
     }
-    measured = report_data.list_identities(night[BIAS_METRICS.name]) if BIAS_METRICS.name in night else set()
+    measured = report_data.list_identities(stored[BIAS_METRICS.name]) if BIAS_METRICS.name in stored else set()
     if not measured:
         of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
         measured = {row["identity"] for row in (*of_labels, *of_skew)} - {OVERALL}
@@ -164,7 +145,7 @@ def read_report_data(
         run_date=run_date,
         run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_nights(lost_runs)]},
         tables=tables,
-        counts=report_data.count_rows(night),
+        counts=report_data.count_rows(stored),
         lost=lost,
         runs={job: row["run_id"] for job, row in runs.items()},
         configs={job: report_data.read_config(row) for job, row in runs.items()},
@@ -177,10 +158,10 @@ def read_report_data(
     )
 
 
-def _read_night(
+def _read_tables(
     spark: SparkSession, store: Store, runs: Mapping[str, LedgerRow]
 ) -> tuple[dict[str, pa.Table], dict[str, str]]:
-    """Return the tables of a night by name, and the fault of each whose files are gone."""
+    """Return the tables of some runs by name, and the faults of tables whose files are missing."""
     asked = [table for table in _TABLES if table.job in runs and _has_table(runs[table.job], table) is not False]
 
     def read(table: Table) -> pa.Table | None:
@@ -196,23 +177,22 @@ def _read_night(
     }
     if needed := [fault for table, fault in faults.items() if table in _NEEDED]:
         raise InputError(*needed)
-    night = {table.name: rows for table, rows in read_tables.items() if rows is not None}
-    return night, {table.name: fault for table, fault in faults.items()}
+    stored = {table.name: rows for table, rows in read_tables.items() if rows is not None}
+    return stored, {table.name: fault for table, fault in faults.items()}
 
 
 def _warn_of_lost_nights(runs: Sequence[Run]) -> list[str]:
-    """Return a warning if files of earlier nights are gone, which the ledger has."""
     if not runs:
         return []
-    nights = [f"{run.run_id} of {run.run_date}" for run in sorted(runs, key=lambda run: run.run_date, reverse=True)]
+    shown = [f"{run.run_id} of {run.run_date}" for run in sorted(runs, key=lambda run: run.run_date, reverse=True)]
     return [
-        f"{BIAS_METRICS.name}, {MODEL_SUMMARY.name}: files of {format_count(len(nights), 'earlier run')} are gone: "
-        f"{list_first(nights, MOST_LISTED)}. Trends and changes lack them. Restore them, or measure these nights again."
+        f"{BIAS_METRICS.name}, {MODEL_SUMMARY.name}: files of {format_count(len(shown), 'earlier run')} are gone: "
+        f"{list_first(shown, MOST_LISTED)}. Trends and changes lack them. Restore them, or measure these dates again."
     ]
 
 
 def _has_table(row: LedgerRow, table: Table) -> bool | None:
-    """Return whether a run has a table; None if a run of an older version does not say."""
+    """Return whether a run has a table; None if unknown, for a run of an older version."""
     if row["table_rows"] is not None:
         return table.name in row["table_rows"]
     is_needed = table in (BIAS_METRICS, MODEL_SUMMARY) or (table in _NEEDED and "gate" in report_data.read_config(row))
@@ -220,13 +200,13 @@ def _has_table(row: LedgerRow, table: Table) -> bool | None:
 
 
 def write_documents(spark: SparkSession, report: report_data.ReportData, paths: ReportPaths) -> list[str]:
-    """Write the documents of a report, and return the files.
+    """Write the documents of a report, and return their paths.
 
-    A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may say more, once
-    attribution is there or a person has accepted the run. Raises `ConfigError` if a file cannot be written, and
-    `BiasSparkError` if a page cannot be published, and a later try may succeed, for example after a network failure.
+    A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may have an attribution or
+    an acceptance. Raises `ConfigError` if a file cannot be written, and `BiasSparkError` if a page cannot be published
+    and a retry may succeed, for example after a network failure.
     """
-    # Imported here, since the libraries that draw are an extra.
+    # Imported here, since its libraries are an extra.
     from biasspark.report.page import write_model_card, write_page  # noqa: PLC0415
 
     written = []
@@ -245,7 +225,7 @@ def write_documents(spark: SparkSession, report: report_data.ReportData, paths: 
 
 
 def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
-    """Write a page as a whole, and return its place."""
+    """Write a page atomically, and return its address."""
     address = redact(f"{folder}/{name}")
     try:
         replace_file(spark, folder, name, page.encode())
@@ -264,7 +244,7 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
 # ---- the command line
 
 _DESCRIPTION = """\
-Write the report of a published night: one HTML file that needs nothing else; the corpus is not read.
+Write the report of a published run, one self-contained HTML file. The corpus is not read.
 """
 
 EXAMPLES = """\
@@ -275,20 +255,31 @@ examples:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Write the documents that the flags ask for."""
-    config = load_config(arguments.config, arguments.overrides)
+    """Write the requested documents."""
+    config, run_date, progress = load_config(arguments.config, arguments.overrides), arguments.run_date, Progress()
     folder = report_folder(config) if arguments.publish else None
     paths = ReportPaths(page=arguments.out, model_card=arguments.model_card, folder=folder)
-    return write_report(config, arguments.run_date, paths, arguments.nights)
+    with open_tables(JOB, config, progress) as (spark, store):
+        if folder:
+            check_file_system(spark, ("report" if config.report.path else "output", "path"), folder)
+        progress.stage(f"reading {config.corpus.name} of {run_date}")
+        report = read_report_data(spark, store, run_date, config.corpus.name, arguments.nights)
+        progress.stage("drawing")
+        # Inside the session, which removes the zips of --py-files when it stops: drawing imports from them.
+        written = write_documents(spark, report, paths)
+    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
+    warnings = report.run["warnings"]
+    summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}
+    return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
 
 
 FLAGS = (
-    *on_night("the published night to show"),
+    *on_date("the run date to show"),
     flag("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists"),
     flag(
         "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"
     ),
     flag("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write"),
-    flag("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier nights to read ({MAX_NIGHTS})"),
+    flag("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier runs to read ({MAX_NIGHTS})"),
 )
 COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)

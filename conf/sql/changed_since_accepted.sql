@@ -1,14 +1,14 @@
--- What changed since the last accepted run: the last night of each corpus beside the last accepted run of an earlier
--- night, the largest losses first. One and the same text for Spark SQL and for DuckDB.
+-- What changed since the last accepted run: the last date of each corpus compared with the last accepted run of an
+-- earlier date, the largest losses first. The same text works in Spark SQL and DuckDB.
 --
--- It reads tonight from latest_bias_metrics, because it is asked most after a night that failed the gate, and what tonight
--- is compared with from latest_accepted_bias_metrics: the last run of each night that the gate or a person accepted.
--- Where no run was accepted yet, the accepted_* columns and the changes are NULL.
+-- It reads the last date from latest_bias_metrics, since the question comes up most after a run that failed the gate,
+-- and the run to compare with from latest_accepted_bias_metrics: the last run of each date that the gate or a person
+-- accepted. If no run was accepted yet, the accepted_* columns and the changes are NULL.
 --
---   X_change        tonight - accepted of an AUC, |tonight| - |accepted| of a gap (AEG): below 0 is worse for an AUC,
---                   above 0 for a gap. NULL where either value is.
---   most_worsened   by how much the metric worsened that worsened most; below 0 where all improved.
---   apart           whether the interval of any metric lies wholly on the worse side of the accepted one.
+--   X_change        latest - accepted for an AUC, |latest| - |accepted| for a gap (AEG): below 0 is worse for an AUC,
+--                   above 0 for a gap. NULL if either value is.
+--   most_worsened   the largest worsening of any metric; below 0 if all improved.
+--   apart           whether the interval of any metric lies entirely on the worse side of the accepted one.
 WITH tonight AS (
     SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
 ),

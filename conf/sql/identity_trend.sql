@@ -1,12 +1,11 @@
--- The trend of one identity over the last 30 nights of each corpus: its five metrics night by night, with intervals, and
--- how much each has changed since the night before. One and the same text for Spark SQL and for DuckDB.
+-- The trend of one identity over the last 30 dates of each corpus: its five metrics date by date, with intervals, and
+-- their changes since the date before. The same text works in Spark SQL and DuckDB.
 --
--- It reads latest_accepted_bias_metrics: a night that failed the gate, as for a broken delivery, is no point of a trend.
--- A corpus without an accepted run, for example without a gate, is read from latest_bias_metrics; accepted is false then.
+-- It reads latest_accepted_bias_metrics: a run that failed the gate, for example for a broken delivery, is left out. A
+-- corpus without an accepted run, for example without a gate, is read from latest_bias_metrics; accepted is false then.
 --
--- To use it: write your identity, model and slice into the line marked EDIT. A night that was not measured, or not
--- accepted, has no row, and the night before is then the last one that has. Nights share comments where the corpus is not
--- cut by date.
+-- Write your identity, model and slice into the line marked EDIT. A date that was not measured, or not accepted, has no
+-- row, and changes are then since the last one that has. Runs share comments if the corpus is not divided by date.
 WITH chosen AS (
     SELECT 'muslim' AS identity, 'toxicity_6' AS model, 'all' AS slice  -- EDIT
 ),

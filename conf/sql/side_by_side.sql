@@ -1,20 +1,20 @@
 -- Two models side by side, in the form of Tables 3 and 6 of Borkan et al. 2019 ("Nuanced Metrics for Measuring
--- Unintended Bias with Real Data for Text Classification"): for each night, corpus, slice and identity the metrics of
--- both models and by how much the second departs from the first. One and the same text for Spark SQL and for DuckDB, over
--- the view latest_bias_metrics, and the same rows and columns as jobs/side_by_side.py gives for one night.
+-- Unintended Bias with Real Data for Text Classification"): for each date, corpus, slice and identity the metrics of
+-- both models and their difference. The same text works in Spark SQL and DuckDB, over the view latest_bias_metrics, and
+-- returns the rows and columns of `biasspark side-by-side` for one date.
 --
--- It reads latest runs, accepted or not, as that job does: also where a model failed the gate, the two are compared. For
--- accepted runs alone write latest_accepted_bias_metrics in its place.
+-- It reads the latest runs, accepted or not, as that job does, so models that failed the gate are compared as well. For
+-- accepted runs only, write latest_accepted_bias_metrics instead.
 --
--- To use it: write the names of your two models into the line marked EDIT. Restrict it to one night, corpus or slice in
--- the WHERE clause at the end.
+-- Write the names of your two models into the line marked EDIT. Restrict the query to one date, corpus or slice in the
+-- WHERE clause at the end.
 --
---   n_subgroup_*      rows in the identity that count for the model. Where the two differ, some rows lack a score of one
---                     model, and part of a difference is theirs.
+--   n_subgroup_*      rows in the identity that count for the model. If the two differ, some rows lack a score of one
+--                     model, which may cause part of a difference.
 --   positive_rate_*   positives among them, 0 to 1.
 --   worst_auc_*       the lowest of the subgroup, BPSN and BNSP AUC that have a value. worse: the second's is lower.
---   X_difference      of an AUC second - first, below 0 for the worse. Of a gap (AEG) |second| - |first|, above 0 for
---                     the worse: 0 is best. NULL where either value is, and X_first_reason or X_second_reason says why.
+--   X_difference      second - first for an AUC, below 0 is worse. |second| - |first| for a gap (AEG), above 0 is
+--                     worse. NULL if either value is, and X_first_reason or X_second_reason says why.
 --   X_doubtful        whether either value rests on too few rows: its interval is missing or wider than 0.1.
 --   X_first_low, _high    the interval of X of the first model.
 --   bias_*, bias_size_*   the bias that the intervals show, by name (docs/metrics.md).

@@ -1,13 +1,13 @@
--- Which windows are out of date: those with a night that was run again, or first measured, since they were merged, one
--- row for each such night. Merge them again. One and the same text for Spark SQL and for DuckDB.
+-- Which windows are out of date: those with a date that was measured again, or for the first time, since they were
+-- merged, one row for each such date. Merge them again. The same text works in Spark SQL and DuckDB.
 --
---   merged_run_id   the run of the night that the window has; NULL where the window lacks the night
---   run_id          the run of the night that readers see now
+--   merged_run_id   the run of the date that the window contains; NULL if it contains none
+--   run_id          the run of the date that readers see now
 --
--- It reads the ledger alone: a window merges the latest run of each night, accepted or not.
+-- It reads only the ledger: a window merges the latest run of each date, accepted or not.
 --
--- A run that maintenance copied into fewer files has the same rows, and makes no window stale. For windows that do not
--- say which runs they merged, older than the column, what was published later counts.
+-- A run that maintenance copied into fewer files has the same rows, and makes no window stale. For old windows, which
+-- do not say which runs they merged, runs that were published later count.
 WITH runs AS (
     SELECT
         *,

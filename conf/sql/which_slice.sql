@@ -1,15 +1,15 @@
--- Which slice is worse than the whole: for the last accepted night of each corpus, every AUC of every identity in a slice
--- beside the same in all rows, the largest loss first. One and the same text for Spark SQL and for DuckDB.
+-- Which slice is worse than the whole: for the last accepted run of each corpus, every AUC of every identity in a slice
+-- compared with that in all rows, the largest loss first. The same text works in Spark SQL and DuckDB.
 --
--- It reads latest_accepted_bias_metrics: a night that failed the gate does not replace the numbers that a team works
+-- It reads latest_accepted_bias_metrics: a run that failed the gate does not replace the numbers that a team works
 -- with. A corpus without an accepted run, for example without a gate, is read from latest_bias_metrics.
 --
---   difference   slice - whole: below 0 where the model does worse in the slice.
---   apart        whether the slice's interval lies wholly below the whole's. The slice is part of the whole, so this
---                asks for more than evidence of a difference would.
---   accepted     false where the corpus has no accepted run.
+--   difference   slice - whole: below 0 if the model does worse in the slice.
+--   apart        whether the slice's interval lies entirely below that of the whole. The slice is part of the whole, so
+--                this asks for more than evidence of a difference would.
+--   accepted     false if the corpus has no accepted run.
 --
--- Slices that nobody named are searched by jobs/attribution.py: latest_attribution_slices, latest_attribution_segments.
+-- `biasspark attribute` searches for other slices: latest_attribution_slices, latest_attribution_segments.
 WITH shown AS (
     SELECT *, true AS accepted FROM latest_accepted_bias_metrics
     UNION ALL

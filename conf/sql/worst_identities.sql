@@ -1,15 +1,15 @@
--- The worst identities tonight: for the last accepted night of each corpus, each model and each slice the ten identities
--- for which it is most certain that an AUC is low. One and the same text for Spark SQL and for DuckDB.
+-- The worst identities: for the last accepted run of each corpus, each model and each slice the ten identities for
+-- which a low AUC is most certain. The same text works in Spark SQL and DuckDB.
 --
--- It reads latest_accepted_bias_metrics: a dashboard ranks numbers that passed the gate or that a person accepted, and a
--- night that failed does not replace them. A corpus without an accepted run, for example without a gate, is read from
--- latest_bias_metrics.
+-- It reads latest_accepted_bias_metrics: a dashboard should rank numbers that passed the gate or that a person
+-- accepted, and a run that failed does not replace them. A corpus without an accepted run, for example without a gate,
+-- is read from latest_bias_metrics.
 --
---   metric, value, low, high   that of the identity's three AUCs whose interval ends lowest, and the interval.
+--   metric, value, low, high   the one of the identity's three AUCs whose interval ends lowest, and its interval.
 --   bias, bias_size            the bias that all five intervals show, by name (docs/metrics.md).
---   place                      1 is worst: the lowest upper end. Sorted by it and not by the value, which small
---                              identities would lead by chance.
---   accepted                   false where the corpus has no accepted run.
+--   place                      1 is worst: the lowest upper end. Sorted by the value itself, small identities would
+--                              lead by chance.
+--   accepted                   false if the corpus has no accepted run.
 --
 -- Crossed pairs (a & b) and values without an interval are left out.
 WITH shown AS (

@@ -142,7 +142,7 @@ MEASURE, ATTRIBUTE = "scripts/benchmarks/job.toml", "conf/attribution.toml"
 """The configurations of jobs."""
 
 
-def _night(config: Path, setting: Setting, folder: Path, *overrides: str) -> Command:
+def _run_options(config: Path, setting: Setting, folder: Path, *overrides: str) -> Command:
     paths = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
     options = [option for override in (*paths, *overrides) for option in ("--set", override)]
     return ["--config", config, "--run-date", "2026-01-15", *options]
@@ -150,8 +150,8 @@ def _night(config: Path, setting: Setting, folder: Path, *overrides: str) -> Com
 
 def _start_job(job: str, config: str, *overrides: str) -> Start:
     def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-        night = _night(candidate.root / config, setting, folder, *overrides)
-        return _submit(candidate, setting, folder, candidate.root / "jobs" / job, *night)
+        options = _run_options(candidate.root / config, setting, folder, *overrides)
+        return _submit(candidate, setting, folder, candidate.root / "jobs" / job, *options)
 
     return start
 
@@ -160,7 +160,7 @@ def _start_embedded(command: str, config: str) -> Start:
     def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
         # -P: the package is that of the candidate's root, and not what lies in this folder.
         engine = [sys.executable, "-P", "-m", "biasspark", command, "--engine", "embedded"]
-        return [*engine, *_night(candidate.root / config, setting, folder)]
+        return [*engine, *_run_options(candidate.root / config, setting, folder)]
 
     return start
 
@@ -203,7 +203,7 @@ SESSIONS = {
     "crossed": "without and with crossed pairs",
     "comparison": "two models compared by DeLong and by the jackknife, the suite",
     "attribution": "the attribution of every row, a bare sort, crosses of 50 groups, the suite",
-    "window": "7 nights that kept their state merged, and their rows measured again",
+    "window": "7 runs that kept their scores, merged, against a measurement of their rows",
     "growth": "more rows, identities, models and slices, each while the others stay",
     "templates": "scores of 20 templates by 24 identities, in ever more rows",
 }

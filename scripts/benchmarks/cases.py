@@ -127,9 +127,9 @@ def attribution_cases(corpus: DataFrame, _: DataFrame) -> Cases:
 
 
 def window_cases(corpus: DataFrame, folder: Path) -> Cases:
-    """Publish nights that keep their state, and return their merge against a measurement of all rows.
+    """Publish runs that keep their scores, and return their merge against a measurement of all rows.
 
-    A row belongs to the night of its id modulo the number of nights.
+    A row belongs to the run of its id modulo the number of runs.
     """
     # Only this group needs more than the public functions.
     from biasspark.cli import Progress  # noqa: PLC0415

@@ -143,13 +143,13 @@ def fit_jobs(suite: Costs, machine: Cluster, jobs: Mapping[int, float]) -> Costs
 
     ``jobs`` are the seconds of jobs with two models, by their rows, on the measured machine.
     """
-    planned = np.array([plan_night(suite, machine, rows, 2).seconds for rows in jobs])
+    planned = np.array([plan_run(suite, machine, rows, 2).seconds for rows in jobs])
     fixed, slower = map(float, _solve([np.ones(len(jobs)), planned], list(jobs.values())))
     slowed = {name: getattr(suite, name) * slower for name in ("reading_row", "reading_score", "placing_score")}
     return replace(suite, fixed=fixed, **slowed)
 
 
-def plan_night(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
+def plan_run(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
     """Plan a run on a cluster.
 
     Raises
@@ -210,7 +210,7 @@ def read_costs(results: Path = RESULTS) -> Costs:
 
 def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str:
     """Return the plan as a table."""
-    plan = plan_night(costs, cluster, rows, models)
+    plan = plan_run(costs, cluster, rows, models)
     tasks = f"{format_count(plan.reading_tasks, 'task')} on {format_count(cluster.slots, 'core')}"
     ranges = f"{format_count(plan.ranges, 'range')} of {rows * models / plan.ranges:,.0f} scores"
     total, by_all = costs.fixed + plan.seconds, _show_mb(cluster.cores * plan.worker_mb)
@@ -219,7 +219,7 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
         ("reading and sorting", f"{plan.reading:,.0f} s", tasks),
         ("through the network", f"{plan.network:,.1f} s", f"{_show_mb(plan.shuffled_gb * 1e3)} shuffled"),
         ("placing", f"{plan.placing:,.0f} s", ranges),
-        ("the night", f"{total:,.0f} s", f"{total / 60:,.0f} min" if total >= 90 else ""),
+        ("the run", f"{total:,.0f} s", f"{total / 60:,.0f} min" if total >= 90 else ""),
         ("shuffle files of an executor", _show_mb(plan.shuffled_gb * 1e3 / cluster.executors), "on its disk"),
         ("spilled", "nothing", f"with {plan.heap_mb / 1e3:,.1f} GB of heap or more in an executor"),
         ("a range as a worker receives it", _show_mb(plan.range_mb), ""),

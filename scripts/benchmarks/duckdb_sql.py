@@ -1,4 +1,4 @@
-"""The suite in DuckDB: the best SQL that we could write, exact, on all cores.
+"""The suite in DuckDB: the fastest SQL that we could write, exact, on all cores.
 
 No table has a row for each (row, identity). The points of a model are the distinct scores of positives and of members,
 one row in six here. One ASOF join counts the negatives between points, running sums place every point, memberships are

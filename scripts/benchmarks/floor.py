@@ -1,4 +1,4 @@
-"""The least that a Spark job of this kind does: start a session, aggregate a column, map two in Python, write a file.
+"""The least that such a Spark job does: start a session, aggregate a column, map two in Python, write a file.
 
 Run by spark-submit, at any checkout of the project: it imports nothing but the session.
 """
@@ -23,7 +23,7 @@ def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Do it, and write an outcome without numbers."""
+    """Run the floor, and write an outcome without numbers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--outcome", required=True, type=Path)

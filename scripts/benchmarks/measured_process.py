@@ -86,7 +86,7 @@ def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Pa
     Parameters
     ----------
     environment
-        Additional environment variables.
+        Environment variables to add.
     log
         The file of its output.
     heap_log

@@ -1,9 +1,9 @@
 """The suite in numpy, by hand, in one process: the scores of a model sorted once, identities placed by binary search.
 
-Scores of negatives and of positives are sorted separately. The cost of an identity is that of its members: its
-background, all rows less the members, follows from sums over all rows and from the steps between members.
+Scores of negatives and of positives are sorted separately. An identity costs as much as its members: its background,
+all rows less the members, follows from sums over all rows and from the steps between members.
 
-The *placement* of a row is twice the rows of another cell that it is rightly ordered with, plus the ties.
+The *placement* of a row is twice the rows of another cell that it is correctly ordered with, plus the ties.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Sums(NamedTuple):
     squares: int
 
     def without(self, other: Sums) -> Sums:
-        """Take away the placements of some of the rows."""
+        """Subtract the placements of some of the rows."""
         return Sums(self.plain - other.plain, self.squares - other.squares)
 
 
@@ -56,9 +56,9 @@ def measure_corpus(corpus: str) -> Outcome:
 
 
 def read_rows(corpus: str) -> Rows:
-    """Read the corpus a batch at a time, keeping of the annotations only who is in.
+    """Read the corpus a batch at a time; of the annotations keep only the members.
 
-    Annotators saw all identities of a comment or none, so that one column tells whether a row is known.
+    Annotators saw all identities of a comment or none, so one column says whether a row is annotated.
     """
     positive: list[Flags] = []
     scores: dict[str, list[Floats]] = {model: [] for model in MODELS}
@@ -110,7 +110,7 @@ class Steps:
         return dot(at, self.at) + dot(after, self.after)
 
     def _spread(self, below: Ints, up_to: Ints, total: int) -> tuple[Ints, Ints]:
-        """Return what lies at each point, and what lies after it and before the next."""
+        """Return the amounts at each point, and those between it and the next."""
         return up_to - below, np.append(below[1:], [total] * min(1, len(below))) - up_to
 
 
@@ -132,7 +132,7 @@ class RankedModel:
         a_under_rest = sums_of(2 * len(self.positives) - place_rows(a, self.positives) - a_under_b)
         b_over_rest = sums_of(place_rows(b, self.negatives) - b_over_a)
         inside_low, inside_high = sums_of(a_under_b), sums_of(b_over_a)
-        # Of all pairs of the corpus, those with a member are taken away.
+        # All pairs of the corpus less those with a member.
         doubled = self.high.plain - a_under_rest.plain - b_over_rest.plain - inside_high.plain
         low = self.low.squares - 2 * self._cross_low(steps_b) + under_b.squares - a_under_rest.squares
         high = self.high.squares - 2 * self._cross_high(steps_a) + over_a.squares - b_over_rest.squares
@@ -171,7 +171,7 @@ def measure_gap(members: Floats, cell: Floats, steps: Steps) -> Statistic:
 
 
 def pair(n_low: int, n_high: int, low: Sums, high: Sums) -> Statistic:
-    """Put a U statistic together; both cells see the same pairs."""
+    """Build a U statistic; both cells see the same pairs."""
     assert low.plain == high.plain
     return Statistic(n_low, n_high, high.plain, low.squares, high.squares)
 

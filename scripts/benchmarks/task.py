@@ -81,7 +81,7 @@ class Statistic:
     doubled
         2 x the pairs in which the high row scores above the low one, plus the ties.
     low_squares, high_squares
-        Sum over the rows of a cell of the square of their part of `doubled`.
+        Sum over the rows of a cell of the square of their share of `doubled`.
     """
 
     n_low: int

@@ -1,4 +1,4 @@
-"""Run the main job for several nights in one Spark session, and time each: the first warms the session up.
+"""Run the main job for several dates in one Spark session, and time each: the first warms the session up.
 
 Run by spark-submit, at any checkout of the project: the job is started as spark-submit starts it, with conf/demo.toml.
 """
@@ -22,7 +22,7 @@ PUBLISHED = (0, 5)
 
 
 def run_night(root: Path, corpus: str, warehouse: Path, night: date) -> float:
-    """Run the job for a night and return the seconds that it took."""
+    """Run the job for a date and return the seconds that it took."""
     job = str(root / "jobs" / "bias_metrics.py")
     paths = ("--set", f"corpus.path='{corpus}'", "--set", f"output.path='{warehouse}'")
     sys.argv = [job, "--config", str(root / "conf" / "demo.toml"), "--run-date", str(night), *paths]
@@ -36,7 +36,7 @@ def run_night(root: Path, corpus: str, warehouse: Path, night: date) -> float:
 
 
 def main() -> None:
-    """Run the nights, and write an outcome without numbers."""
+    """Run the dates, and write an outcome without numbers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", required=True, type=Path, help="the checkout of the project")
     parser.add_argument("--corpus", required=True)

@@ -1,4 +1,4 @@
-"""The corpora of the campaign: made from a seed and a number, written to files, made smaller, and counted by hand.
+"""The corpora of the campaign: drawn from a seed and a number, written to files, shrunk, and counted by hand.
 
 Used by scripts/dev/engine_campaign.py.
 """
@@ -52,7 +52,6 @@ ARROW: dict[str, pa.DataType] = {
     "struct": pa.struct([("p", pa.int32())]),
     "null": pa.null(),
 }
-INTEGERS = tuple(name for name in ARROW if "int" in name)
 DECIMALS = tuple(name for name in ARROW if name.startswith("decimal"))
 NUMBERS = ("double", "double", "double", "float", "float", *DECIMALS, "int32", "int64", "uint8", "uint64", "text")
 
@@ -126,7 +125,7 @@ class File:
 
 @dataclass(frozen=True)
 class Case:
-    """A corpus, and what is measured of it."""
+    """A corpus, and its configuration."""
 
     number: int
     types: dict[str, str]
@@ -142,7 +141,7 @@ class Case:
         return max(map(len, self.values.values()), default=0)
 
     def describe(self) -> dict[str, Any]:
-        """Return what a person needs to see the difference."""
+        """Return the case as text, for a person."""
         return asdict(replace(self, values={name: list(map(repr, each[:12])) for name, each in self.values.items()}))
 
 
@@ -150,7 +149,7 @@ class Case:
 
 
 def make_case(seed: int, number: int) -> Case:
-    """Return the corpus of a number."""
+    """Return the case of a number."""
     rng = random.Random(f"{seed}/{number}")
     n_rows = rng.choice([0, 1, 2, 5, 12, 12, 30, 30, 60, 200])
     kind = rng.choices(["parquet", "csv"], [4, 1])[0]
@@ -279,7 +278,7 @@ def _optional_parts(rng: random.Random) -> dict[str, Any]:
 
 
 def _plain(of_type: str) -> str:
-    """Return the type that a value has in a file of text."""
+    """Return the type of a value in a text file."""
     if of_type in ("list", "large list", "numbers", "struct", "binary", "null"):
         return "text"
     return {"category": "text", "large_text": "text", "number category": "int64", "half": "double"}.get(
@@ -335,7 +334,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _draw(rng: random.Random, pool: Sequence[Any], n_rows: int) -> list[Any]:
-    """Draw values: of all, of few, of one, or of one and a value that is not known."""
+    """Draw values: from all, from a few, one, or one and an unknown value."""
     known = [value for value in pool if value is not None and not _is_nan(value)]
     how = rng.choice(["all", "all", "few", "one", "one and unknown", "all and unknown"])
     if how == "few":
@@ -428,7 +427,7 @@ def _text_options(rng: random.Random) -> dict[str, Any]:
 
 
 def _any_predicate(rng: random.Random, types: dict[str, str]) -> str:
-    """Return a predicate: of ten, nine that the embedded engine takes."""
+    """Return a predicate; nine in ten are ones that the embedded engine takes."""
     kinds = {name: _kind_of(of_type) for name, of_type in types.items()}
     while True:
         text = make_predicate(rng, types)
@@ -672,7 +671,7 @@ def _without(case: Case, names: Sequence[str]) -> Case:
 
 
 def count_by_hand(case: Case) -> str | None:
-    """Return the rows of a corpus, as files hold them; None where SQL or a date chooses among them."""
+    """Return the rows of a corpus as its files hold them; None if SQL or a date selects rows."""
     if case.corpus["format"] != "parquet" or {"filter", "run_date_column"} & case.corpus.keys():
         return None
     return repr(sum(file.stop - file.start for file in case.files))

@@ -1,4 +1,4 @@
-"""Run a part of the tests, and all jobs on two small nights, in each environment of compatibility_matrix.toml.
+"""Run a part of the tests, and all jobs on two small dates, in each environment of compatibility_matrix.toml.
 
 Used by scripts/dev/matrix.
 """
@@ -181,7 +181,7 @@ def java_version() -> int:
 
 @contextlib.contextmanager
 def environment_of(leg: Leg, home: str, log: Path) -> Iterator[dict[str, str]]:
-    """Give the environment variables of a leg; a session `server` runs meanwhile. The embedded engine finds no Java."""
+    """Yield the environment variables of a leg, while its `server` runs. The embedded engine gets no Java."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     variables |= {
         "SPARK_HOME": home,
@@ -202,7 +202,7 @@ def environment_of(leg: Leg, home: str, log: Path) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def serve(home: str, environment: dict[str, str], log: Path) -> Iterator[str]:
-    """Run a Connect server on loopback, and give its address."""
+    """Run a Connect server on loopback, and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -253,8 +253,8 @@ def run(leg: Leg, tests: Sequence[str], first: Path | None) -> Result:
     query = [str(leg.python), "-c", VERSIONS, *SHOWN]
     installed = json.loads(subprocess.run(query, cwd=folder, capture_output=True, text=True, check=True).stdout)
     with environment_of(leg, installed["home"], folder / "server.log") as environment:
-        jobs = [str(leg.python), "-m", "scripts.dev.matrix_tables", str(folder / "night"), leg.engine]
-        call(jobs, environment, folder / "night.log")
+        jobs = [str(leg.python), "-m", "scripts.dev.matrix_tables", str(folder / "jobs"), leg.engine]
+        call(jobs, environment, folder / "jobs.log")
         report = folder / "tests.xml"
         # Warnings are errors in the locked environment only: elsewhere packages warn of the age of others.
         pytest = ["-m", "pytest", "-W", "default", "-W", "ignore::ResourceWarning"]
@@ -284,11 +284,11 @@ def count_tests(report: Path) -> tuple[int, int, int]:
 def compare_tables(folder: Path, first: Path | None) -> str:
     """Return whether the tables of a leg equal those of the first byte for byte, and which do not."""
     tables, expected = (
-        {table.stem: table.read_bytes() for table in (leg / "night" / "tables").glob("*.csv")} if leg else {}
+        {table.stem: table.read_bytes() for table in (leg / "jobs" / "tables").glob("*.csv")} if leg else {}
         for leg in (folder, first)
     )
     if not tables:
-        return "none: see night.log"
+        return "none: see jobs.log"
     if first is None:
         return "the first"
     different = [name for name in sorted(tables | expected) if tables.get(name) != expected.get(name)]

@@ -1,4 +1,4 @@
-"""What docs/configuration.md says about every key, from its declaration in biasspark/config.
+"""Generate the reference of keys in docs/configuration.md from their declarations in biasspark/config.
 
 Used by scripts/docs.
 """
@@ -28,7 +28,7 @@ def describe_keys() -> str:
 
 
 def describe_section(title: str, declared: Declaration, meaning: str) -> Iterator[str]:
-    """Yield what a table is, its keys, and the same for the tables in it."""
+    """Yield the description and the keys of a table, then those of the tables in it."""
     section = declared.kind.section
     text = inspect.cleandoc(section.__doc__ or "").partition("\n\n")[0] if section else meaning
     yield f"\n### {title}\n\n{fill(' '.join(text.replace('``', '`').split()), WIDTH)}"
@@ -49,7 +49,7 @@ def describe_section(title: str, declared: Declaration, meaning: str) -> Iterato
 
 
 def default_of(declared: Declaration) -> str:
-    """Return the default of a key as TOML writes it; a dash where there is none."""
+    """Return the default of a key as TOML; a dash if there is none."""
     if declared.default is REQUIRED or declared.default_text:
         return declared.default_text or "required"
     has_none = declared.default in (None, (), {}) or isinstance(declared.default, Section)

@@ -3,11 +3,11 @@
 usage: python -m scripts.dev.engine_campaign [--minutes M] [--cases N] [--seed S] [--out results.json]
 
 Each corpus is made from the seed and its number alone. Both engines read it, survey it, and pack its rows (EXAMPLES);
-of every eighth corpus they compute all tables of a night. Values are compared as they are written in full: integers
-exactly, doubles by their bits. Of a corpus that is not measured, the exit code and the keys at fault are compared.
-The rows of Parquet that no filter chooses from are counted by hand as well.
+of every eighth corpus they compute all tables of a run. Values are compared as they are written in full: integers
+exactly, doubles by their bits. If a corpus is not measured, the exit code and the keys at fault are compared.
+The rows of Parquet without a filter are also counted by hand.
 
-Supports docs/embedded.md#what-it-reads-and-the-sql-it-takes: both engines return the same numbers.
+Supports docs/embedded.md#sql: both engines return the same numbers.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ _SMALL = {  # what makes queries of a few rows fast; none of it changes a value
 
 @dataclass
 class Answer:
-    """What an engine says of a corpus.
+    """The result of an engine for a corpus.
 
     Attributes
     ----------
     exit_code
         As a job ends: 0 if it is measured.
     faults
-        The keys at fault; of a sentence its first words.
+        The keys at fault, or the first words of a message without keys.
     is_refused
-        Whether the embedded engine says that it does not do this.
+        Whether the embedded engine refuses it as unsupported.
     tables
         Rows by table, sorted, each cell written in full.
     """
@@ -84,7 +84,7 @@ class Answer:
 
     @property
     def digest(self) -> str:
-        """What tells an answer from others, without its words."""
+        """A hash of the answer, without its messages."""
         return sha256(repr((self.exit_code, self.faults, sorted(self.tables.items()))).encode()).hexdigest()[:16]
 
 
@@ -150,7 +150,7 @@ def start_session(engine: str) -> SparkSession:
 
 
 def work(engine: str) -> None:
-    """Answer the cases that come by standard input."""
+    """Answer the cases from standard input."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     spark = start_session(engine)
@@ -213,10 +213,10 @@ def difference(case: Case, embedded: Answer, spark: Answer) -> str | None:
 
 
 def _is_explained(embedded: Answer, spark: Answer) -> bool:
-    """Return whether a difference is one that docs/embedded.md states.
+    """Return whether a difference is one that docs/embedded.md lists.
 
-    One engine stops at a value on which an expression fails, as at an overflow, where the other one needs it not. And
-    of several faults the embedded engine may see fewer at once.
+    One engine stops at a value on which an expression fails, such as an overflow, and the other one does not need that
+    value. And of several faults the embedded engine may see fewer at once.
     """
     overflows = any("overflows" in each.message for each in (embedded, spark))
     on_a_row = re.search("fails on a row|cannot be cast|divided by zero", embedded.message)
@@ -237,7 +237,7 @@ def shrink(case: Case, differs: Callable[[Sequence[Case]], list[bool]], most: in
 
 
 class Campaign:
-    """Both engines, and what has been compared."""
+    """Both engines, and the counts of what was compared."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -247,7 +247,7 @@ class Campaign:
         self.answers: dict[int, str] = {}
 
     def run_all(self, batches: Iterable[Sequence[Case]]) -> Iterator[list[tuple[Case, str, Answer, Answer]]]:
-        """Yield what differs of each batch; the embedded engine is a batch ahead."""
+        """Yield the differences of each batch; the embedded engine is a batch ahead."""
         with ThreadPoolExecutor(1) as ahead:
             before: tuple[Sequence[Case], Future[list[tuple[str, Answer]]]] | None = None
             for batch in batches:
@@ -329,11 +329,11 @@ def main() -> int:
                     return
                 yield [make_case(options.seed, each) for each in range(start, min(start + _BATCH, last))]
 
-        for found in campaign.run_all(batches()):
+        for differences in campaign.run_all(batches()):
             print(f"{campaign.outcomes.total()} cases: {dict(campaign.outcomes)}", file=sys.stderr, flush=True)
-            for case, how, embedded, spark in found:
+            for case, how, embedded, spark in differences:
                 print(f"  {case.number}: {how}", *_explain(case, embedded, spark), sep="\n    ", flush=True)
-            differing += found
+            differing += differences
         reported = []
         for case, how, *_ in differing[:40]:
             small = campaign.shrink(case) if time.monotonic() < end + 60 else case
@@ -365,7 +365,7 @@ def _rule_of(message: str) -> str:
 
 
 def _explain(case: Case, embedded: Answer, spark: Answer) -> Iterator[str]:
-    """Yield what a case is, and the first rows that differ."""
+    """Yield the description of a case, and the first rows that differ."""
     yield json.dumps(case.describe(), ensure_ascii=False, default=str)[:900]
     for name, got in (("embedded", embedded), ("spark", spark)):
         if got.exit_code:

@@ -1,4 +1,4 @@
-"""Write the table of survived faults into the documentation: a line for each test of tests/faults, and its outcome.
+"""Write the table of faults into the documentation: a line for each test of tests/faults, and its outcome.
 
     .venv/bin/python -m scripts.dev.fault_report [RESULTS.xml ...]
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -20,11 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+from scripts.dev.references import put_between
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "faults.md"
 FAULTS = ROOT / "tests" / "faults"
 RESULTS = ROOT / "build" / "faults.xml"
-BEGIN, END = "<!-- faults: written by scripts/dev/fault_report.py -->", "<!-- /faults -->"
 HEAD = "| fault | effect | cases | outcome |\n| --- | --- | ---: | --- |\n"
 
 
@@ -52,7 +52,7 @@ class Outcome:
 def read_docstrings(folder: Path = FAULTS) -> dict[str, tuple[str, str]]:
     """Return the fault and the effect that each test describes, by its name.
 
-    A docstring begins with both, as ``A disk runs full: readers see the night before.``
+    A docstring begins with both, as ``A disk runs full: readers see the earlier run.``
     """
     described = {}
     for file in sorted(folder.glob("test_*.py")):
@@ -94,15 +94,6 @@ def format_table(outcomes: Mapping[str, Outcome], described: Mapping[str, tuple[
     return HEAD + "".join(lines)
 
 
-def put_between(text: str, table: str) -> str:
-    """Replace what is between the two comments by a table."""
-    pattern = f"(?<={re.escape(BEGIN)}\n).*(?={re.escape(END)})"
-    changed, count = re.subn(pattern, lambda _: table, text, flags=re.DOTALL)
-    if count != 1:
-        sys.exit(f"{PAGE.name}: it must have the comments {BEGIN} and {END} once.")
-    return changed
-
-
 def main() -> None:
     """Run the tests unless their results are given, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -113,7 +104,8 @@ def main() -> None:
         subprocess.run(test, check=False)  # failures are in the table
         files = [RESULTS]
     outcomes = read_results(files)
-    PAGE.write_text(put_between(PAGE.read_text("utf-8"), format_table(outcomes, read_docstrings())), "utf-8")
+    table = format_table(outcomes, read_docstrings())
+    PAGE.write_text(put_between(PAGE.read_text("utf-8"), "faults", table, "scripts/dev/fault_report.py"), "utf-8")
     cases, failed = (sum(getattr(one, name) for one in outcomes.values()) for name in ("cases", "failed"))
     print(f"{PAGE.name}: {len(outcomes)} tests with {cases} cases, {failed} not survived.")
     sys.exit(failed > 0)

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 
 def list_dependencies(requirements: Iterable[str]) -> set[str]:
-    """Return the names of packages and of all their dependencies here, as the installed ones declare them."""
+    """Return the names of packages and of all their dependencies, as the installed ones declare them."""
     waiting = [Requirement(text) for text in requirements]
     names: set[str] = set()
     while waiting:

@@ -1,4 +1,4 @@
-"""Run every job that writes tables on two tiny nights, and write the tables as text.
+"""Run every job that writes tables on two tiny dates, and write the tables as text.
 
 ``python -m scripts.dev.matrix_tables FOLDER spark|embedded``
 
@@ -34,7 +34,7 @@ from biasspark.workflows import attribute, compare, measure, mitigation_experime
 N_ROWS = 600
 FIRST, SECOND = date(2026, 1, 15), date(2026, 1, 16)
 COMMON = """
-corpus = { name = "night", id = "id", run_date_column = "day" }
+corpus = { name = "tiny", id = "id", run_date_column = "day" }
 label = { column = "target", threshold = 0.5 }
 models = { one = "score", two = "rounded" }
 slices = { short = "length < 100" }
@@ -125,7 +125,7 @@ engine = "windows"
 )
 # Counts of the training corpus are compared; what scikit-learn makes of it has the bits of its version.
 MITIGATION = """
-corpus = { name = "night", id = "id", filter = "score IS NOT NULL" }
+corpus = { name = "tiny", id = "id", filter = "score IS NOT NULL" }
 label = { column = "target", threshold = 0.5 }
 identities = { terms = { column = "comment_text", list = ["gay", "catholic"] } }
 label_balance = { text = "comment_text", buckets = [1, 5, 10, 20] }
@@ -147,7 +147,7 @@ class Step(NamedTuple):
         return str(self.job.JOB)
 
 
-# The second night is compared with the first, which the gate has accepted.
+# The second date is compared with the first, which the gate has accepted.
 STEPS = (
     Step(measure, EVERY_PART, f"--run-date {FIRST}"),
     Step(measure, WINDOWS, f"--run-date {SECOND}"),
@@ -192,7 +192,7 @@ def make_rows() -> Iterator[dict[str, object]]:
 
 
 def write_corpus(folder: Path) -> None:
-    """Write the comments as two files, each with half of either night."""
+    """Write the comments as two files, each with half of either date."""
     folder.mkdir(parents=True)
     table = pa.Table.from_pylist(list(make_rows()))
     for part in range(2):
@@ -208,7 +208,7 @@ def flags_of(step: Step, folder: Path) -> list[str]:
 
 
 def write_tables(warehouse: Path, out: Path) -> None:
-    """Write every table. Raises ValueError for one without rows, since nothing of it would be compared."""
+    """Write every table. Raises ValueError for one without rows, which would compare nothing."""
     with duckdb.connect() as connection:
         connection.execute(
             duckdb_views(str(warehouse), [table for table in TABLES.values() if table != TRAINING_BALANCE])

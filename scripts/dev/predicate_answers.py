@@ -1,13 +1,13 @@
-"""Compute thousands of predicates on rows of edge cases, on one engine; store or compare what comes out.
+"""Compute thousands of predicates on rows of edge cases, on one engine; store or compare the results.
 
 usage: python -m scripts.dev.predicate_answers embedded|spark [--store FILE] [--compare FILE] [--share SHARE]
 
-A predicate has three values. That a filter keeps the same rows says nothing of NULL and false, so each is selected as a
-column here. Of every form in campaign_predicates.toml some predicates are drawn, and some combinations of them, over
-columns of all types with NULL, NaN, infinities, zeros with a sign, the ends of ranges and texts that look alike. Each
-is given to every engine as biasspark does. Predicates that the embedded engine refuses are left out.
+A predicate has three values, and a filter does not tell NULL from false, so each predicate is selected as a column
+here. Predicates are drawn from every form in campaign_predicates.toml and combined, over columns of all types with
+NULL, NaN, infinities, signed zeros, the ends of ranges and texts that look alike. Those that the embedded engine
+refuses are left out.
 
-Supports docs/embedded.md#what-it-reads-and-the-sql-it-takes: predicates have the same three values.
+Supports docs/embedded.md#sql: predicates have the same three values.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ COLUMNS: Mapping[str, tuple[str, pa.DataType, Sequence[Any]]] = {
     "time": ("day", pa.timestamp("us", "UTC"), _TIMES),
     "list": ("list", pa.list_(pa.string()), ([], ["a"], ["a", None], ["gay", "B", ""], [None])),
 }
-"""By name, the kind of its predicates, its type, and its values beside NULL."""
+"""By name, the kind of its predicates, its type, and its values besides NULL."""
 
 _KINDS: Mapping[str, Kind] = {
     **{"double": "double", "float": "float", "decimal": "decimal", "text": "text", "boolean": "boolean"},
@@ -83,7 +83,7 @@ Answers = dict[str, dict[str, str]]
 
 
 def draw_predicates(rng: random.Random, of_type: str) -> list[str]:
-    """Return predicates over the columns c and d: of every form some, and combinations; none that is refused."""
+    """Return predicates over the columns c and d: some of every form, and combinations; none that is refused."""
     forms = FORMS["kinds"][COLUMNS[of_type][0]]
     drawn = [
         form.format(
@@ -139,7 +139,7 @@ def answer(spark: SparkSession, share: float) -> Answers:
 
 
 def _compute(rows: DataFrame, predicates: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give what each predicate comes to; where some fail, each is tried by itself."""
+    """Return the value of each predicate; if some fail, try each by itself."""
     for start in range(0, len(predicates), AT_ONCE):
         yield from _compute_some(rows, {text: expression(rows, text) for text in predicates[start : start + AT_ONCE]})
 
@@ -161,7 +161,7 @@ def _compute_some(rows: DataFrame, columns: Mapping[str, Column]) -> Iterator[tu
 
 
 def compare(answers: Answers, stored: Answers) -> list[str]:
-    """Return the predicates that have other values than those stored; what ends either engine does not count."""
+    """Return the predicates whose values differ from the stored ones; those that fail on either engine do not count."""
     return [
         f"{of_type}: {text}"
         for of_type, of_predicates in answers.items()

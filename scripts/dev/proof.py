@@ -37,36 +37,38 @@ class Proof:
 
 
 def prove(warehouse: Path, corpora: Mapping[date, Path], config: Path) -> Proof:
-    """Compute every night from its corpus, and compare.
+    """Compute every run from its corpus, and compare.
 
     Raises
     ------
     ProofError
-        At the first row that is missing or too many, and the first value that differs by more than `TOLERANCE`, or at
-        all if it is a count or a name.
+        At the first missing or superfluous row, or the first value that differs: a float by more than `TOLERANCE`,
+        counts and names at all.
     """
     proof, settings = Proof(), tomllib.loads(config.read_text("utf-8"))
     with duckdb.connect() as connection:
         connection.execute((warehouse / "views.duckdb.sql").read_text("utf-8"))
-        for night, corpus in corpora.items():
+        for run_date, corpus in corpora.items():
             for table, expected in compute_night(corpus, settings).items():
-                published = read_rows(connection, table, night)
+                published = read_rows(connection, table, run_date)
                 if published.keys() != expected.keys():
                     odd = sorted(map(str, published.keys() ^ expected.keys()))
-                    raise ProofError(f"{night}: {table} and the oracle do not have the same rows: {odd[:5]}.")
+                    raise ProofError(f"{run_date}: {table} and the oracle do not have the same rows: {odd[:5]}.")
                 for key, values in expected.items():
-                    compare_row(proof, f"{night}: {table}, {', '.join(map(str, key))}", table, published[key], values)
+                    compare_row(
+                        proof, f"{run_date}: {table}, {', '.join(map(str, key))}", table, published[key], values
+                    )
     return proof
 
 
-def read_rows(connection: duckdb.DuckDBPyConnection, table: str, night: date) -> dict[tuple[Any, ...], Values]:
-    """Read the published rows of a night by their keys."""
-    result = connection.execute(f"SELECT * FROM latest_{table} WHERE run_date = ?", [night])
+def read_rows(connection: duckdb.DuckDBPyConnection, table: str, run_date: date) -> dict[tuple[Any, ...], Values]:
+    """Read the published rows of a date by their keys."""
+    result = connection.execute(f"SELECT * FROM latest_{table} WHERE run_date = ?", [run_date])
     names = [column[0] for column in result.description]
     rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
     by_key = {tuple(row[name] for name in KEYS[table]): row for row in rows}
     if len(by_key) != len(rows):
-        raise ProofError(f"{night}: {table} has two rows of one key.")
+        raise ProofError(f"{run_date}: {table} has two rows of one key.")
     return by_key
 
 
@@ -82,7 +84,7 @@ def compare_row(proof: Proof, where: str, table: str, published: Values, expecte
 
 
 def differ(published: Any, expected: Any) -> float:
-    """Return the difference of two values: of counts, names and NULL 0 or infinity."""
+    """Return the difference of two values: 0 or infinity for counts, names and NULL."""
     if isinstance(expected, frozenset):
         return 0.0 if published in expected else math.inf
     if isinstance(expected, float) and isinstance(published, float):

@@ -25,14 +25,14 @@ from biasspark.tables.schemas import (
 from scripts.dev.configuration_reference import describe_keys
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BEGIN, END = "<!-- {}: written by scripts/docs -->\n", "<!-- /{} -->"
+BEGIN, END = "<!-- {}: written by {} -->\n", "<!-- /{} -->"
 HEAD = ("column", "type", "meaning")
 WIDTH = 120
 INTERVAL_END = re.compile(
     r"(Lower|Upper) end of [^.]*\bat the configured level(, 0\.95 unless given)?(, by Newcombe)?\. "
     r"-?[\d.]+ (or more|or less|to -?[\d.]+)\. NULL [^.]*\."
 )
-"""What the comment of an end of an interval says if it says no more than the page says of all."""
+"""The usual comment of an end of an interval, which the page explains once for all."""
 
 _USES = Counter(
     column for table in TABLES.values() if table not in WINDOW_TABLES.values() for column in (*table.key, *table.values)
@@ -54,9 +54,9 @@ def main() -> None:
         print(f"docs/{page}: {name}")
 
 
-def put_between(page: str, name: str, text: str) -> str:
-    """Replace what is between the two comments of that name by a text."""
-    before, begin, rest = page.partition(BEGIN.format(name))
+def put_between(page: str, name: str, text: str, script: str = "scripts/docs") -> str:
+    """Replace the text between the two comments of that name, which say that a script writes it."""
+    before, begin, rest = page.partition(BEGIN.format(name, script))
     _, end, after = rest.partition(END.format(name))
     if not (begin and end):
         raise SystemExit(f"docs: the comments of {name} are missing.")
@@ -76,7 +76,7 @@ def describe_tables() -> str:
 def describe_table(table: Table) -> str:
     """Return the reference of a table: what a row is, its key, the job that writes it, and its columns."""
     key = ", ".join(f"`{name}`" for name in table.key_columns)
-    unique = "" if table.unique else ", which need not tell every two rows apart"
+    unique = "" if table.unique else ", which may repeat"
     job = f"`jobs/{table.job}.py`" if table.job != "(every job)" else "every job"
     text = fill(f"{table.comment} Key: {key}{unique}. Written by {job}.", WIDTH)
     if common := [f"`{column.name}`" for column in table.values if column in COMMON]:
@@ -86,21 +86,19 @@ def describe_table(table: Table) -> str:
 
 
 def describe_windows() -> str:
-    """Return the reference of the tables of windows, which have the columns of those of a night."""
+    """Return the reference of the tables of windows, which have the columns of those of a run."""
     names = ", ".join(f"`{window.name}`" for window in WINDOW_TABLES.values())
     rows = "\n".join(lay_out(list_columns((WINDOW_START, N_NIGHTS)), HEAD))
     key = f"`{WINDOW_START.name}` and the key of that table"
-    text = (
-        f"{names}: the columns of the table of a night, and two more. Key: {key}. Written by `jobs/window_metrics.py`."
-    )
+    text = f"{names}: the columns of the table of a run, and two more. Key: {key}. Written by `jobs/window_metrics.py`."
     return f"\n## window_...\n\n{fill(text, WIDTH)}\n\n{rows}\n\n"
 
 
 def list_columns(columns: Iterable[Column]) -> Iterator[tuple[str, ...]]:
     """Yield names, type and comment of columns; columns whose comments differ in one name, X, share a row.
 
-    The ends of an interval, and the same of the background, are in the row of their value: the page says once what
-    they are.
+    The ends of an interval, and the value of the background, are in the row of their value: the page explains them
+    once.
     """
     declared = {column.name: column for column in columns}
     following = {
@@ -120,13 +118,13 @@ def list_columns(columns: Iterable[Column]) -> Iterator[tuple[str, ...]]:
 
 
 def follows(column: Column, value: Column) -> bool:
-    """Return whether a column is an end of the interval of a value, or the value of the background, and no more."""
+    """Return whether a column is merely an end of the interval of a value, or the value of the background."""
     of_background = value.comment.replace("the identity", "the background")
     return column != value and (column.comment == of_background or bool(INTERVAL_END.fullmatch(column.comment)))
 
 
 def generalize(column: Column) -> str:
-    """Return the comment of a column with X for the longest beginning of its name that stands in it."""
+    """Return the comment of a column with X for the longest beginning of its name that occurs in it."""
     text = re.sub(r"\bno_\w+(, no_\w+)+", "no_ and the name of an empty cell", column.comment)
     words = column.name.split("_")
     for count in range(len(words), 0, -1):

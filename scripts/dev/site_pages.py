@@ -1,6 +1,6 @@
-"""A hook of MkDocs: the pages and files outside docs/ that the site shows, and the links to them.
+"""A hook of MkDocs that adds pages and files outside docs/ to the site, and rewrites the links to them.
 
-Pages link as files of the repository do, ``../README.md`` or ``../jobs/report.py``, so that they work there as well.
+Pages link to files of the repository, ``../README.md`` or ``../jobs/report.py``, so that the links work there as well.
 
 Used by scripts/check.
 """

@@ -1,13 +1,13 @@
-"""Run the job for a month of nights, kill it at random moments, and prove what it published against an oracle.
+"""Run the job for a month of dates, kill it at random moments, and compare what it published with an oracle.
 
-    .venv/bin/python -m scripts.dev.soak_test [--nights N] [--rows N] [--seed S] [--out DIR]
+    .venv/bin/python -m scripts.dev.soak_test [--dates N] [--rows N] [--seed S] [--out DIR]
 
-Each night has its own corpus. The job runs through spark-submit, and sometimes its driver or one of its Python workers
+Each date has its own corpus. The job runs through spark-submit, and sometimes its driver or one of its Python workers
 is killed at a random moment; a job that died is started again. After every attempt the tables must show all earlier
-nights unchanged, and this night whole or not at all. At the end numpy, SciPy and scikit-learn compute each night once
-more from the definitions: every row and number of `u_statistics`, `bias_metrics`, `model_summary`, `pinned_auc`,
-`threshold_rates`, `threshold_summary`, `score_histograms` and `label_balance`, in every slice. The gate is not proved.
-Takes about half a minute a night. Exit code 1 if anything is lost or wrong.
+dates unchanged, and this one whole or not at all. At the end numpy, SciPy and scikit-learn compute each date again
+from the definitions: every row and number of `u_statistics`, `bias_metrics`, `model_summary`, `pinned_auc`,
+`threshold_rates`, `threshold_summary`, `score_histograms` and `label_balance`, in every slice. The gate is not
+checked. Takes about half a minute per date. Exit code 1 if anything is lost or wrong.
 
 Supports docs/faults.md: a month of runs with random kills agrees with the oracle.
 """
@@ -39,7 +39,7 @@ from scripts.dev.proof import ProofError, prove
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "conf" / "demo.toml"
-FIRST_NIGHT = date(2026, 1, 1)
+FIRST_DATE = date(2026, 1, 1)
 MOST_KILLS = 3
 SURVIVED = "not killed"
 STAGE = re.compile(r"^\[ *[\d.]+ s\] (\w+)", re.MULTILINE)
@@ -48,51 +48,51 @@ COUNTS = (
 )
 
 Snapshot = dict[str, list[tuple[object, ...]]]
-"""For each table the published nights: date, run, number of rows, checksum."""
+"""For each table the published dates: date, run, number of rows, checksum."""
 
 
 @dataclass
 class SoakTest:
-    """The state of the test: its folder, and what was done to the job so far."""
+    """The state of the test: its folder, and the kills so far."""
 
     folder: Path
     random: random.Random
     kills: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
     seconds: float = 0.0
-    """Seconds that a night takes; 0 before the first night, which is not killed."""
+    """Seconds that a run takes; 0 before the first run, which is not killed."""
 
     @property
     def warehouse(self) -> Path:
         """The folder of the tables."""
         return self.folder / "warehouse"
 
-    def corpus(self, night: date) -> Path:
-        """Return the file of the comments of a night."""
-        return self.folder / "corpus" / f"{night}.parquet"
+    def corpus(self, run_date: date) -> Path:
+        """Return the file of the comments of a date."""
+        return self.folder / "corpus" / f"{run_date}.parquet"
 
-    def run(self, nights: Sequence[date], rows: int) -> None:
-        """Run the nights in order, each until it is published."""
-        for number, night in enumerate(nights):
-            write_corpus(self.corpus(night), rows, seed=number)
+    def run(self, run_dates: Sequence[date], rows: int) -> None:
+        """Run the dates in order, each until it is published."""
+        for number, run_date in enumerate(run_dates):
+            write_corpus(self.corpus(run_date), rows, seed=number)
             before = read_snapshot(self.warehouse)
             for kills_left in reversed(range(MOST_KILLS + 1)):
-                code, fate = self.attempt(night, may_kill=kills_left > 0)
-                published = check_snapshots(before, read_snapshot(self.warehouse), night)
-                print(f"{night}: {fate}, exit code {code}, {'' if published else 'not '}published", flush=True)
+                code, fate = self.attempt(run_date, may_kill=kills_left > 0)
+                published = check_snapshots(before, read_snapshot(self.warehouse), run_date)
+                print(f"{run_date}: {fate}, exit code {code}, {'' if published else 'not '}published", flush=True)
                 if published:
                     break
                 if code == 0 or kills_left == 0:
-                    sys.exit(f"{night}: the job ended with {code} and published nothing.")
+                    sys.exit(f"{run_date}: the job ended with {code} and published nothing.")
 
-    def attempt(self, night: date, *, may_kill: bool) -> tuple[int, str]:
-        """Run the job once, and kill its driver, a worker or nothing; return its exit code and what was done to it."""
+    def attempt(self, run_date: date, *, may_kill: bool) -> tuple[int, str]:
+        """Run the job once, and kill its driver, a worker or nothing; return its exit code and what was killed."""
         self.attempts += 1
         log = self.folder / "job.log"
-        settings = {"corpus.path": self.corpus(night), "output.path": self.warehouse}
+        settings = {"corpus.path": self.corpus(run_date), "output.path": self.warehouse}
         overrides = [word for key, path in settings.items() for word in ("--set", f"{key}={json.dumps(str(path))}")]
         command = [f"{ROOT}/scripts/submit", "--master", "local[2,4]", f"{ROOT}/jobs/bias_metrics.py"]
-        command += ["--config", str(CONFIG), "--run-date", str(night), *overrides]
+        command += ["--config", str(CONFIG), "--run-date", str(run_date), *overrides]
         victim = self.random.choice(["nobody", "driver", "driver", "worker"]) if may_kill and self.seconds else "nobody"
         started, moment, fate = time.monotonic(), self.random.uniform(1, max(self.seconds, 2)), SURVIVED
         with log.open("wb") as out:
@@ -120,7 +120,7 @@ class SoakTest:
 
 
 def write_corpus(path: Path, rows: int, seed: int) -> None:
-    """Write the comments of a night."""
+    """Write the comments of a date."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(make_table(CivilRequest(rows, seed)), path)
 
@@ -159,23 +159,23 @@ def read_snapshot(warehouse: Path) -> Snapshot:
         return {table: connection.execute(COUNTS.format(table)).fetchall() for table in tables}
 
 
-def check_snapshots(before: Snapshot, after: Snapshot, night: date) -> bool:
-    """Check that earlier nights are unchanged, and return whether this night is published, by one run in all tables."""
+def check_snapshots(before: Snapshot, after: Snapshot, run_date: date) -> bool:
+    """Check that earlier dates are unchanged, and return whether this one is published, by one run in all tables."""
     runs = set()
     for table, rows in after.items():
-        if [row for row in rows if row[0] != night] != before.get(table, []):
-            sys.exit(f"{table}: an earlier night has changed.")
-        runs |= {row[1] for row in rows if row[0] == night}
+        if [row for row in rows if row[0] != run_date] != before.get(table, []):
+            sys.exit(f"{table}: an earlier date has changed.")
+        runs |= {row[1] for row in rows if row[0] == run_date}
     if len(runs) > 1:
-        sys.exit(f"{night}: the tables show rows of {len(runs)} runs.")
+        sys.exit(f"{run_date}: the tables show rows of {len(runs)} runs.")
     return bool(runs)
 
 
 def main() -> None:
     """Run the test and print its result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nights", type=int, default=30, help="number of nights (30)")
-    parser.add_argument("--rows", type=int, default=20_000, help="comments a night (20000)")
+    parser.add_argument("--dates", type=int, default=30, help="number of dates (30)")
+    parser.add_argument("--rows", type=int, default=20_000, help="comments per date (20000)")
     parser.add_argument("--seed", type=int, default=1, help="of the kills (1)")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "soak_test", help="an empty folder")
     arguments = parser.parse_args()
@@ -183,10 +183,10 @@ def main() -> None:
         parser.error(f"--out {arguments.out} is not empty. Remove it, or name another folder.")
     arguments.out.mkdir(parents=True, exist_ok=True)
     test = SoakTest(arguments.out.resolve(), random.Random(arguments.seed))
-    nights = [FIRST_NIGHT + timedelta(days=number) for number in range(arguments.nights)]
-    test.run(nights, arguments.rows)
+    run_dates = [FIRST_DATE + timedelta(days=number) for number in range(arguments.dates)]
+    test.run(run_dates, arguments.rows)
     try:
-        proof = prove(test.warehouse, {night: test.corpus(night) for night in nights}, CONFIG)
+        proof = prove(test.warehouse, {run_date: test.corpus(run_date) for run_date in run_dates}, CONFIG)
     except ProofError as error:
         sys.exit(str(error))
     fates = {SURVIVED: test.attempts - test.kills.total(), **dict(sorted(test.kills.items()))}
@@ -197,7 +197,7 @@ def main() -> None:
     print("\n| table | numbers proved |\n| --- | ---: |", *counts, sep="\n")
     digits = "0" if proof.worst == 0 else f"1e{math.ceil(math.log10(proof.worst))}"
     total = proof.numbers.total()
-    print(f"\n{len(nights)} nights are published, each once. {total:,} numbers agree with the oracle to {digits}.")
+    print(f"\n{len(run_dates)} dates are published, each once. {total:,} numbers agree with the oracle to {digits}.")
 
 
 if __name__ == "__main__":

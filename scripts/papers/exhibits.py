@@ -19,7 +19,7 @@ SMALL = 0.001
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed value, as the source has it, beside ours. Counts of the whole column have no decimals."""
+    """A printed value, as the source has it, next to ours. If the whole column is counts, ours has no decimals."""
 
     row: str
     column: str
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """Our value less the printed one."""
+        """Our value minus the printed one."""
         return None if self.value is None or self.ours is None else self.ours - self.value
 
     @property
@@ -59,16 +59,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table of a source beside ours.
+    """A table of a source next to ours.
 
     Attributes
     ----------
     printed
         Values as printed, as text; empty where nothing is printed. Its index and columns are those of the table.
     ours
-        The same of ours: numbers, NaN where there is none.
+        Ours: numbers, NaN where there is none.
     title
-        What tells it from other tables of the same exhibit.
+        A title that distinguishes it from other tables of the same exhibit.
     against
         What `printed` is, if the source does not print it.
     """
@@ -124,7 +124,7 @@ class Exhibit:
     title
         What it shows.
     data
-        From which data ours is made.
+        The data of ours.
     why
         Why ours differs, or why there is none.
     make

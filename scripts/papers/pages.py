@@ -1,4 +1,4 @@
-"""What is made of exhibits: lines on the screen, a page for each source, and docs/papers.md."""
+"""Output of exhibits: lines on the screen, a page for each source, and docs/papers.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ h2, main > ul { overflow-wrap: anywhere; }
 
 @dataclass(frozen=True)
 class Shown:
-    """An exhibit with what was made for it."""
+    """An exhibit with its numbers and pictures."""
 
     exhibit: Exhibit
     numbers: tuple[Numbers, ...] = ()
@@ -70,7 +70,7 @@ def show_printed(cell: Cell) -> str:
 
 
 def show_difference(cell: Cell) -> str:
-    """Return our value less the printed one, with the precision of ours; empty if there is none."""
+    """Return our value minus the printed one, with the precision of ours; empty if there is none."""
     if cell.difference is None:
         return ""
     return f"{cell.difference:+z,.{0 if _is_count(cell) else cell.n_shown}f}".replace("-", MINUS)
@@ -82,7 +82,7 @@ def break_name(name: str) -> Markup:
 
 
 def show_code(text: str) -> Markup:
-    """Return a sentence in which what stands between backticks is code."""
+    """Return a sentence as HTML, with the text between backticks as code."""
     parts = enumerate(text.split("`"))
     return Markup("").join(Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in parts)
 
@@ -107,7 +107,7 @@ def write_lines(source: Source, shown: Shown) -> str:
 
 
 def write_page(source: Source, shown: list[Shown]) -> str:
-    """Return the exhibits of a source as one HTML file that needs nothing else, in light and dark colors."""
+    """Return the exhibits of a source as one self-contained HTML file, in light and dark colors."""
     style, script = read_template("report.css") + color_rules() + STYLE, read_template("sort.js")
     return _render(
         "page.html.j2",
@@ -122,7 +122,7 @@ def write_page(source: Source, shown: list[Shown]) -> str:
 
 
 def write_overview(shown: dict[str, tuple[Source, list[Shown]]]) -> str:
-    """Return docs/papers.md: what every source prints, and ours."""
+    """Return docs/papers.md: the values of every source, and ours."""
     return _render("papers.md.j2", sources=shown)
 
 

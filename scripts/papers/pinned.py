@@ -25,7 +25,7 @@ PINNED = Source(
 
 @cache
 def measured_balances() -> biasspark.MeasuredCorpus:
-    """Measure three groups with the same scores and another balance of labels."""
+    """Measure three groups with the same scores and different balances of labels."""
     return biasspark.measure(
         make_table(PinnedBalanceRequest(1)).to_pandas(),
         models=["score"],

@@ -3,9 +3,9 @@
     .venv/bin/python -m scripts.simulations.attribution_of_nothing [--quick] [--runs N] [--seed S] [--out FILE]
 
 Needs no Spark; some minutes on one core. In a run, rows have scores of a model, or of two models that agree like models
-of the same task do, and features that are independent of them. Searches, estimates and tests are those of biasspark
-with default settings; only the sums over rows are made here. A run finds something if any of its leaves or slices is
-`found`, and confirms something if any is `confirmed`: 5 % of the runs may.
+of the same task, and features that are independent of them. Searches, estimates and tests are those of biasspark with
+default settings; only the sums over rows are computed here. A run finds something if any of its leaves or slices is
+`found`, and confirms something if any is `confirmed`. 5 % of the runs may.
 
 Supports docs/attribution.md#how-to-read-the-numbers: false discoveries of trees, slices and pairs.
 """
@@ -13,20 +13,20 @@ Supports docs/attribution.md#how-to-read-the-numbers: false discoveries of trees
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.evidence import Evidence, judge_nodes
-from biasspark.attribution.pair_kernel import Examples, PairSegment, Samples, segment_pairs, sort_examples
+from biasspark.attribution.pair_kernel import Examples, Samples, segment_pairs, sort_examples
 from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettings
 from biasspark.features import Feature
 from scripts.simulations.kept_results import parse_options, run_simulation
-from tests.oracle.grown_trees import Sample, grow_samples, sum_nodes
+from tests.oracle.grown_trees import Sample, grow_samples, judge
 from tests.oracle.searched_slices import UNIT, find_slices
 
 ROWS = 4000
@@ -53,9 +53,9 @@ class Counts:
     doubted: int
 
     @classmethod
-    def of(cls, tested: Sequence[Evidence | PairSegment]) -> Counts:
+    def of(cls, tested: Sequence[Mapping[str, Any]]) -> Counts:
         """Count the leaves or slices of one run."""
-        counts = (sum(bool(getattr(one, name)) for one in tested) for name in ("found", "confirmed", "false_discovery"))
+        counts = (sum(bool(one[name]) for one in tested) for name in ("found", "confirmed", "false_discovery"))
         return cls(len(tested), *counts)
 
 
@@ -73,7 +73,7 @@ def shift(auc: float) -> float:
 
 
 def attribute(scores: Floats, positive: Flags) -> Floats:
-    """Return normalized attributions: half of the share of rightly ordered opposite rows of each row."""
+    """Return normalized attributions: half of the share of correctly ordered opposite rows of each row."""
     shares = np.empty(len(scores))
     shares[positive] = np.searchsorted(np.sort(scores[~positive]), scores[positive]) / (~positive).sum()
     shares[~positive] = 1 - np.searchsorted(np.sort(scores[positive]), scores[~positive]) / positive.sum()
@@ -95,7 +95,7 @@ def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
 
 def search_tree(sample: Sample) -> Counts:
     (tree,) = grow_samples([sample], FEATURES, TreeSettings())
-    return Counts.of([node for node in judge_nodes(tree, sum_nodes(tree, sample, UNIT), FEATURES) if node.is_leaf])
+    return Counts.of([vars(node) for node in judge(tree, sample, FEATURES, UNIT) if node.is_leaf])
 
 
 def search_segments(rng: np.random.Generator, auc: float) -> Counts:
@@ -108,7 +108,7 @@ def search_comparison(rng: np.random.Generator, auc: float) -> Counts:
 
 
 def search_slices(rng: np.random.Generator, auc: float) -> Counts:
-    return Counts.of(find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch()))
+    return Counts.of(list(map(vars, find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch()))))
 
 
 def search_pairs(rng: np.random.Generator, auc: float) -> Counts:
@@ -118,7 +118,7 @@ def search_pairs(rng: np.random.Generator, auc: float) -> Counts:
     settings, mean = Pairs(), shift(auc)
     train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
     return Counts.of(
-        [one for one in segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings) if one.is_leaf]
+        [one for one in segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings) if one["is_leaf"]]
     )
 
 

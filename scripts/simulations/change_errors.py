@@ -1,15 +1,15 @@
-"""Errors of a rule on a change if the true change is just its bound, and how often it decides.
+"""Error rates of a rule on a change whose true size is exactly the bound, and how often the rule decides.
 
     .venv/bin/python -m scripts.simulations.change_errors [--quick] [--runs N] [--seed S] [--out FILE]
 
-Needs numpy alone; some minutes on one core. Two nights score rows of two cells, some or all of them with the same ids.
-Simulated are the functions of biasspark: `jackknife_aucs` and `noninferiority_test` if the nights are paired, compared
-with `compare_with_baseline`, for which their variances are added.
+Needs numpy alone; some minutes on one core. Two runs score rows of two cells, some or all of them with the same ids.
+It simulates the functions of biasspark: `jackknife_aucs` and `noninferiority_test` for paired runs, compared with
+`compare_with_baseline`, which adds their variances.
 
-Nights change in one of three ways: every row is scored again, correlated with its score before, and the AUC falls; a
-few low rows come to be above all others, and the rest stay the same; or every row is scored again and nothing falls.
+Runs change in one of three ways: every row is scored again, correlated with its earlier score, and the AUC falls; a few
+low rows rise above all others, and the rest stay the same; or every row is scored again and nothing falls.
 
-Supports docs/gate.md: how often a change of exactly the bound breaks a rule.
+Supports docs/gate.md#changes-since-the-last-accepted-run: how often a change of exactly the bound breaks a rule.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = ("violation", "compliance", "compliance_by_jackknife_alone", "violation_
 
 @dataclass(frozen=True)
 class Setting:
-    """The bound, by which the AUC falls unless nothing does, and the share of rows that the nights have in common."""
+    """The bound, by which the AUC falls unless nothing does, and the share of rows that the runs have in common."""
 
     change: str
     bound: float
@@ -45,7 +45,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cell:
-    """The rows of a cell in a night: their scores, and the groups of their ids."""
+    """The rows of a cell in a run: their scores, and the groups of their ids."""
 
     scores: Floats
     groups: Ints
@@ -57,12 +57,12 @@ def distance_of(auc: float) -> float:
 
 
 def draw(setting: Setting, rng: np.random.Generator) -> tuple[list[Cell], list[Cell]]:
-    """Draw both cells, low before high, of this night and of the night before. The first rows are in both nights."""
+    """Draw both cells, low before high, of this run and of the run before. The first rows are in both."""
     cells = [draw_cell(setting, rows, rng) for rows in setting.sizes]
     after = AUC - setting.bound if setting.change == RESCORED else AUC
-    now, before = ([cell[night] for cell in cells] for night in range(2))
-    for night, auc in ((now, after), (before, AUC)):
-        night[1] = Cell(night[1].scores + distance_of(auc), night[1].groups)
+    now, before = ([cell[run] for cell in cells] for run in range(2))
+    for run, auc in ((now, after), (before, AUC)):
+        run[1] = Cell(run[1].scores + distance_of(auc), run[1].groups)
     if setting.change == FEW_ROWS:  # such a row loses its placement, which is the AUC on average
         above = rng.random(setting.sizes[0]) < setting.bound / AUC
         now[0] = Cell(np.where(above, np.inf, now[0].scores), now[0].groups)
@@ -70,7 +70,7 @@ def draw(setting: Setting, rng: np.random.Generator) -> tuple[list[Cell], list[C
 
 
 def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> tuple[Cell, Cell]:
-    """Draw a cell of this night and of the night before."""
+    """Draw a cell of this run and of the run before."""
     n_common = round(setting.common * n_rows)
     before, again = rng.normal(size=(2, n_rows))
     if setting.change == FEW_ROWS:
@@ -83,7 +83,7 @@ def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> tuple[
 
 
 def paired_p_values(now: Replicates, before: Replicates, bound: float) -> tuple[float, float, float]:
-    """Return both p-values of paired nights, and that of compliance by the standard error of the jackknife alone."""
+    """Return both p-values of paired runs, and that of compliance by the standard error of the jackknife alone."""
     aucs = jackknife_aucs(now, before)
     p_values = noninferiority_test(PairedMetric.of(aucs, ((None, None), (None, None)), is_gap=False), "max_drop", bound)
     assert p_values is not None  # cells are large
@@ -93,8 +93,8 @@ def paired_p_values(now: Replicates, before: Replicates, bound: float) -> tuple[
     return *p_values, NormalDist().cdf(z)
 
 
-def added_p_values(nights: list[tuple[Replicates, float]], bound: float) -> tuple[float, float]:
-    """Return both p-values if the variances of the nights are added."""
+def added_p_values(pair: list[tuple[Replicates, float]], bound: float) -> tuple[float, float]:
+    """Return both p-values if the variances of the runs are added."""
     now, before = (
         Aucs(
             value=np.array([one.auc]),
@@ -103,7 +103,7 @@ def added_p_values(nights: list[tuple[Replicates, float]], bound: float) -> tupl
             n_high=np.array([float(one.whole.n_high)]),
             by_logit=np.array([True]),
         )
-        for one, variance in nights
+        for one, variance in pair
     )
     violation, compliance = compare_with_baseline(now, before, "max_drop", bound)
     return float(violation[0]), float(compliance[0])
@@ -119,12 +119,12 @@ def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
     """Return how often violation and compliance are significant at 0.05, paired and with variances added."""
     rng, p_values = np.random.default_rng(seed), []
     for _ in range(runs):
-        nights = [
+        pair = [
             (leave_out(low.scores, high.scores, (low.groups, high.groups)), delong(low.scores, high.scores))
             for low, high in draw(setting, rng)
         ]
-        paired = paired_p_values(nights[0][0], nights[1][0], setting.bound)
-        p_values.append((*paired, *added_p_values(nights, setting.bound)))
+        paired = paired_p_values(pair[0][0], pair[1][0], setting.bound)
+        p_values.append((*paired, *added_p_values(pair, setting.bound)))
     shares = (np.array(p_values) < LEVEL).mean(axis=0)
     return {
         "change": setting.change,

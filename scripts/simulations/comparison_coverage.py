@@ -1,16 +1,16 @@
-"""Coverage of the interval of the difference of two models, and errors of its test.
+"""Coverage of the interval of the difference of two models, and error rates of its test.
 
     .venv/bin/python -m scripts.simulations.comparison_coverage [--quick] [--runs N] [--seed S] [--out FILE]
 
 Needs numpy alone; about a minute on one core. The scores of both models are normal in either cell and correlated row by
-row. A setting is a kind of metric, both true values, and the rows of both cells. Simulated are the functions of
+row. A setting is a kind of metric, both true values, and the rows of both cells. It simulates the functions of
 biasspark: `delong_aucs`, `jackknife_aucs` and `estimate_difference`.
 
-In the settings with clusters, ten rows of a cell share a part of their scores, like the comments of an author: there
-the jackknife, which leaves out whole clusters, is compared with DeLong, which takes all rows as independent. Of few
-clusters each has ten rows in either cell, or one cell has more clusters than the other.
+In the settings with clusters, ten rows of a cell share a part of their scores, like the comments of an author. There
+the jackknife, which leaves out whole clusters, is compared with DeLong, which treats all rows as independent. If there
+are few clusters, each has ten rows in either cell, or one cell has more clusters than the other.
 
-Supports docs/comparing.md#is-the-new-model-better-or-is-it-chance: coverage and errors from 30 rows on.
+Supports docs/comparing.md#how-differences-are-tested: coverage and errors from 30 rows on.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Setting:
 
     @property
     def offset(self) -> float:
-        """What the metric is less than its AUC."""
+        """The difference of AUC and metric."""
         return 0.5 if self.kind == "gap" else 0.0
 
     @property

@@ -94,7 +94,7 @@ def test_the_verdict_is_seen_first(open_report: Any) -> None:
 
 def test_sections_and_pictures_are_visible(open_report: Any) -> None:
     page = open_report()
-    for title in ("Models side by side", "The worst identities", "Every identity", "Where the scores lie"):
+    for title in ("Models side by side", "The worst identities", "Every identity", "Score distributions"):
         assert page.get_by_role("heading", name=title, exact=True).is_visible()
     for label in ("Intervals of the five metrics", "False and true positive rates", "Overall AUC and the worst"):
         box = page.get_by_role("img", name=label).first.bounding_box()

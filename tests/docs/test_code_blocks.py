@@ -14,17 +14,19 @@ import shlex
 import tomllib
 from contextlib import redirect_stdout, suppress
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
 from itertools import dropwhile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import pytest
 
 import biasspark
-from biasspark.command import JOBS as COMMANDS_OF_BIASSPARK
+from biasspark.cli import Command
+from biasspark.command import JOBS as JOBS_OF_COMMANDS
 from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import TABLES
@@ -178,8 +180,8 @@ def test_commands_are_understood(
     if program in NOT_OURS:
         return
     if Path(program).name == "biasspark":
-        assert others[0] in COMMANDS_OF_BIASSPARK
-    elif program == ".venv/bin/python":
+        check_command(*others)
+    elif program in ("python", ".venv/bin/python"):
         check_python(others)
     elif any(word.startswith("jobs/") for word in others):
         check_submission(program, others)
@@ -213,9 +215,25 @@ def check_submission(program: str, words: list[str]) -> None:
         "--conf",
         "--files",
     }
-    arguments = parser_of(words[place]).parse_args(words[place + 1 :])
-    if hasattr(arguments, "config"):
-        load_config(arguments.config, [override.replace("$DATA", "/data") for override in arguments.overrides])
+    check_arguments(parser_of(words[place]).parse_args(words[place + 1 :]))
+
+
+def check_command(name: str, *words: str) -> None:
+    """Check a command of biasspark by its own parser."""
+    if words != ("--help",):
+        check_arguments(command_of(name).parser(f"biasspark {name}").parse_args(words))
+
+
+def command_of(name: str) -> Command:
+    """Return the declaration of a command."""
+    module = import_module(f"biasspark.workflows.{JOBS_OF_COMMANDS[name].module}")
+    return cast(Command, module.COMMAND)
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Read the configuration that the arguments name."""
+    if hasattr(arguments, "config") and hasattr(arguments, "overrides"):
+        load_config(arguments.config, arguments.overrides)
 
 
 @cache

@@ -5,6 +5,7 @@ Those of most pages take what docs/getting-started.md makes, over 1.8 million co
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -80,13 +81,13 @@ def published_scores(tmp_path: Path, shared_data: Path) -> dict[str, str]:
     for words in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "Scores"), ("tag", COMMIT)):
         subprocess.run(["git", *words], cwd=repository, check=True)
     setting = {"COUNT": "1", "KEY_0": f"url.{repository}.insteadOf", "VALUE_0": PUBLISHED}
-    return {f"GIT_CONFIG_{name}": value for name, value in setting.items()} | {"DATA": str(tmp_path / "data")}
+    return {f"GIT_CONFIG_{name}": value for name, value in setting.items()}
 
 
 def run_line(line: str, clone: Path, **environment: str) -> str:
     """Run a command, see that it ends as its comment says, else well, and give what it printed."""
     # The environment is not the copy's own and knows the project's place: the copy's package comes before it.
-    usual = clean_environment(PYTHONPATH=str(clone))
+    usual = clean_environment(PYTHONPATH=str(clone), PATH=f"{clone}/.venv/bin:{os.environ['PATH']}")
     done = subprocess.run(
         ["bash", "-c", line],
         cwd=clone,

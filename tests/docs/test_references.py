@@ -53,6 +53,13 @@ def test_what_is_committed_is_what_is_written(name: str) -> None:
     assert put_between(text, name, write()) == text, "run scripts/docs"
 
 
+def test_generated_text_is_between_its_comments() -> None:
+    page = "a\n<!-- t: written by x -->\n{}\n<!-- /t -->\nb"
+    assert put_between(page.format("old"), "t", "new\n", "x") == page.format("new")
+    with pytest.raises(SystemExit):
+        put_between("a\nb", "t", "new\n")
+
+
 @pytest.mark.parametrize(
     "table", [table for table in TABLES.values() if table not in WINDOW_TABLES.values()], ids=attrgetter("name")
 )

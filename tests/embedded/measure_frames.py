@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -212,15 +213,54 @@ def draw(folder: Path) -> dict[str, Any]:
     }
 
 
+def damage_page(file: Path) -> None:
+    """Overwrite the header of a page of the scores, so that no reader takes it for one."""
+    group, content = pq.read_metadata(file).row_group(0), bytearray(file.read_bytes())
+    scores = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "score")
+    start = scores.dictionary_page_offset or scores.data_page_offset
+    content[start : start + 60] = b"\xff" * 60
+    file.write_bytes(content)
+
+
+def measure_odd_columns(folder: Path) -> dict[str, Any]:
+    """Measure a frame with a column of objects, which nothing names, by bands of lengths; a path from ~."""
+    df = comments().to_pandas()
+    bands = pd.cut(df["length"], [-1, int(df["length"].median()), 1000])
+    odd = df.assign(thing=[object()] * len(df), band=bands)
+    df.to_parquet(folder / "home.parquet")
+    os.environ["HOME"] = str(folder)
+    by_band = biasspark.bias_metrics(odd, **SUITE | {"identities": {"categorical": ["band"]}})
+    return {
+        "equal": bits(biasspark.bias_metrics(odd, **SUITE)) == bits(biasspark.bias_metrics("~/home.parquet", **SUITE)),
+        "bands": dict(zip(by_band["identity"], map(int, by_band["subgroup_size"]), strict=True)),
+        "sizes": {f"band={band}": int(size) for band, size in bands.value_counts().items()},
+    }
+
+
 def raise_faults(folder: Path) -> dict[str, str]:
     df = comments().to_pandas()
     dated = df.assign(until=[date(9999, 12, 31), *[date(2026, 1, 1)] * (len(df) - 1)])
+    objects = df.assign(thing=[object()] * len(df))
     (folder / "text.parquet").write_text("no Parquet", "utf-8")
+    (folder / "x.tsv").write_text(df.head(3).to_csv(sep="\t", index=False), "utf-8")
+    for name in ("damaged", "logged/_delta_log", "types"):
+        (folder / name).mkdir(parents=True)
+    df.to_parquet(folder / "logged" / "a.parquet")
+    for number, kind in enumerate(("int32", "float64")):
+        df.assign(length=df["length"].astype(kind)).to_parquet(folder / "types" / f"{number}.parquet")
+    for name in ("a", "b"):
+        df.to_parquet(folder / "damaged" / f"{name}.parquet")
+    damage_page(folder / "damaged" / "b.parquet")
     calls: dict[str, Callable[[], Any]] = {
         "empty": lambda: biasspark.bias_metrics(df.head(0), **SUITE),
         "no such column": lambda: biasspark.bias_metrics(df, **SUITE | {"label": "toxic"}),
         "no such file": lambda: biasspark.bias_metrics(folder / "none.parquet", **SUITE),
         "no Parquet": lambda: biasspark.bias_metrics(folder / "text.parquet", **SUITE),
+        "a damaged page": lambda: biasspark.bias_metrics(folder / "damaged", **SUITE),
+        "a table of Delta": lambda: biasspark.bias_metrics(folder / "logged", **SUITE),
+        "tabs": lambda: biasspark.bias_metrics(folder / "x.tsv", **SUITE),
+        "other types": lambda: biasspark.bias_metrics(folder / "types", **SUITE),
+        "objects": lambda: biasspark.bias_metrics(objects, **SUITE, slices={"a": "length > 9", "b": "thing > 1"}),
         "no such folder": lambda: biasspark.bias_report(df, out=folder / "none" / "x.html", **SUITE),
         "no metrics": lambda: biasspark.metric_table(df),
         "no slice": lambda: biasspark.metric_table(biasspark.bias_metrics(df, **SUITE), "short"),
@@ -246,6 +286,7 @@ if __name__ == "__main__":
         "narrow": measure_narrow(work),
         "side by side": stand_side_by_side(work),
         "report": draw(work),
+        "odd": measure_odd_columns(work),
         "faults": raise_faults(work),
         "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],
     }

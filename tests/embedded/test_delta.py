@@ -1,4 +1,4 @@
-"""Tables of Delta in a folder, written and read without Spark; killed and concurrent jobs are processes."""
+"""Delta tables in a folder, written and read without Spark; killed and concurrent jobs are processes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def log_of(folder: Path, table: Table) -> DeltaLog:
 
 
 def published(folder: Path) -> dict[str, list[str]]:
-    """Return by table the rows of the runs in the ledger; what is not there is not counted."""
+    """Return by table the rows of the runs in the ledger."""
     ledger = log_of(folder, BIAS_RUNS).read() if (folder / "delta" / "bias_runs").is_dir() else None
     rows: dict[str, list[str]] = {}
     for row in [] if ledger is None else ledger.to_pylist():
@@ -97,7 +97,7 @@ def published(folder: Path) -> dict[str, list[str]]:
 
 
 def test_nights_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
-    """Of two nights with every kind of table, one measured twice, kept in order and merged to a window."""
+    """Two runs with every kind of table, one measured twice, maintained and merged into a window."""
     write_corpus(tmp_path)
     parts: dict[str, Any] = {
         "thresholds": {"at": [0.5]},
@@ -170,7 +170,7 @@ def test_two_jobs_at_once_publish_a_night_each_whole(tmp_path: Path) -> None:
 
 
 def test_blocks_of_scores_are_found_by_their_run(tmp_path: Path) -> None:
-    """Files that the engine wrote are in the log, with the statistics of their run, and no others are there."""
+    """Only files of the engine are in the log, with the statistics of their run."""
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta", state={"keep": True})
     run_ids = [run("measure", "--config", config, "--run-date", NIGHT)["run_id"] for _ in range(2)]
@@ -181,7 +181,7 @@ def test_blocks_of_scores_are_found_by_their_run(tmp_path: Path) -> None:
 
 
 def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -> None:
-    """Of a night that is a partition, after rows of it were replaced, and written as pandas writes categories."""
+    """One partition, after rows were replaced, written with categories of pandas."""
     deltalake = pytest.importorskip("deltalake")
     rows = pa.table(make_rows())
     kinds = pa.array(["a", "b", None, "it's"] * (len(rows) // 4)).dictionary_encode()

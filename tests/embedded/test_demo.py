@@ -1,4 +1,4 @@
-"""The demonstration, as a newcomer runs it: away from a clone, in a process of its own."""
+"""The demo as a new user runs it: outside of a clone, in a new process."""
 
 from __future__ import annotations
 

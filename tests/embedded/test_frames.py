@@ -133,6 +133,11 @@ def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
         "no such column": "InputError: label.*'?toxic",
         "no such file": "InputError.*none.parquet",
         "no Parquet": "InputError.*text.parquet",
+        "a damaged page": "InputError.*damaged/b.parquet",
+        "a table of Delta": r"InputError.*logged is a Delta table.*DeltaTable\(.*to_pyarrow_table",
+        "tabs": r'InputError.*pandas.read_csv\(path, sep="\\t"\)',
+        "other types": "InputError.*pandas.*Column: length",
+        "objects": r'InputError: df\["thing"\]: Arrow .*slices\["b"\]',
         "no such folder": "ConfigError.*x.html",
         "no metrics": "InputError.*columns",
         "no slice": "InputError.*short",
@@ -141,7 +146,14 @@ def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
         "dates and times": r'InputError: slices\["b"\] = "until < now\(\)".*dates',
     }
     assert {name for name, words in expected.items() if not re.search(words, faults.get(name, ""), re.DOTALL)} == set()
-    assert not any("canary" in text for text in faults.values())
+    assert not any(word in text for text in faults.values() for word in ("canary", "[corpus]"))
+
+
+@pytest.mark.slow
+def test_bands_are_identities_and_objects_are_left_out(printed: dict[str, Any]) -> None:
+    odd = printed["odd"]
+    assert odd["equal"]
+    assert odd["bands"] == odd["sizes"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The jobs on the embedded engine, by the command: in the session of the tests, and as users start it."""
+"""The jobs on the embedded engine: in the session of the tests, and as users start them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 
 def start(name: str, *flags: object) -> Done:
-    """Run the command in a process of its own."""
+    """Run the command in a new process."""
     command = [sys.executable, "-m", "biasspark", name, "--engine", "embedded", *map(str, flags)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -178,7 +178,7 @@ def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
 
 
 def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:
-    """One scores all of them alike, so no tree splits; another has two scores."""
+    """One has equal scores, so no tree splits; another has two scores."""
     rows = make_rows()
     rows["constant"] = [0.5] * len(rows["id"])
     rows["coarse"] = [float(score > 0.5) for score in rows["score"]]
@@ -219,7 +219,7 @@ def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> Non
 
 
 def test_nan_of_a_column_with_one_value_is_no_number(tmp_path: Path) -> None:
-    """By the statistics of the file the column holds 0.5 alone."""
+    """In the statistics of the file the column has only 0.5."""
     rows = make_rows()
     rows["male"] = [0.5 if number % 2 else float("nan") for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows, files=1)
@@ -311,7 +311,7 @@ def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:
 
 
 def test_categories_are_read_as_their_values(tmp_path: Path) -> None:
-    """As pandas writes them, of texts and of numbers, in one of two files."""
+    """Categories of texts and numbers as pandas writes them, in one of two files."""
     rows = pa.table(make_rows())
     kinds, codes = (pa.array([each, None] * (len(rows) // 2)) for each in ("a", 7))
     (tmp_path / "corpus").mkdir()
@@ -346,7 +346,7 @@ def measure_csv(folder: Path, **changes: Any) -> Done:
 
 
 def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
-    """Quotes, line ends and separators in a text; a line too short and one too long, each with its id."""
+    """Quotes, line ends and separators in a text; a short and a long line, each with its id."""
     lines = [f'c{n},{n % 2},{n / 50},{n % 3},{n},"say ""{n}"",\r\nor not"\r\n' for n in range(40)]
     broken = ["short,1\r\n", "long,1,1,1,1,text,more\r\n"]
     write_csv(tmp_path, "id,target,score,male,length,comment_text\r\n", *lines, *broken)
@@ -358,13 +358,15 @@ def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
     assert ask(tmp_path / "warehouse", query) == [(30,)]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     "line",
-    ['c,1,0.5,1,5,"a"b\n', 'c,1,0.5,1,5,a "b" c\n', "c,1,0.5,1,5,a\r\n", "c,1,0.5,1,5,\udcff\n"],
+    ['c,1,0.5,1,5,"a"b\n', 'c,1,0.5,1,5,a "b" c\n', "c,1,0.5,1,5,a{other}", "c,1,0.5,1,5,\udcff\n"],
     ids=["after a quote", "within a text", "another line end", "no UTF-8"],
 )
-def test_csv_on_which_parsers_disagree(line: str, tmp_path: Path) -> None:
-    write_csv(tmp_path, "id,target,score,male,length,comment_text\n", "b,0,0.1,1,5,a\n")
+def test_csv_on_which_parsers_disagree(line: str, end: str, tmp_path: Path) -> None:
+    write_csv(tmp_path, f"id,target,score,male,length,comment_text{end}", f"b,0,0.1,1,5,a{end}")
+    line = line.replace("{other}", "\r\n" if end == "\n" else "\n")
     with (tmp_path / "corpus" / "x.csv").open("ab") as file:
         file.write(line.encode("utf-8", "surrogateescape"))
     done = measure_csv(tmp_path)
@@ -373,7 +375,7 @@ def test_csv_on_which_parsers_disagree(line: str, tmp_path: Path) -> None:
 
 
 def test_a_nan_with_a_sign_is_a_nan(tmp_path: Path) -> None:
-    """As infinity less infinity is on most processors."""
+    """The result of infinity minus infinity on most processors."""
     rows = make_rows()
     rows["male"] = [0.5 if number % 2 else -float("nan") for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows)
@@ -435,13 +437,13 @@ def dry_run(folder: Path, slices: dict[str, str]) -> Done:
 
 
 def test_what_looks_at_other_rows_or_is_left_to_chance(tmp_path: Path) -> None:
-    """Spark refuses such predicates, and this engine would compute them."""
+    """Spark refuses such predicates, but this engine would compute them."""
     other_rows = ("max(score) > 0", "count(*) > 1", "sum(score) OVER () > 1", "explode(array(score > 0))")
     chance = ("rand(7) < 0.5", "UUID () > 'x'")
     done = dry_run(tmp_path, {f"s{number}": text for number, text in enumerate(other_rows + chance)})
     assert done.code == 3
     assert done.err.count("more than its own row") == len(other_rows)
-    assert done.err.count("left to chance") == len(chance)
+    assert done.err.count("is random, and the corpus") == len(chance)
 
 
 def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path) -> None:
@@ -498,7 +500,7 @@ def test_a_night_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> No
     experiment = summary(run("pinned-skew", *night))
     drawn = summary(run("report", *night, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md"))
     assert (drawn["run_id"], drawn["outcome"]) == (experiment["run_id"], None)
-    assert "Why not: rows of" in (tmp_path / "report.html").read_text("utf-8")
+    assert "Why not: an experiment that drops rows of" in (tmp_path / "report.html").read_text("utf-8")
     assert "were dropped at random" in (tmp_path / "card.md").read_text("utf-8")
 
 

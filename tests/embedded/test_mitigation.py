@@ -1,4 +1,4 @@
-"""The mitigation experiment on a corpus of one's own, on the embedded engine, from balance to report."""
+"""The mitigation experiment with a given corpus on the embedded engine, from balance to report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ path = "{folder}/warehouse"
 
 
 def write(folder: Path, name: str, request: ImbalancedRequest | MadlibsRequest) -> None:
-    """Write comments whose label is a fraction, under names of one's own."""
+    """Write comments whose label is a fraction, with other column names."""
     with duckdb.connect() as database:
         database.register("made", make_table(request))
         query = "SELECT id, comment_text AS text, IF(label, 0.8, 0.1) AS toxicity FROM made"

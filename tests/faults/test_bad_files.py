@@ -87,8 +87,8 @@ def test_every_flipped_bit_is_found_where_pages_have_checksums(spark: SparkSessi
 def test_a_flipped_bit_cannot_be_found_where_the_writer_left_checksums_out(
     spark: SparkSession, tmp_path: Path, has_checksum: bool
 ) -> None:
-    """One bit of a Parquet file is flipped, with and without checksums of its pages: with them the file is named;
-    without them nothing shows it, as documented: one bit of a score makes another score.
+    """One bit of a Parquet file is flipped, with and without page checksums: with them the file is named. Without them
+    nothing shows it, as documented: one bit of a score makes another score.
     """
     (tmp_path / "whole").mkdir()
     table = pa.table({"s": np.random.default_rng(3).random(3_000)})
@@ -127,7 +127,7 @@ def lay_out(folder: Path, *files: Path) -> Path:
 def test_a_partition_without_the_score_is_counted_as_unscored(
     spark: SparkSession, parts: dict[str, Path], tmp_path: Path
 ) -> None:
-    """A later partition lacks the column of a score: its rows are counted as `null_score`, the others are measured."""
+    """A later partition lacks the column of a score: its rows count as `null_score`, and the others are measured."""
     folder = lay_out(tmp_path / "later", parts["whole"], parts["unscored"])
     assert read_and_rank(spark, folder) == RowCounts(20, 10, {"null_score": 10}, {"s": 10})
 
@@ -148,8 +148,8 @@ def test_where_the_first_partition_lacks_the_score_the_schemas_are_to_be_merged(
 
 
 def test_files_that_would_not_be_read_are_named(spark: SparkSession, parts: dict[str, Path], tmp_path: Path) -> None:
-    """Files lie both in a folder and in its partitions, or in folders that are no partitions, of which Spark reads a
-    part in silence: those that it would not read are named, and an option reads all.
+    """Files lie both in a folder and in its partitions, or in folders that are no partitions, and Spark silently reads
+    only some of them: the files that it would not read are named, and an option reads all.
     """
     folder = lay_out(tmp_path / "rows", parts["whole"])
     shutil.copy(parts["whole"], folder / "b.parquet")
@@ -164,7 +164,7 @@ def test_files_that_would_not_be_read_are_named(spark: SparkSession, parts: dict
 def test_partitions_of_different_columns_are_refused(
     spark: SparkSession, parts: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Some folders are partitions by day, others by day and hour: the path is refused."""
+    """Some folders are partitioned by day, others by day and hour: the path is refused."""
     for place in ("day=1", "day=2/hour=3"):
         (tmp_path / place).mkdir(parents=True)
         shutil.copy(parts["whole"], tmp_path / place / "a.parquet")
@@ -179,8 +179,8 @@ HEADER_FAULT = "the header line of a CSV file names other columns than that of t
 def test_a_csv_file_with_another_header_line_is_named(
     spark: SparkSession, tmp_path: Path, header: str, multiline: str
 ) -> None:
-    """A file of a CSV corpus names its columns in another order than the first, or fewer: it is named, where Spark
-    would read each value by its place alone.
+    """A file of a CSV corpus has its columns in another order than the first file, or fewer columns: it is named. Spark
+    would read each value by its position.
 
     Which file is the first, the file system decides.
     """
@@ -204,8 +204,8 @@ def test_a_csv_file_with_another_header_line_is_named(
     [pytest.param(None, id="without schema", marks=pytest.mark.slow), "id INT, y BOOLEAN, s DOUBLE, u DOUBLE"],
 )
 def test_records_of_json_over_many_lines_are_refused(spark: SparkSession, tmp_path: Path, schema: str | None) -> None:
-    """A JSON file holds one array over many lines, of which Spark would make rows of NULLs: the option that reads it
-    is said.
+    """A JSON file holds one array over many lines, which Spark would read as rows of NULLs: the message names the
+    option that reads it.
     """
     rows = [{"id": number, "y": number % 2 == 0, "s": number / 8, "u": 1.0} for number in range(6)]
     (tmp_path / "part=0").mkdir()
@@ -217,7 +217,7 @@ def test_records_of_json_over_many_lines_are_refused(spark: SparkSession, tmp_pa
 
 
 def test_a_pattern_that_no_file_has(spark: SparkSession, parts: dict[str, Path]) -> None:
-    """The path is a pattern that fits no file: the path is named."""
+    """The path is a pattern that matches no file: the path is named."""
     path = parts["whole"].parent
     assert holds(fault_of(spark, f"{path}/*.nothing"), f"corpus: path {path}/*.nothing: there is nothing at this path.")
     assert read_and_rank(spark, f"{path}/who*.parquet").n_rows == 10
@@ -255,7 +255,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_scores_of_every_type_of_number_are_ranked(spark: SparkSession, odd: Path) -> None:
-    """Scores are unsigned, decimal, or dictionary-encoded text, beside nested columns, bytes and INT96 times: all are
+    """Scores are unsigned, decimal, or dictionary-encoded text, next to nested columns, bytes and INT96 times: all are
     ranked alike.
 
     The one row after midnight, in UTC, is of the next night.
@@ -300,7 +300,7 @@ def of_model(model: str) -> Measures:
 def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
     spark: SparkSession, odd: Path, tmp_path: Path, kind: pa.Array, words: str
 ) -> None:
-    """A column is of a type that Spark cannot read (half precision, nanoseconds, time of day): the type is named, and a
+    """A column has a type that Spark cannot read (half precision, nanoseconds, time of day): the type is named, and a
     `schema` without the column measures the others.
 
     A schema names the columns that are read, so another column may be of any type.
@@ -310,7 +310,7 @@ def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
     table = pq.read_table(odd / "a.parquet").drop_columns(["moment"]).append_column("odd", kind)
     pq.write_table(table, tmp_path / "a.parquet", version="2.6")
     fault = fault_of(spark, tmp_path).replace("MICROS,true", "MICROS,false")  # an older pyarrow takes them for UTC
-    assert holds(fault, f"corpus: path {tmp_path}: a column is of a type that Spark cannot read.", f"Type: {words}.")
+    assert holds(fault, f"corpus: path {tmp_path}: a column has a type that Spark cannot read.", f"Type: {words}.")
     schema = "y BOOLEAN, u FLOAT, `wide decimal` DECIMAL(38,10)"
     counts = read_and_rank(spark, tmp_path, of_model("wide decimal"), schema=schema)
     assert counts.n_eligible == {"wide decimal": N_ODD}

@@ -50,8 +50,8 @@ sys.exit(run_job(bias_metrics.main, bias_metrics.COMMAND.parser()))
 
 
 def test_submit_runs_the_job_and_no_text_leaves_the_corpus(place: Place, tmp_path: Path) -> None:
-    """A secret stands in every comment and in a column that nobody asks for: after nights and windows that succeed it
-    is in no table, message, log or event log.
+    """A secret is in every comment and in an unused column: after runs and windows that succeed it is in no table,
+    message, log or event log.
 
     Spark's event log holds every plan and every message of a task.
     """
@@ -91,7 +91,7 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(place: Place, tmp_pat
 
 
 def test_a_predicate_that_fails_quotes_no_value(place: Place, tmp_path: Path) -> None:
-    """A predicate fails on a comment: exit code 3, the fault in plain words, and no message quotes a comment."""
+    """A predicate fails on a comment: exit code 3, a clear message, and no message quotes a comment."""
     bad = ["--set", "slices.numbers=comment_text > 1"]
     code, printed = submit("--master", "local[2]", JOB, *place.flags("refused"), *bad, cwd=tmp_path)
     assert code == 3, printed
@@ -109,8 +109,8 @@ def test_a_predicate_that_fails_quotes_no_value(place: Place, tmp_path: Path) ->
 def test_a_killed_job_leaves_nothing_that_is_seen(
     spark: SparkSession, place: Place, numbers: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    """The driver is killed while it ranks, while it writes, and before the ledger: readers go on seeing the night
-    before, and a rerun publishes the whole night.
+    """The driver is killed while it ranks, while it writes, and before the ledger: readers still see the earlier run,
+    and a rerun publishes everything.
     """
     warehouse, flags = place.folder / "killed", place.flags("killed")
     publish(spark, suite_tables(), start_run("comments"), PathStore(str(warehouse)), record_of())
@@ -138,7 +138,7 @@ def test_a_killed_job_leaves_nothing_that_is_seen(
 
 
 def test_two_jobs_at_once_publish_one_whole_night(place: Place, numbers: dict[str, list[str]], tmp_path: Path) -> None:
-    """Two jobs measure the same night at once: readers see one whole night."""
+    """Two jobs measure the same date at once: readers see one whole run."""
     flags = place.flags("twice")
     with (
         submitted("--master", "local[1]", JOB, *flags, cwd=tmp_path) as one,

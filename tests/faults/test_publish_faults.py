@@ -80,8 +80,8 @@ def nudge(rows: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("table", [*suite_tables(), BIAS_RUNS], ids=lambda table: table.name)
 def test_a_write_that_fails_publishes_nothing(spark: SparkSession, night_before: Path, table: Table) -> None:
-    """The write of a table, first, last or the ledger's, fails: the table is named, and readers go on seeing the night
-    before.
+    """The write of the first table, the last, or the ledger fails: the table is named, and readers still see the
+    earlier run.
     """
     with pytest.raises(BiasSparkError, match=f"{table.name}: broken"):
         publish(spark, suite_tables(0.7), start_run(), BrokenStore(str(night_before), table), record_of())
@@ -92,7 +92,7 @@ def test_a_write_that_fails_publishes_nothing(spark: SparkSession, night_before:
 def test_rows_that_do_not_come_back_are_not_published(
     spark: SparkSession, night_before: Path, change: Callable[[Any], Any]
 ) -> None:
-    """A table comes back with fewer rows than were written, or another value: the run is not published."""
+    """A table is read back with fewer rows than were written, or another value: the run is not published."""
     run = start_run()
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, suite_tables(0.7), run, ChangingStore(str(night_before), change), record_of())
@@ -109,7 +109,7 @@ CHANGES = {"a row": (lambda rows: rows.limit(1), 1), "a value": (lambda rows: ro
 def test_rows_of_a_large_table_that_do_not_come_back_are_not_published(
     spark: SparkSession, night_before: Path, change: str
 ) -> None:
-    """A table that grows with the corpus comes back with fewer rows, or another value: the run is not published."""
+    """A table that grows with the corpus is read back with fewer rows, or another value: the run is not published."""
     frame = to_frame(spark, suite_tables(rejected=3)[REJECTED_ROWS], value_schema(REJECTED_ROWS))
     apply, n_rows = CHANGES[change]
     run, store = start_run(), ChangingStore(str(night_before), apply)
@@ -122,7 +122,7 @@ def test_rows_of_a_large_table_that_do_not_come_back_are_not_published(
 
 
 def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Path) -> None:
-    """A night is run again after its write failed: the rerun is published, whatever the failure left behind."""
+    """A date is measured again after its write failed: the rerun is published, whatever the failure left behind."""
     store = PathStore(str(tmp_path))
     with pytest.raises(BiasSparkError, match="broken"):
         publish(spark, suite_tables(0.6), start_run(), BrokenStore(str(tmp_path), BIAS_RUNS), record_of())
@@ -166,7 +166,7 @@ def latest_skew(folder: Path) -> list[tuple[Any, ...]]:
 
 
 def test_of_two_runs_at_once_the_second_to_publish_gives_way(spark: SparkSession, tmp_path: Path) -> None:
-    """Another run publishes the same night meanwhile: exit code 4, and the night of the first stays.
+    """Another run publishes the same date meanwhile: exit code 4, and the first run stays.
 
     It may have come before the run writes its tables, or while it does.
     """
@@ -187,7 +187,7 @@ def test_of_two_runs_at_once_the_second_to_publish_gives_way(spark: SparkSession
 
 
 def test_a_copy_of_an_earlier_run_is_no_other_run(spark: SparkSession, tmp_path: Path) -> None:
-    """A night is compacted while it is run again, and once more: the new run is published, and readers see it."""
+    """A run is compacted while its date is measured again, and once more: the new run is published and seen."""
     store = PathStore(str(tmp_path))
     earlier = publish_skew(spark, store, 0.6)
 
@@ -199,7 +199,7 @@ def test_a_copy_of_an_earlier_run_is_no_other_run(spark: SparkSession, tmp_path:
 
 
 def test_a_copy_gives_way_to_a_run(spark: SparkSession, tmp_path: Path) -> None:
-    """A night is run again while it is compacted: exit code 4 for the copy, and readers see the new run."""
+    """A date is measured again while its run is compacted: exit code 4 for the copy, and readers see the new run."""
     store = PathStore(str(tmp_path))
     earlier = publish_skew(spark, store, 0.6)
     with pytest.raises(PublishConflict):
@@ -208,7 +208,7 @@ def test_a_copy_gives_way_to_a_run(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_copy_does_not_hide_the_run_that_it_is_of(spark: SparkSession, tmp_path: Path) -> None:
-    """Another run publishes the same night meanwhile, and is compacted at once: exit code 4 all the same."""
+    """Another run publishes the same date meanwhile, and is compacted at once: exit code 4 all the same."""
     store = PathStore(str(tmp_path))
 
     def publish_and_compact() -> None:
@@ -223,7 +223,7 @@ def test_a_copy_does_not_hide_the_run_that_it_is_of(spark: SparkSession, tmp_pat
 
 
 def test_a_path_below_a_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """The output lies below what is a file: it is named, in one line."""
+    """The output path lies below a file: it is named, in one line."""
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, suite_tables(), run_at(1, "r1"), PathStore(f"{tmp_path}/file/warehouse"), record_of())
@@ -235,7 +235,7 @@ def test_a_path_below_a_file_is_named(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
 def test_a_read_only_folder_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """The output is a folder that may only be read: it is named."""
+    """The output folder is read-only: it is named."""
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(BiasSparkError, match=f"{tmp_path}/u_statistics/.* could not be written"):
@@ -279,7 +279,7 @@ except BiasSparkError as error:
 
 @pytest.mark.slow
 def test_a_full_disk_is_named_and_publishes_nothing(night_before: Path) -> None:
-    """A file may not grow beyond a limit: the folder is named, and readers go on seeing the night before.
+    """A file cannot grow beyond a limit: the folder is named, and readers still see the earlier run.
 
     A limit on the size of files fails a write half-way, as a full disk does.
     """

@@ -69,8 +69,8 @@ def test_nothing_listens_beyond_this_machine(spark: SparkSession) -> None:
 def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Identities, a model and a corpus are named `../../x`, `NULL`, empty, with quotes, NUL, or marks that turn the
-    line: each is told apart, and no file lies outside the output.
+    """Identities, a model and a corpus are named `../../x`, `NULL`, empty, with quotes, NUL, or marks that reverse the
+    text direction: they stay distinct, and no file lies outside the output.
 
     Each value is an identity of its own, of a category and in an array, told apart byte by byte.
     """

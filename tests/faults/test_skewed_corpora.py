@@ -26,7 +26,7 @@ def statistics_of(corpus: DataFrame, **measures: Any) -> list[dict[str, Any]]:
 
 
 def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> None:
-    """One identity, and one score, have 99 rows of 100: every number is that of the definitions."""
+    """One identity, and one score, have 99 rows of 100: every number matches the definitions."""
     rng = np.random.default_rng(31)
     n_rows = 4_000
     label = rng.random(n_rows) < 0.3
@@ -52,7 +52,7 @@ def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> 
 
 @pytest.mark.slow
 def test_ten_thousand_identities(spark: SparkSession) -> None:
-    """There are ten thousand identities: every number is that of the definitions.
+    """There are ten thousand identities: every number matches the definitions.
 
     As many as a column may have.
     """
@@ -99,7 +99,7 @@ def count_pairs(
 
 
 def test_sums_past_two_to_the_63(spark: SparkSession) -> None:
-    """Sums of squares pass 2^63: they are exact to the last digit.
+    """Sums of squares exceed 2^63: they are exact to the last digit.
 
     All rightly ordered: each doubled placement is twice the rows of the other side.
     """

@@ -87,7 +87,7 @@ def accepted(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFacto
 def test_no_job_takes_a_ledger_that_may_not_be_read_for_an_empty_one(
     spark: SparkSession, accepted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, name: str, level: str
 ) -> None:
-    """The ledger may not be read: every job ends with exit code 3 and names it, and writes nothing."""
+    """The ledger cannot be read: every job ends with exit code 3, names it, and writes nothing."""
     config, warehouse = accepted
     (file,) = (warehouse / "bias_runs").rglob("*.parquet")
     path = [file.parents[2], *reversed(file.parents[:2]), file][LEVELS.index(level)]
@@ -105,7 +105,7 @@ def test_no_job_takes_a_ledger_that_may_not_be_read_for_an_empty_one(
 
 
 def test_a_baseline_that_may_not_be_read_is_not_gone(spark: SparkSession, accepted: tuple[Path, Path]) -> None:
-    """The tables of an accepted run may not be read: the next night names them, and publishes nothing."""
+    """The tables of an accepted run cannot be read: the next run names them, and publishes nothing."""
     config, warehouse = accepted
     (file,) = (warehouse / "u_statistics").rglob("*.parquet")
     before = list_files(warehouse)
@@ -119,7 +119,7 @@ def test_a_baseline_that_may_not_be_read_is_not_gone(spark: SparkSession, accept
 def test_a_lost_ledger_is_not_taken_for_a_first_night(
     spark: SparkSession, accepted: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """The ledger is gone and the tables are not: the next night says so."""
+    """The ledger is gone and the tables are not: the next run says so."""
     config, warehouse = accepted
     rest = shutil.copytree(warehouse, tmp_path / "rest", ignore=shutil.ignore_patterns("bias_runs"))
     done = run(config, "--set", f"output.path={rest}", run_date=NEXT)
@@ -138,7 +138,7 @@ def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
 @pytest.mark.slow
 @pytest.mark.spark("writes to a catalog")
 def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
-    """A partition of the ledger in a catalog is gone or closed, and Spark passes over it: it is named."""
+    """A partition of the ledger in a catalog is gone or unreadable, and Spark skips it: it is named."""
     earlier, run = run_at(1, "r1"), run_at(2, "r2", "wiki")
     for each in (earlier, run):
         publish(spark, suite_tables(0.6), each, catalog, record_of())
@@ -153,7 +153,7 @@ def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSessi
 @pytest.mark.slow
 @pytest.mark.spark("writes to a catalog")
 def test_a_run_with_fewer_rows_than_its_ledger_counts_is_refused(spark: SparkSession, catalog: CatalogStore) -> None:
-    """A folder of a run in a catalog is closed or empty, and Spark reads no row: the run is refused."""
+    """A folder of a run in a catalog is unreadable or empty, and Spark reads no row: the run is refused."""
     for each in (run_at(1, "r1"), run_at(2, "r2", "wiki")):
         publish(spark, suite_tables(0.6), each, catalog, record_of())
     runs = [to_run(row) for row in read_ledger(spark, catalog)]
@@ -212,7 +212,7 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
 def test_a_window_takes_no_damaged_state_for_a_whole_one(
     spark: SparkSession, accepted: tuple[Path, Path], damage: Callable[[list[Path]], object], named: str
 ) -> None:
-    """The kept state of a night lost a file, bytes or all files: the window is refused, and nothing is published."""
+    """The stored scores of a run lost a file, bytes or all files: the window is refused, and nothing is published."""
     config, warehouse = accepted
     files, before = list((warehouse / "score_blocks").rglob("*.parquet")), list_files(warehouse)
     contents = [file.read_bytes() for file in files]
@@ -228,7 +228,7 @@ def test_a_window_takes_no_damaged_state_for_a_whole_one(
 
 
 def test_folders_that_are_not_there_are_empty(tmp_path: Path) -> None:
-    """A folder of tables is not there, or may not be read: the former is empty, the latter is named."""
+    """A folder of tables does not exist, or cannot be read: the former counts as empty, the latter is named."""
     (tmp_path / "file").touch()
     assert [list_visible(tmp_path / name) for name in ("missing", "file", "file/below")] == [[], [], []]
     (tmp_path / "_temporary").mkdir()

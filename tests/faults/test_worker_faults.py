@@ -94,7 +94,7 @@ def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[st
 
 
 def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place, tmp_path: Path) -> None:
-    """A Python worker has too little memory: the job ends with what to set, and nothing is published.
+    """A Python worker has too little memory: the job ends and says what to set, and nothing is published.
 
     The limit lets a worker start, and no more.
     """
@@ -106,11 +106,8 @@ def test_a_python_worker_without_memory_ends_the_job_in_plain_words(place: Place
     assert code == 1, printed
     assert "Traceback" not in printed
     assert CANARY not in printed
-    assert (
-        "error: corpus: a Python worker has run out of memory, or was killed. Give workers more "
-        "(spark.executor.pyspark.memory where it is set, else spark.executor.memoryOverhead), or set `[ranking] "
-        "ranges` higher, so that a task holds less." in printed
-    )
+    assert "error: corpus: a Python worker has run out of memory, or was killed." in printed
+    assert "spark.executor.memoryOverhead" in printed
     assert not (place.folder / "no_memory").exists()
 
 
@@ -125,7 +122,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
 def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The machines of a cluster have no biasspark but the zip of `--py-files`: every number is the same."""
+    """The machines of a cluster have only the zip of `--py-files`: every number is the same."""
     code, printed = cluster.submit(JOB, *place.flags("cluster"), cwd=tmp_path)
     assert code == 0, printed
     assert list((cluster.home / "work").glob("app-*/[01]/biasspark.zip"))

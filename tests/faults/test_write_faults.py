@@ -60,7 +60,8 @@ HASH = "sha2(cast(id AS STRING), 512)"
 
 @pytest.mark.spark("what Spark says of a full disk")
 def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: SparkSession, small_disk: Path) -> None:
-    """The disk runs full: a folder is named, readers see the night before, and a rerun with more room is whole.
+    """The disk runs full: a folder is named, readers see the earlier run, and a rerun with more room publishes
+    everything.
 
     Tables are written side by side, so it may be that of any table.
     """
@@ -77,7 +78,7 @@ def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: S
 
 
 def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: Path) -> None:
-    """The disk may only be read: the folder is named, and readers go on seeing the night before.
+    """The disk is read-only: the folder is named, and readers still see the earlier run.
 
     Root, too, may not write there.
     """
@@ -94,8 +95,8 @@ def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: 
 def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(
     spark: SparkSession, night_before: Path, tmp_path: Path
 ) -> None:
-    """A task fails in the middle of a file: the table is named without the value it failed on, and readers go on seeing
-    the night before.
+    """A task fails in the middle of a file: the table is named without the value it failed on, and readers still see
+    the earlier run.
 
     It has written thousands of rows by then.
     """

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from biasspark.cli import DRY_RUN, Outcome, make_parser, on_night, run_job
+from biasspark.cli import DRY_RUN, Outcome, make_parser, on_date, run_job
 from biasspark.command import run_command
 from biasspark.tables.views import DUCKDB_FILE
 
@@ -35,7 +35,7 @@ def run_main(
     main: Callable[[argparse.Namespace], Outcome], *flags: object, parser: argparse.ArgumentParser | None = None
 ) -> Done:
     """Run a job with these arguments; none prints a traceback."""
-    parser = parser or make_parser("", flags=(*on_night("the night"), DRY_RUN))
+    parser = parser or make_parser("", flags=(*on_date("the night"), DRY_RUN))
     return _record(lambda: run_job(main, parser, list(map(str, flags))))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.evidence import NodeSums
-from biasspark.attribution.growth import Asked, GrownTree, Histogram, Limits, Node, NodeKey, grow
+from biasspark.attribution.growth import Asked, Histogram, Node, NodeKey, Tree, grow
+from biasspark.attribution.segments import MeasuredSet, NodeSums, TreeKey, list_segments
 from biasspark.attribution.significance import Moments
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
@@ -57,7 +58,7 @@ def measure_samples(
         return Histogram(next(counts), sums, next(counts))
 
     def measure(asked: Asked) -> Mapping[NodeKey, list[Histogram]]:
-        nodes = {(tree.number, node.node_id): node for tree in asked.trees for node in tree.nodes}
+        nodes = {(number, node.node_id): node for number, tree in enumerate(asked.trees) for node in tree}
         return {
             key: [
                 histogram(samples[key[0]], samples[key[0]].inside(nodes[key]), place, feature.n_bins)
@@ -69,22 +70,21 @@ def measure_samples(
     return measure
 
 
-def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: TreeSettings) -> list[GrownTree]:
+def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: TreeSettings) -> list[Tree]:
     growing = [sample.values[~sample.honest] for sample in samples]
     square_sums = [float(values.var() * len(values)) if len(values) else 0.0 for values in growing]
-    return run(grow(features, Limits.of(settings, square_sums)), measure_samples(samples, features))
+    return run(grow(features, settings, square_sums), measure_samples(samples, features))
 
 
-def sum_nodes(tree: GrownTree, sample: Sample, unit: float = 1.0) -> dict[NodeKey, NodeSums]:
-    """Add up each node's values, so many units each."""
+def judge(tree: Tree, sample: Sample, features: Sequence[Feature], unit: float = 1.0) -> list[SimpleNamespace]:
+    """Return what each node shows, of values in these units."""
 
     def moments(rows: npt.NDArray[np.bool_]) -> Moments:
         values, exact = sample.values[rows].astype(object), Decimal(unit)
         return Moments(len(values), int(values.sum()) * exact, int((values**2).sum()) * exact**2)
 
-    return {
-        (tree.number, node.node_id): NodeSums(
-            train=moments(sample.inside(node) & ~sample.honest), honest=moments(sample.inside(node) & sample.honest)
-        )
-        for node in tree.nodes
-    }
+    inside = [sample.inside(node) for node in tree]
+    sums = [NodeSums(moments(rows & ~sample.honest), moments(rows & sample.honest)) for rows in inside]
+    measured = [MeasuredSet(of_node, None) for of_node in sums]
+    rows = list_segments(TreeKey("m", "", "all", "auc"), tree, measured, features, 0.95)
+    return [SimpleNamespace(**row) for row in rows]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.evidence import FoundSlice, NodeSums, judge_slices
+from biasspark.attribution.segments import MeasuredSet, NodeSums, list_slices
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, search
 from biasspark.attribution.slice_search import SliceCounter
 from biasspark.config.attribution_settings import SliceSearch
-from biasspark.features import Condition, Feature
+from biasspark.features import Condition, Feature, write_predicate
 from tests.oracle.grown_trees import Sample, run
 
 UNIT = 2.0**-30
@@ -88,7 +90,18 @@ def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
     )
 
 
-def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[FoundSlice]:
+def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[SimpleNamespace]:
     (searched,), _ = search_samples([sample], features, wanted)
-    slices = [(condition, sums_of(sample, inside(sample, condition))) for condition in searched.conditions]
-    return judge_slices(slices, sums_of(sample, np.ones(len(sample.values), bool)))
+    sums = [sums_of(sample, inside(sample, condition)) for condition in searched.conditions]
+    return judge(searched.conditions, sums, sums_of(sample, np.ones(len(sample.values), bool)), features)
+
+
+def judge(
+    conditions: Sequence[Condition], sums: Sequence[NodeSums], whole: NodeSums, features: Sequence[Feature]
+) -> list[SimpleNamespace]:
+    """Return what each slice shows, and its condition."""
+    measured = [MeasuredSet(of_slice, None) for of_slice in sums]
+    features = [replace(feature, nullable=True) for feature in features]  # as some samples have NULL nevertheless
+    by_predicate = {write_predicate(condition, features): condition for condition in conditions}
+    rows = list_slices(conditions, measured, MeasuredSet(whole, None), features, 0.95)
+    return [SimpleNamespace(condition=by_predicate[row["predicate"]], **row) for row in rows]

@@ -38,7 +38,7 @@ from tests.harness.submitting import clean_environment
 from tests.oracle.run_tables import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
-NIGHTS = ROOT / "docs" / "nights.md"
+NIGHTS = ROOT / "docs" / "runs.md"
 QUICK = ("iceberg jdbc", "delta folder")
 """Those in which a night is measured among the quick tests."""
 BEFORE_LAST = [["2026-01-15", 0.7], ["2026-01-16", 0.9]]

@@ -53,7 +53,7 @@ def run(folder: Path, *flags: str) -> Done:
 
 @pytest.fixture(scope="module")
 def searched(folder: Path) -> Done:
-    """A run that searches everything that there is."""
+    """A run with all searches."""
     asked = ("compare=[['m', 'odds']]", "pairs={min_side=2, min_leaf=2}", "slice_search={min_rows=2}")
     done = run(folder, *(part for key in asked for part in ("--set", f"attribution.{key}")))
     assert done.code == 0, done.err

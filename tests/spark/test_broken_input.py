@@ -85,6 +85,22 @@ def test_marker_files_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
 # ---- files of another format, and corrupt ones
 
 
+@pytest.mark.parametrize(
+    ("log", "kind"), [("_delta_log/0.json", "delta"), (".hoodie/x", "hudi"), ("metadata/v1.metadata.json", "iceberg")]
+)
+@pytest.mark.parametrize("data", ["", "data/part=1"])
+def test_a_table_with_a_log_is_not_read_as_its_files(
+    spark: SparkSession, tmp_path: Path, log: str, kind: str, data: str
+) -> None:
+    """Those of deleted rows are among them."""
+    write_rows(spark, tmp_path / "table" / data)
+    (tmp_path / "table" / log).parent.mkdir()
+    (tmp_path / "table" / log).write_text("{}", encoding="utf-8")
+    for path in (tmp_path / "table", tmp_path / "table" / data, f"{tmp_path}/*"):
+        words = f"{tmp_path}/table is a", f"{kind.capitalize()} table", f'Set `[corpus] format = "{kind}"`.'
+        assert holds(fault_of(spark, path), *words)
+
+
 @pytest.mark.parametrize("kind", ["parquet", pytest.param("orc", marks=pytest.mark.slow)])
 def test_garbage(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     (tmp_path / f"rows.{kind}").write_bytes(b"secret" * 1000)

@@ -1,4 +1,4 @@
-"""A night on every engine, and the public functions on Spark Connect: the same bits as on a classic session."""
+"""A run on every engine, and the public functions on Spark Connect: the same bits as in a classic session."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def flags_of(place: Place, engine: str) -> list[str]:
-    """Return the flags of the job; the embedded engine takes no options of others for Parquet."""
+    """Return the flags of the job; the embedded engine does not support Parquet options."""
     return [*place.flags(engine), "--set", "corpus.options={}"]
 
 
 @pytest.fixture(scope="module")
 def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
-    """The tables of a night with every part, measured in a classic session."""
+    """The tables of a run with every part, measured in a classic session."""
     done = run_main(job.main, *flags_of(place, "classic"))
     assert done.code == 0, done.err
     tables = read_tables(place.folder / "classic")
@@ -81,7 +81,7 @@ def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def server(spark_session: SparkSession) -> str:
-    """Have the Spark of the classic session serve Connect as well, on this machine alone; return the address."""
+    """Start a Connect server in the classic session, on this machine only; return its address."""
     if IS_3_5:
         pytest.skip("the pip package of Spark 3.5 lacks the Connect plugin")
     with socket.socket() as free:
@@ -110,7 +110,7 @@ def run_python(*arguments: str, **environment: str) -> str:
 
 
 def measure_all(spark: SparkSession, corpus: str, functions: Sequence[str]) -> dict[str, list[str]]:
-    """Return the rows that the public functions give, doubles to the last bit."""
+    """Return the rows of the public functions, with exact doubles."""
 
     def rows_of(frame: DataFrame) -> list[str]:
         return sorted(repr(tuple(row)) for row in frame.collect())

@@ -1,4 +1,4 @@
-"""Nights behind a gate: accepted, failed, compared, accepted by a person; and what privacy leaves of small groups."""
+"""Runs with a gate: accepted, failed, compared, accepted by a person; and suppressed small groups."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ LENIENT = (
 
 
 def write_corpus(folder: Path, shift: float) -> None:
-    """A third of the comments mention an identity, whose harmless ones score higher by a shift; five are of another."""
+    """A third of the comments mention an identity, whose harmless ones score higher; five mention another."""
     rng = np.random.default_rng(7)
     toxic = rng.random(N_ROWS) < 0.4
     gay = np.arange(N_ROWS) % 3 == 0
@@ -119,7 +119,7 @@ class Nights:
 
 @pytest.fixture(scope="module")
 def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Nights:
-    """A good night; a bad one, and again, its small groups withheld; a person accepts it; and one more."""
+    """A good run; a bad one, and again with suppressed groups; a person accepts it; and one more."""
     folder = tmp_path_factory.mktemp("gate")
     write_corpus(folder / "good", 0)
     write_corpus(folder / "bad", 1.5)
@@ -211,7 +211,7 @@ def test_a_person_accepts_a_night_and_the_next_is_compared_with_it(nights: Night
 
 
 def test_rates_are_judged_and_compared_with_the_accepted_night(nights: Nights) -> None:
-    """The night before had the threshold 0.5 alone, and withheld the rare identity."""
+    """The run before had only the threshold 0.5, and suppressed the rare identity."""
     run_id = nights.again.summary["run_id"]
     found = nights.alerts("2026-01-04", "outcome, baseline_run_id, change, paired")
     assert {key: values for key, values in found.items() if key[0] != "bpsn holds"} == {
@@ -226,7 +226,7 @@ def test_rates_are_judged_and_compared_with_the_accepted_night(nights: Nights) -
 
 
 def test_small_groups_and_values_of_few_rows_are_withheld(nights: Nights) -> None:
-    """In every table of the run with identities, and in the summaries: the rare identity would be the worst by far."""
+    """In every table with identities, and in the summaries: the rare identity would be the worst by far."""
     run_id = nights.again.summary["run_id"]
     reasons = {"bias_metrics": "bpsn_auc_reason"}
     for table in ("bias_metrics", "u_statistics", "pinned_auc", "threshold_rates", "label_balance"):

@@ -1,4 +1,4 @@
-"""What the gate compares a run with: the run accepted last, one that was measured alike, and tables that are there."""
+"""The baselines of the gate: the last accepted run, comparable runs, and existing tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_of(day: int, run_id: str = "now", corpus: str = "civil") -> Run:
 
 @pytest.fixture(scope="module")
 def ledger(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
-    """Three nights: accepted; failed; accepted, then rerun and failed. Another corpus is accepted on the last."""
+    """Three dates: accepted; failed; accepted, then rerun and failed. Another corpus is accepted on the last."""
     store = PathStore(str(tmp_path_factory.mktemp("ledger")))
     for day, run_id, status, corpus in (
         (1, "a", "accepted", "civil"),
@@ -55,12 +55,12 @@ def ledger(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
 
 def test_the_accepted_runs_of_the_nights_before(spark: SparkSession, ledger: PathStore) -> None:
     def list_ids(day: int, most: int = 9) -> list[str]:
-        return [accepted.run.run_id for accepted in list_accepted(spark, ledger, run_of(day), most)]
+        return [run.run_id for run in list_accepted(spark, ledger, run_of(day), most)]
 
     # A night that is run again is compared with the nights before it.
     assert [list_ids(day) for day in (1, 2, 3, 4)] == [[], ["a"], ["a"], ["c", "a"]]
     assert list_ids(4, 1) == ["c"]
-    assert list_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) == []
+    assert list_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) == {}
 
     for _ in range(2):  # twice means what once does
         accept(spark, ledger, run_of(3, "d"), "checked", "Ada")
@@ -95,7 +95,7 @@ def statistics_of(auc: float | None) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def store(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
-    """A night that is good, and one of which nothing is known, for want of rows: both are accepted."""
+    """A good run, and one without evidence because of too few rows; both are accepted."""
     store = PathStore(str(tmp_path_factory.mktemp("made_up")))
     accepted = record("accepted", config=settings_of().json)
     for day, run_id, auc in ((1, "good", 0.9), (2, "tiny", None)):
@@ -115,7 +115,7 @@ def judge_night(
 def test_a_night_of_which_nothing_is_known_is_nothing_to_compare_with(spark: SparkSession, store: PathStore) -> None:
     alerts, verdict = judge_night(spark, store, settings_of())
     assert alerts == [("all", "fail", "good"), ("short", "fail", "good")]
-    assert (verdict.status, verdict.exit_code, verdict.warnings) == ("published", 5, ())
+    assert (verdict.status, verdict.outcome, verdict.warnings) == ("published", "fail", ())
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSe
 
 
 def test_a_baseline_that_is_gone_is_no_first_night(spark: SparkSession, tmp_path: Path) -> None:
-    """Nor is an earlier run compared with in its place. An old run that is gone is named alone."""
+    """No earlier run takes its place. An old run that is gone is only named."""
     store, accepted = PathStore(str(tmp_path)), record("accepted", config=settings_of().json)
 
     def lose(*runs: tuple[int, str]) -> None:
@@ -176,7 +176,7 @@ def test_a_baseline_that_is_gone_is_no_first_night(spark: SparkSession, tmp_path
 
 
 def test_groups_of_a_baseline_that_are_gone_are_not_left_out(spark: SparkSession, tmp_path: Path) -> None:
-    """A change that was to be judged on the same ids is not judged by added variances, in silence."""
+    """A paired change is not silently judged with added variances."""
     store, config = PathStore(str(tmp_path)), settings_of(corpus={"id": "id"}, gate={"paired": True, "rule": [HOLDS]})
     schema = JACKKNIFE_STATISTICS.arrow_schema
     groups = pa.Table.from_pylist([{"model": "toxicity"}], schema)
@@ -212,7 +212,7 @@ def test_what_the_last_accepted_run_had_and_the_night_lacks_is_named(
 
 
 def test_identities_of_rules_that_the_corpus_lacks_are_named(spark: SparkSession, tmp_path: Path) -> None:
-    """One warning a rule; the gate then decides nothing, which is another."""
+    """One warning per rule, and another since the gate decides nothing."""
     rule = {"name": "bpsn", "metric": "bpsn_auc", "min": 0.5, "identities": ["race=black", "race=white"]}
     config = settings_of(identities={"columns": None, "categorical": ["race"]}, gate={"rule": [rule]})
     store = PathStore(str(tmp_path))

@@ -1,4 +1,4 @@
-"""The main job in this process, from the command line to the tables: what it prints, publishes and counts."""
+"""The main job in this process, from the command line to the tables: output, tables and counts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SLICE = "lang = 'en' \\"
 
 @dataclass(frozen=True)
 class Night:
-    """A night of hostile names and bad rows, then the same night again from a clean corpus."""
+    """A run with hostile names and bad rows, then the same date with a clean corpus."""
 
     folder: Path
     rows: Rows
@@ -78,7 +78,7 @@ def hostile_rows() -> Rows:
 
 
 def spoil(rows: Rows) -> Rows:
-    """Make bad rows, 40 to 47 each bad in its way; 46 and 47 count for no model, 48 and 49 lack an annotation."""
+    """Make rows 40 to 47 bad in different ways; 46 and 47 count for no model, 48 and 49 lack an annotation."""
     rows = {name: list(values) for name, values in rows.items()}
     rows[SCORE][40:46] = [None, None, math.nan, math.inf, -math.inf, math.nan]
     rows["target"][46] = None
@@ -113,7 +113,7 @@ def night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 
 
 def expected_aucs(rows: Rows, inside: list[bool | None], use: Callable[[int], bool]) -> dict[str, float]:
-    """The six metrics by their definitions, of the rows that count."""
+    """The six metrics by their definitions, over the rows that count."""
     kept = [n for n in range(len(rows["id"])) if use(n)]
     cells = cut_cells(
         [rows[SCORE][n] for n in kept],
@@ -276,7 +276,7 @@ def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(night: Night) -> 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_a_night_is_a_fixed_number_of_spark_jobs(night: Night) -> None:
-    """Two models, two slices and six identities: none of them may cost a job of its own."""
+    """Two models, two slices and six identities: none of them may cost a job."""
     assert max(effort.n_jobs for effort in night.efforts) <= MOST_SPARK_JOBS
 
 
@@ -314,7 +314,7 @@ def test_what_fails_after_a_night_is_published_is_a_warning(
 
 
 def test_a_date_in_the_future_is_warned_of_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Only where no column says that it has rows: every date would have the same."""
+    """Only without a column of dates: every date would have the same rows."""
     future = "2999-12-31"
     write_parquet(tmp_path / "corpus", make_rows(200) | {"day": [future] * 200})
     config, column = write_config(tmp_path), ("--set", 'corpus.run_date_column="day"')

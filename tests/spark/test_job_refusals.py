@@ -1,4 +1,4 @@
-"""What the main job refuses, with which exit code and faults, and that it then leaves all as it was."""
+"""Faults of the main job and their exit codes; nothing is changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.harness.sample_night import record_of, start_run, suite_tables
 
 @pytest.fixture(scope="module")
 def published(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a corpus and a night that is published, which no failing run may touch."""
+    """A folder with a corpus and a published run, which a failing run must not change."""
     folder = tmp_path_factory.mktemp("published")
     write_parquet(folder / "corpus", make_rows(100))
     publish(spark_session, suite_tables(), start_run("comments"), PathStore(f"{folder}/warehouse"), record_of())
@@ -133,7 +133,7 @@ def add_twin(folder: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "columns that differ in case": (add_twin, "corpus: path {path}: two of its columns differ in case alone. "),
+    "columns that differ in case": (add_twin, "corpus: path {path}: two of its columns differ only in case. "),
     "corrupt pages": (corrupt_pages, "corpus: a file cannot be read. "),
     "no usable score": (score_nothing, "model m: none of its 100 scores in column 'score' can be used (nan_score 99, "),
 }
@@ -226,7 +226,7 @@ def test_a_night_that_means_nothing_ends_with_3_in_place_of_a_good_one(
 
 
 def test_a_file_without_bytes_is_named_whatever_the_names_of_others(spark: SparkSession, tmp_path: Path) -> None:
-    """Hive writes the colon of a partition's value as %3A, so such names are common."""
+    """Hive writes a colon in the value of a partition as %3A, so such names are common."""
     part = write_parquet(tmp_path / "corpus" / "at=2026-01-15 03%3A00", make_rows(100))
     (part / "part-1.parquet").rename(part / "a%20b é.parquet")
     (part / "_SUCCESS").touch()
@@ -297,7 +297,7 @@ def test_a_catalog_that_the_session_lacks_ends_every_job_with_2_before_any_work(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The corpus, which is not there, is not looked for."""
+    """The missing corpus is not read."""
     dates = ("--from", NIGHT, "--to", NIGHT) if name == "window_metrics" else ("--run-date", NIGHT)
     config = write_config(tmp_path, output={"path": None, "catalog": "nosuch.bias"})
     monkeypatch.chdir(tmp_path)

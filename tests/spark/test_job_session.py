@@ -1,4 +1,4 @@
-"""A session that a job borrows is given back as it was: running, and with its own settings."""
+"""A borrowed session is returned running, with its settings restored."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def borrowed(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_a_job_in_a_worker_thread_gives_back_the_session_of_the_process(borrowed: SparkSession) -> None:
-    """The active session is of a thread; that of the process is the one that the builder gives."""
+    """The active session belongs to a thread; the builder returns that of the process."""
 
     def work() -> None:
         with job_session("a job", ASKED) as spark:
@@ -63,7 +63,7 @@ def test_a_job_that_fails_gives_the_settings_back(borrowed: SparkSession) -> Non
 
 
 def test_of_two_jobs_at_once_the_last_gives_the_settings_back(borrowed: SparkSession) -> None:
-    """The first to end takes from the other nothing of what its numbers rely on."""
+    """The first to end must not change settings that the other needs."""
     first, second = job_session("one"), job_session("another", ASKED)
     first.__enter__()
     second.__enter__()

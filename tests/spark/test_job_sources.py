@@ -1,4 +1,4 @@
-"""The main job over other sources and into other stores: text without types, tables, views, a catalog."""
+"""The main job with other sources and stores: untyped text, tables, views, a catalog."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.harness.running_jobs import ask
 
 
 def text_rows() -> Rows:
-    """Rows as a file without types holds them: numbers as text, and some texts that are no numbers."""
+    """Rows of a file without types: numbers as text, and some texts that are no numbers."""
     rows = make_rows(400)
     rows = {name: [None if value is None else str(value) for value in values] for name, values in rows.items()}
     rows["score"][:5] = ["high", None, "NaN", "-Infinity", " 0.25 "]

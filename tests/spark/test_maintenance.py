@@ -1,4 +1,4 @@
-"""Maintenance of plain Parquet: what goes, what stays, and that readers see the same before and after."""
+"""Maintenance of plain Parquet: removed and kept runs, and unchanged views."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def publish_skew(spark: SparkSession, store: Store, auc: float) -> Run:
 
 
 def leave_behind(folder: Path) -> str:
-    """Leave what a run leaves that was killed in the middle of its write."""
+    """Write the files of a run that was killed during its write."""
     run = start_run(job=PINNED_SKEW.job)
     unfinished = folder / PINNED_SKEW.name / run.partition / "_temporary" / "0"
     unfinished.mkdir(parents=True)
@@ -56,7 +56,7 @@ def maintain(tmp_path: Path, folder: Path, *flags: str, maintenance: str = "") -
 
 @LISTING
 def test_the_job_plans_and_removes_what_nobody_sees(spark: SparkSession, tmp_path: Path) -> None:
-    """A night measured twice, and once more by a run that died; in its folder another one that no run could have."""
+    """A date measured twice, and by a killed run. Its folder has another folder that cannot be that of a run."""
     folder = tmp_path / "ware house"
     store = PathStore(str(folder))
     old, current = (publish_skew(spark, store, auc).run_id for auc in (0.6, 0.7))

@@ -1,4 +1,4 @@
-"""The job that writes corpora: every kind once, and what it refuses."""
+"""The job that writes corpora: every kind once, and its faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in which a model has no scores, or too much is rejected: nothing looks like a result, in any job."""
+"""Runs without scores of a model, or with too many rejected rows: no job publishes a result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RISE = {"name": "fnr holds", "metric": "fnr", "threshold": 0.5, "max_rise": 0.1,
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows with a score, one that is empty, one that is nine tenths words, and 60 without a label."""
+    """Rows with a score, an empty one, and one with 90% words; 60 rows have no label."""
     rows = make_rows(N_ROWS)
     rows["target"] = [None if n % 10 == 0 else value for n, value in enumerate(rows["target"])]
     rows["gone"] = [float("nan")] * N_ROWS
@@ -52,7 +52,7 @@ def run_other(job: Any, config: Path) -> Done:
 
 
 def assert_nothing_published(done: Done, folder: Path, *parts: str) -> None:
-    """Exit code 3, one fault that holds these parts, and no file of any table."""
+    """Assert exit code 3, one fault with these parts, and no files of tables."""
     assert done.code == 3, done.err
     assert done.out == ""
     faults = [line for line in done.err.splitlines() if ": error: " in line]
@@ -152,7 +152,7 @@ def test_attribution_of_the_rest_is_published_where_a_model_may_be_missing(
 def test_a_night_with_more_rejected_rows_than_are_allowed_is_refused(
     spark: SparkSession, tmp_path: Path, corpus: Path
 ) -> None:
-    """Of 600 rows 60 have no label."""
+    """60 of 600 rows have no label."""
     models = {"new": "score"}
     done = run(configure(tmp_path, corpus, models, rejects={"max_share": 0.09}))
     assert_nothing_published(done, tmp_path, "corpus", "60", "600", "null_label 60", "0.1", "max_share = 0.09")
@@ -188,7 +188,7 @@ CASES = {
 def test_insufficient_evidence_counts_as_the_gate_or_the_rule_says(
     spark: SparkSession, tmp_path: Path, corpus: Path, insufficient: str, by_rule: bool
 ) -> None:
-    """The first night has nothing to compare its two AUCs with."""
+    """The first run has no baseline for its two AUCs."""
     code, status, gate = CASES[insufficient]
     rule = {"name": "auc holds", "metric": "auc", "max_drop": 0.1, "models": ["new", "again"]}
     asked: dict[str, Any] = {"insufficient": insufficient, "rule": [rule]}

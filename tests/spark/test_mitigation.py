@@ -1,4 +1,4 @@
-"""The mitigation experiment, small: what is added mitigates, and the night of its test set shows it."""
+"""A small mitigation experiment: added comments mitigate the bias, as its measured test set shows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ path = "warehouse"
 
 @dataclass(frozen=True)
 class Experiment:
-    """A run of the job, and where its tables and corpora lie."""
+    """A run of the job, and the folders of its tables and corpora."""
 
     done: Done
     warehouse: Path
@@ -52,7 +52,7 @@ class Experiment:
         return self.warehouse / "mitigation" / f"run_date={NIGHT}" / f"run_id={self.summary['run_id']}"
 
     def ask(self, query: str, corpus: str = "") -> list[tuple[Any, ...]]:
-        """Ask the tables, or one of the corpora, which stands where the query says FROM it."""
+        """Query the tables, or one of the corpora, which replaces FROM it."""
         if not corpus:
             return ask(self.warehouse, query)
         with duckdb.connect() as database:
@@ -109,7 +109,7 @@ def test_the_job_says_what_the_tables_say(experiment: Experiment) -> None:
 
 
 def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
-    """Counted anew in the texts, the comments that are added are those that the terms lack."""
+    """Counts in the texts show that the added comments are those that the terms lack."""
     buckets = ((20, 59), (60, 179), (180, 539), (540, 1619), (1620, 4859))
     mentions = " OR ".join(f"regexp_matches(comment_text, '\\b{term}\\b', 'i')" for term in IMBALANCED[:1])
     counts = f"SELECT length(comment_text), label, ({mentions}) FROM it"

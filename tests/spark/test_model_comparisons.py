@@ -1,4 +1,4 @@
-"""Two models on the same rows: against brute force, cut in any way, by either method, and as a job."""
+"""Two models on the same rows: compared with brute force, for any ranges, by both methods, and as a job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ path = "{folder}/warehouse"
 
 
 def make_rows() -> pd.DataFrame:
-    """Scores with many ties, by which a differs; the model is better on it, and its scores are missing on some rows."""
+    """Scores with many ties. The model is better on identity a, and has no score on some rows."""
     rng = np.random.default_rng(3)
     y, a, b = (rng.random(N) < share for share in (0.4, 0.4, 0.3))
     t = np.round(rng.normal(y + 0.8 * (a & ~y), 1), 1)
@@ -97,7 +97,7 @@ def found(corpus: DataFrame) -> pd.DataFrame:
 
 
 def list_cells(rows: pd.DataFrame) -> Iterator[tuple[tuple[str, str, str], Cell, Cell]]:
-    """Give for every slice, identity and metric the rows of its two cells, as scored by both models."""
+    """Yield for every slice, identity and metric the rows of its two cells, with the scores of both models."""
     rows = rows[rows["s"].notna()]
     states = {name: rows[name].astype("boolean") for name in ("a", "b", "few")}
     states["a & b"] = states["a"] & states["b"]
@@ -155,13 +155,13 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
 
 
 def groups_of(rows: DataFrame, cluster: str | None, n_groups: int = 1 << 20) -> list[int]:
-    """The group of every row, in the order of ids."""
+    """The groups of all rows, in the order of ids."""
     group = group_of("id", cluster_of(cluster, rows.schema), n_groups)
     return [row[0] for row in rows.orderBy("id").select(group).collect()]
 
 
 def test_a_row_without_a_cluster_is_in_none(spark: SparkSession) -> None:
-    """Also where its id is the name of a cluster."""
+    """Even if its id equals a cluster."""
     rows = spark.range(50).selectExpr("id", "if(id % 2 = 0, NULL, id - 1) AS cluster")
     found = groups_of(rows, "cluster")
     assert len(set(found)) == 50
@@ -170,7 +170,7 @@ def test_a_row_without_a_cluster_is_in_none(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
 def test_nan_is_no_cluster_and_both_zeros_are_one(spark: SparkSession, kind: str) -> None:
-    """As pandas makes of numbers of which some are missing."""
+    """As pandas stores numbers with missing values."""
     values = [math.nan, None, 0.0, -0.0, 2.5, 2.5, math.nan]
     rows = spark.createDataFrame(list(enumerate(values)), f"id BIGINT, cluster {kind}")
     found = groups_of(rows, "cluster")
@@ -180,7 +180,7 @@ def test_nan_is_no_cluster_and_both_zeros_are_one(spark: SparkSession, kind: str
 
 
 def test_the_jackknife_keeps_clusters_together(corpus: DataFrame) -> None:
-    """Of ten copies of every row that stay together the intervals are those of one."""
+    """Ten copies of every row in one cluster have the intervals of a single copy."""
     rows = corpus.withColumn("author", corpus["id"].cast("string"))
     copies = rows.crossJoin(corpus.sparkSession.range(10).toDF("copy"))
     asked: dict[str, Any] = {"method": "jackknife", "groups": 200, "cluster": "author", "slices": {}, "id": "author"}
@@ -215,7 +215,7 @@ def test_a_notebook_is_warned_at_the_line_that_asks(
 
 
 def assert_says(texts: list[str], words: list[list[str]], rows: pd.DataFrame) -> None:
-    """Assert that there is a warning for each list, and that it has its words; {n} is the rows without an author."""
+    """Assert that there is a warning for each list, with its words; {n} is the number of rows without an author."""
     n = int(rows["author"].isna().sum())
     assert len(texts) == len(words)
     for text, of_text in zip(texts, words, strict=True):
@@ -267,7 +267,7 @@ RULES = """gate.rule=[
 
 
 def test_rules_on_a_baseline_are_evaluated_on_the_differences(folder: Path, found: pd.DataFrame) -> None:
-    """The baseline and the model exchanged: what was better is worse."""
+    """With the baseline and the model exchanged, better becomes worse."""
     rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
     flags = ("--config", folder / "job.toml", "--run-date", "2026-01-15", "--dry-run", *rules)
     nightly = run_main(bias_metrics.main, *flags)

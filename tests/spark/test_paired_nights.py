@@ -1,4 +1,4 @@
-"""Nights that score the same ids again: what they keep, and how a change is judged by it."""
+"""Runs that score the same ids: their kept statistics, and the paired test of a change."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def draw_rows() -> pd.DataFrame:
 
 
 def rescore(rows: pd.DataFrame) -> pd.DataFrame:
-    """Harmless comments about the identity score a little higher, and a few labels are mended."""
+    """Harmless comments about the identity score a little higher, and a few labels are corrected."""
     rng = np.random.default_rng(5)
     score = rows["score"] + 0.2 * (rows["gay"] & ~rows["toxic"]) + rng.normal(0, 0.05, N_ROWS)
     return rows.assign(score=score.round(2), toxic=rows["toxic"] ^ (rows["number"] % 400 == 9))
@@ -104,7 +104,7 @@ def rescore(rows: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Nights:
-    """The first, and one that is rescored."""
+    """The first run, and one with new scores."""
 
     folder: Path
     rows: dict[str, pd.DataFrame]
@@ -121,7 +121,7 @@ class Nights:
         return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(ALERT[:3])).sort_index()
 
     def judge_again(self, spark: SparkSession, done: Done, *changes: str) -> pd.DataFrame:
-        """What a night of the same rows as a run would come to, the day after."""
+        """Judge a run with the same rows on the next day."""
         config, store = load_config(self.folder / "job.toml", changes), PathStore(f"{self.folder}/warehouse")
         run = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
         statistics, kept = (read_rows(spark, store, table, [run])[0] for table in (U_STATISTICS, JACKKNIFE_STATISTICS))
@@ -178,7 +178,7 @@ class Cells(NamedTuple):
 
 @pytest.fixture(scope="module")
 def groups(spark_session: SparkSession, nights: Nights) -> np.ndarray:
-    """The group of every row of the first night, in their order."""
+    """The groups of the rows of the first run, in order."""
     hashed = F.pmod(F.xxhash64(F.col("id").cast("string")), F.lit(N_GROUPS))
     found = spark_session.read.parquet(f"{nights.folder}/base").orderBy("id").select(hashed).collect()
     return np.array([row[0] for row in found])
@@ -266,7 +266,7 @@ def test_nights_that_are_alike_row_by_row_keep_what_enough_rows_tell(spark: Spar
 
 
 def jackknife(nights: tuple[Cells, Cells]) -> tuple[float, float]:
-    """The change, and its standard error."""
+    """The change and its standard error."""
     now, before = nights
     left = np.array([now.auc_without(group) - before.auc_without(group) for group in range(N_GROUPS)])
     return now.auc - before.auc, sqrt((N_GROUPS - 1) / N_GROUPS * ((left - left.mean()) ** 2).sum())

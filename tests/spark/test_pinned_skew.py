@@ -1,4 +1,4 @@
-"""The class-skew experiment through the public function, of any kind of identity, and as a job."""
+"""The class-skew experiment with the public function, for any kind of identity, and as a job."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ path = "{folder}/warehouse"
 
 
 def make_rows() -> pd.DataFrame:
-    """Scores with many ties, labels, and an identity of another class balance, unknown on some rows."""
+    """Scores with many ties, labels, and an identity with another class balance, unknown on some rows."""
     rng = np.random.default_rng(41)
     inside = np.where(rng.random(N_ROWS) < 0.1, np.nan, rng.random(N_ROWS) < 0.4)
     label = rng.random(N_ROWS) < np.where(inside == 1, 0.35, 0.55)
@@ -57,7 +57,7 @@ def make_rows() -> pd.DataFrame:
 
 
 def expect(rows: pd.DataFrame, skew: PinnedSkew, include_subgroup: bool = True) -> dict[str, Any]:
-    """The row of the same ranking and draws without Spark."""
+    """The expected row, from the same ranking and draws without Spark."""
     corpus = LocalCorpus(rows["score"], rows["label"], {"h": rows["h"], "g": rows["g"]})
     (row,) = corpus.pinned_skew(skew, include_subgroup).to_pylist()
     return dict(row)
@@ -147,7 +147,7 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
 
 
 def test_the_job_refuses_an_identity_without_a_subgroup(spark: SparkSession, folder: Path) -> None:
-    """A threshold that no annotation reaches leaves both cells of the subgroup empty."""
+    """With a threshold above all annotations, both cells of the subgroup are empty."""
     before = list_files(folder)
     done = run(folder, "--set", "identities.range=[0,2]", "--set", "identities.threshold=1.5")
     assert done.code == 3, done.err

@@ -1,4 +1,4 @@
-"""Publishing on plain paths and in a catalog: what lies where, and what is refused before it can do harm."""
+"""Publishing to folders and to a catalog: locations of files, and refused runs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_start_without_time_zone_is_refused() -> None:
 
 
 def test_each_table_is_one_file_in_the_directory_of_the_run(warehouse: Warehouse) -> None:
-    """Tables of parts that were off are not there; one that is empty keeps its schema."""
+    """Tables of parts that are off do not exist; an empty table keeps its schema."""
     folder, published = warehouse
     tables = (*TABLES_OF_A_RUN, BIAS_RUNS)
     assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == sorted(table.name for table in tables)
@@ -105,7 +105,7 @@ def test_files_say_what_columns_mean_in_microseconds(warehouse: Warehouse, spark
 
 @pytest.mark.spark("how Spark reads files")
 def test_a_flipped_bit_in_a_small_table_is_noticed(warehouse: Warehouse, spark: SparkSession, tmp_path: Path) -> None:
-    """Pages have checksums, which this process verifies, and Spark as it is set."""
+    """This process verifies the checksums of pages, and so does Spark with our settings."""
     run = warehouse.hostile.run
     content = bytearray(file_of(warehouse.folder, U_STATISTICS, run).read_bytes())
     content[content.index(b"subgroup_positive") + 3] ^= 1
@@ -206,7 +206,7 @@ def test_on_a_local_path_small_tables_take_no_job(spark: SparkSession, tmp_path:
 def test_on_another_file_system_each_table_takes_a_job_and_reading_back_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Hadoop mounts the folder, which is then one of its own file systems."""
+    """Hadoop mounts the folder as another file system."""
     mount = f"fs.viewfs.mounttable.{tmp_path.parent.name}.link./lake"
     spark._jsc.hadoopConfiguration().set(mount, f"file://{tmp_path}")
     store, tables = PathStore(f"viewfs://{tmp_path.parent.name}/lake"), suite_tables(rejected=1)
@@ -223,7 +223,7 @@ def test_on_another_file_system_each_table_takes_a_job_and_reading_back_one(
 
 
 def test_large_tables_are_frames(spark: SparkSession, tmp_path: Path) -> None:
-    """They are counted and hashed on their way; a key may repeat where ids do, and NaN is found."""
+    """They are counted and hashed while they are written. Keys may repeat if ids do, and NaN is refused."""
     keys = {"model": "m", "slice": "all", "label": True, "score": 0.5}
     rows = table_rows(EXAMPLE_ATTRIBUTIONS, [keys | {"row_id": row_id} for row_id in ("a", "b", "b")])
     frame = to_frame(spark, rows, value_schema(EXAMPLE_ATTRIBUTIONS)).repartition(2, "row_id")
@@ -342,7 +342,7 @@ def test_check_refuses_other_types_and_a_missing_key_with_both_lists(spark: Spar
 
 @pytest.mark.classic("Spark Connect lists no folders")
 def test_check_looks_at_the_last_night_that_has_rows(spark: SparkSession, tmp_path: Path) -> None:
-    """Older nights are not opened, however many there are."""
+    """Older runs are not read, however many exist."""
     store, run = PathStore(str(tmp_path)), run_at(2, "r2")
     rows = full_rows(BIAS_METRICS, suite_tables()[BIAS_METRICS], run)
     write_file(store, BIAS_METRICS, run, rows.drop_columns(["identity"]))

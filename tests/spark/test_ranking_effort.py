@@ -94,14 +94,14 @@ def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated
 
 
 def test_a_night_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_path: Path) -> None:
-    """Survey and ranking, and one query that looks at the files: no part, no rule and no table costs another."""
+    """Survey and ranking: no part, no rule and no table costs another."""
     write_parquet(tmp_path / "corpus", make_rows())
     parts: dict[str, Any] = {"thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
     config, efforts = write_config(tmp_path, **parts, pinned_auc={}), list[Effort]()
     rules = ({"name": "floor", "metric": "bpsn_auc", "min": 0.1}, {"name": "drop", "metric": "auc", "max_drop": 0.1})
     with watch(spark, N_ROWS, efforts):
         run_well(config, "--set", f"gate.rule=[{', '.join(map(toml, rules))}]")
-    assert (efforts[0].n_scans, efforts[0].n_queries) == (2, 3)
+    assert (efforts[0].n_scans, efforts[0].n_queries) == (2, 2)
     assert efforts[0].n_jobs <= MOST_SPARK_JOBS
 
 

@@ -110,7 +110,7 @@ def test_rows_are_ranked_into_the_blocks_of_the_oracle(spark: SparkSession) -> N
     with kept(ranking.place(frame.repartition(3), [])) as placed:
         rows = placed.where(f"chunk = {BLOCK}").union(ranking.compare(placed)).collect()
     blocks = {
-        (row["model"], row["score_range"]): list_rows(RowBlock.decode(bytes(row["data"]), ranking.columns))
+        (row["model"], row["score_range"]): list_rows(RowBlock.decode(bytes(row["data"]), ranking.description.columns))
         for row in rows
     }
     models = [first.rows, second.rows, both.rows, reverse]

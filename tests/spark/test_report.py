@@ -1,4 +1,4 @@
-"""The jobs that read published tables: what is read, in how many Spark jobs, what is written, what is refused."""
+"""The jobs that read published tables: their inputs, Spark jobs, outputs and faults."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def start_run(back: int, run_id: str, job: str = "bias_metrics") -> Run:
 
 
 def write(store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows of a table as a run does, but without Spark."""
+    """Write rows of a table like a run, without Spark."""
     write_table(Path(store.path), TABLES[name], list(rows), run.run_date, run.run_id)
 
 
 def count_written(store: PathStore, run: Run, name: str) -> int:
-    """Return how many rows of a table a run has written; 1 where its files are gone."""
+    """Return the number of rows that a run wrote to a table; 1 if its files are missing."""
     files = Path(store.location(TABLES[name], run)).glob("*.parquet")
     return sum(parquet.read_metadata(file).num_rows for file in files) or 1
 
 
 def enter(store: PathStore, run: Run, tables: Iterable[str] | None = (), **values: Any) -> None:
-    """Add the row of a run to the ledger; it names no tables if it is of an older version."""
+    """Add the row of a run to the ledger, without tables for an older version."""
     now = datetime.now(UTC)
     row = {"job": run.job, "status": "published", "config": "{}", "n_rows": 100, "n_rejected": 2, "started_at": now}
     row |= {"table_rows": None if tables is None else {name: count_written(store, run, name) for name in tables}}
@@ -61,7 +61,7 @@ def enter(store: PathStore, run: Run, tables: Iterable[str] | None = (), **value
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
-    """Two nights, the earlier of which a person has accepted; neither has pinned AUC."""
+    """Two run dates, the earlier one accepted by a person; neither has pinned AUC."""
     store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
     tables = make_report(identities=NAMES).tables
     nights = ((start_run(1, "r_1"), SUITE), (start_run(0, "r_0"), (*SUITE, "score_histograms", "threshold_summary")))
@@ -94,7 +94,7 @@ def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, ware
 
 @pytest.mark.classic("Spark Connect counts no jobs")
 def test_a_report_takes_few_spark_jobs(spark: SparkSession, tmp_path: Path) -> None:
-    """Two for the ledger and two for the earlier nights; the tables of the night are read from their files."""
+    """Two for the ledger and two for earlier runs; the tables of the run are read from their files."""
     write_night(tmp_path)
     write_history(tmp_path)
     spark.sparkContext.setJobGroup("report", "a report")
@@ -110,7 +110,7 @@ def test_a_report_takes_few_spark_jobs(spark: SparkSession, tmp_path: Path) -> N
 def test_a_page_that_would_have_no_decision_or_numbers_is_not_drawn(
     spark: SparkSession, tmp_path: Path, gone: str, knows_tables: bool
 ) -> None:
-    """Without its alerts a night would seem to have no gate."""
+    """Without its alerts a run would seem to have no gate."""
     store, run = PathStore(str(tmp_path)), start_run(0, "r_0")
     names = {"bias_alerts", *SUITE}
     for name in names - {gone}:
@@ -123,7 +123,7 @@ def test_a_page_that_would_have_no_decision_or_numbers_is_not_drawn(
 
 
 def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path: Path) -> None:
-    """Only those that the ledger knows of."""
+    """Only tables in the ledger."""
     store, runs = PathStore(str(tmp_path)), [start_run(0, "r_0"), start_run(0, "r_1", "compare_models")]
     for name in SUITE:
         write(store, runs[0], name, make_report().tables[name])
@@ -151,7 +151,7 @@ def run_here(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., tuple[int, str, str]]:
-    """Run a job on the session of the tests, which stays; returns its exit code and what it printed."""
+    """Run a job on the session of the tests, which is kept; return its exit code and output."""
     path = tmp_path / "civil.toml"
     path.write_text(
         f'corpus = {{ name = "civil", path = "/data/civil" }}\nlabel = {{ column = "toxic" }}\n'
@@ -190,7 +190,7 @@ def open_page() -> Iterator[Callable[..., Any]]:
 def test_a_browser_shows_what_the_job_drew_from_published_tables(
     run_here: Any, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """A gate, a baseline run, attribution, a comparison, and the trends of four nights."""
+    """A gate, a baseline run, attribution, a comparison, and the trends of four runs."""
     write_night(tmp_path / "lake")
     write_history(tmp_path / "lake")
     out = tmp_path / "report.html"

@@ -1,4 +1,4 @@
-"""Where reports are published: beside tables, and in a folder of any file system that Spark can write."""
+"""Reports published next to tables, and to a folder of any file system that Spark can write."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ classic = pytest.mark.classic("A session of Spark Connect writes files of this m
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A night in a folder of tables, and its configuration."""
+    """A run in a folder of tables, and its configuration."""
     folder = tmp_path_factory.mktemp("publishing")
     (folder / "civil.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
     tables, now = make_report(identities=("gay",)).tables, datetime.now(UTC)
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def publish(
     spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Done]:
-    """Publish the night's report, with some settings of the configuration, by a session that nothing outlives."""
+    """Publish the report with some settings of the configuration, in a session of its own."""
     is_running = False
     write = write_report.write_documents
 
@@ -101,7 +101,7 @@ def test_a_uri_of_this_machine_is_a_folder_of_it(publish: Callable[..., Done], t
 
 @pytest.fixture
 def mount(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Any, str]]:
-    """Another file system than this machine's, by a name that Hadoop has not opened yet; gives its settings and URI."""
+    """Return the settings and the URI of another file system, which Hadoop has not opened yet."""
     settings = spark.sparkContext._jsc.hadoopConfiguration()
     lake, interface = f"lake-{uuid4().hex}", "fs.AbstractFileSystem.viewfs.impl"
     link, before = f"fs.viewfs.mounttable.{lake}.link./reports", settings.get(interface)
@@ -117,7 +117,7 @@ def mount(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Any, str]]:
 def test_a_page_is_published_to_another_file_system_and_replaced(
     publish: Callable[..., Done], mount: tuple[Any, str], tmp_path: Path, has_both_interfaces: bool
 ) -> None:
-    """Also to one that has only the elder of Hadoop's two interfaces."""
+    """Also to one with only the older of the two Hadoop interfaces."""
     settings, lake = mount
     if not has_both_interfaces:
         settings.unset("fs.AbstractFileSystem.viewfs.impl")

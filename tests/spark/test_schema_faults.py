@@ -91,7 +91,7 @@ def test_columns_that_spark_cannot_tell_apart(spark: SparkSession) -> None:
     assert "'u', 'U'" in str(faults["identities", "columns"].rule)
 
 
-OF_ONE_ROW, CHANCE = "more than its own row", "left to chance"
+OF_ONE_ROW, CHANCE = "more than its own row", "is random, and the corpus"
 MISFITS = {
     "max(s) > 0": OF_ONE_ROW,
     "count(*) > 1": OF_ONE_ROW,

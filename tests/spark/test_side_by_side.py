@@ -1,4 +1,4 @@
-"""Two models side by side: the public function, the job on published tables, and the query that gives the same."""
+"""Two models side by side: the public function, the job on published tables, and the equivalent query."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
 
 
 def add_run(spark: SparkSession, store: PathStore | CatalogStore, run: Run, rows: Rows, published: bool = True) -> None:
-    """Write a run's rows of bias_metrics, and its row in the ledger a second after its start."""
+    """Write the rows of a run in bias_metrics, and its row in the ledger a second after its start."""
 
     def write(table: Table, values: Rows) -> None:
         columns = {"corpus": run.corpus, "run_date": run.run_date, "run_id": run.run_id}
@@ -70,7 +70,7 @@ def add_run(spark: SparkSession, store: PathStore | CatalogStore, run: Run, rows
 
 @pytest.fixture(scope="module")
 def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A night that was run again, a run that never finished, and another corpus."""
+    """A date that was run again, an unfinished run, and another corpus."""
     folder = tmp_path_factory.mktemp("side_by_side")
     store = PathStore(str(folder))
     wrong = [row | dict.fromkeys(AUCS, 0.125) for row in night_rows()]
@@ -83,7 +83,7 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
 
 
 class Done(NamedTuple):
-    """The exit code of a job and what it printed."""
+    """The exit code and the output of a job."""
 
     code: int
     out: str
@@ -92,7 +92,7 @@ class Done(NamedTuple):
 
 @pytest.fixture
 def run(warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return the job on that night as a function of its flags."""
+    """Return a function that runs the job with flags."""
 
     def run_it(*flags: str, corpus: str = "civil", run_date: date = NIGHT, folder: Path = warehouse) -> Done:
         config = tmp_path / "civil.toml"
@@ -113,7 +113,7 @@ def read_csv(text: str) -> Rows:
 
 
 def show_csv(rows: Rows, columns: Iterable[str]) -> Rows:
-    """Return rows as CSV has them: text, NULL empty, and no formula."""
+    """Return rows as in CSV: text, empty for NULL, and no formulas."""
 
     def show(value: Any) -> str:
         text = str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)

@@ -218,7 +218,7 @@ def test_a_night_without_rows_names_dates_that_have_some(spark: SparkSession, tm
     """The first, the last and the nearest; nothing but dates is shown of the column."""
     source = corpus_of(**write_days(spark, tmp_path, kind), run_date_column="day")
     dates = CorpusDates(spark, source)
-    with pytest.raises(NoRows) as caught, dates.named(NIGHT):
+    with pytest.raises(NoRows) as caught, dates.in_faults(NIGHT):
         survey_corpus(read_corpus(spark, source, NIGHT, measures_of()), measures_of())
     fault = str(caught.value)
     assert re.findall(r"\d{4}-\d\d-\d\d", fault) == [str(NIGHT), DAYS[0], DAYS[-1], DAYS[1]]
@@ -227,7 +227,7 @@ def test_a_night_without_rows_names_dates_that_have_some(spark: SparkSession, tm
 
 
 def fault_without_rows(dates: CorpusDates, run_date: date) -> Fault:
-    with pytest.raises(NoRows) as caught, dates.named(run_date):
+    with pytest.raises(NoRows) as caught, dates.in_faults(run_date):
         raise NoRows("corpus: no rows.")
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
@@ -265,7 +265,7 @@ def test_a_filter_may_leave_no_row_of_a_date(
 
 
 def test_without_a_run_date_column_no_date_is_named(spark: SparkSession) -> None:
-    with pytest.raises(NoRows, match=r"^as it was$"), CorpusDates(spark, corpus_of(table="none")).named(NIGHT):
+    with pytest.raises(NoRows, match=r"^as it was$"), CorpusDates(spark, corpus_of(table="none")).in_faults(NIGHT):
         raise NoRows("as it was")
 
 

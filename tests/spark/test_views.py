@@ -1,4 +1,4 @@
-"""The views: what readers see of several nights, corpora and reruns, in Spark, in DuckDB and in a catalog."""
+"""The views of several runs, corpora and reruns, in Spark, in DuckDB and in a catalog."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def views_of(table: Table) -> list[str]:
 
 
 def make_spark_views(spark: SparkSession, folder: Path, names: str) -> SparkSession:
-    """Run the statements of the file that make views of such names."""
+    """Run the statements of the file that create these views."""
     *statements, end = (folder / SPARK_FILE).read_text("utf-8").split(";")
     for statement in statements:
         if re.search(rf"VIEW (latest_(accepted_)?)?({names})", statement):
@@ -89,7 +89,7 @@ def test_spark_views_have_the_columns_and_comments_of_the_contract(spark: SparkS
 
 
 def scans_of_one_night(spark: SparkSession, view: str) -> list[bool]:
-    """Return for each scan of files whether its partitions are those of the night that is asked for."""
+    """Return for each scan of files whether it reads only the partitions of the requested date."""
     plan = str(spark.sql(f"EXPLAIN SELECT * FROM {view} WHERE run_date = DATE'2026-01-16'").collect()[0][0])
     return ["2026-01-16" in line.split("PartitionFilters")[1] for line in plan.splitlines() if "FileScan" in line]
 
@@ -194,7 +194,7 @@ LATEST_SEEN = [(NIGHT, "civil", 0.62), (NIGHT, "wiki", 0.72), (NIGHT, "tail", 0.
 
 
 def test_a_run_that_failed_does_not_replace_the_accepted_one(spark: SparkSession, tmp_path: Path) -> None:
-    """Of each night and corpus the last run is there that the gate or a person accepted; each row once."""
+    """The last accepted run of each run date and corpus is visible, each row once."""
     publish_judged_nights(spark, PathStore(str(tmp_path)))
     assert refresh_views(spark, PathStore(str(tmp_path))) == ()
     make_spark_views(spark, tmp_path, "bias_metrics|bias_runs")
@@ -297,7 +297,7 @@ def test_a_catalog_shows_accepted_runs(spark: SparkSession, catalog: CatalogStor
 
 @pytest.mark.slow
 def test_columns_that_a_table_of_a_catalog_lacks_are_null(spark: SparkSession, catalog: CatalogStore) -> None:
-    """An older version made the table, and no run has written it since."""
+    """An older version created the table, and no run has written it since."""
     publish(spark, suite_tables(), start_run(), catalog, record_of())
     spark.sql(
         f"CREATE TABLE {catalog.name('pinned_auc')} (run_date DATE, corpus STRING, model STRING, slice STRING, "

@@ -1,4 +1,4 @@
-"""Nights that keep their state, merged into windows by the jobs, against the union of the same rows ranked at once."""
+"""Windows of runs merged by the jobs, compared with a ranking of the union of their rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def merge(config: Path, first: str, last: str, *flags: str) -> Done:
 
 
 def write_rows(folder: Path, rows: list[tuple[Any, ...]], night: Callable[[Mapping[str, Any]], str]) -> Path:
-    """Write rows of the awkward corpus, each with its night."""
+    """Write rows of the edge case corpus, each with its date."""
     named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
     columns = {name: pa.array([row[name] for row in named], TYPES.get(name)) for name in COLUMNS}
     folder.mkdir()
@@ -107,7 +107,7 @@ def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_a_range_is_measured_night_by_night(place: Place) -> None:
-    """The empty night fails, is said, and keeps the others from nothing."""
+    """The date without rows fails and is reported. The others are measured."""
     assert place.backfill.code == 3
     first, empty, last, whole = map(json.loads, (line for line in place.backfill.out.splitlines() if line[:1] == "{"))
     assert [own["run_date"] for own in (first, empty, last)] == [FIRST, SECOND, LAST]
@@ -134,7 +134,7 @@ def test_a_window_is_its_union_ranked_at_once(place: Place, table: Any) -> None:
 
 
 def test_every_row_of_a_window_is_in_one_bin(place: Place) -> None:
-    """Also of a model whose scores are all one value outside of 0 to 1."""
+    """Also for a model with a single score outside of 0 to 1."""
     sums = (
         "SELECT model, slice, sum(n_rows) FROM latest_window_score_histograms WHERE identity = '(overall)' GROUP BY ALL"
     )
@@ -145,7 +145,7 @@ def test_every_row_of_a_window_is_in_one_bin(place: Place) -> None:
 
 
 def test_crossed_pairs_are_filtered_once_nights_are_merged(place: Place) -> None:
-    """Some pairs have rows enough only in both nights together, some have a value that one night lacks."""
+    """Some pairs have enough rows only in both runs together, some have a value that one run lacks."""
     pairs = "SELECT DISTINCT identity FROM latest_{}u_statistics WHERE crossed AND corpus = 'awkward'{}"
     window = {name for (name,) in ask(place.warehouse, pairs.format("window_", ""))}
     first, last = (

@@ -1,4 +1,4 @@
-"""Whatever a configuration holds, it is read as it was written, or refused with one line a fault."""
+"""Any configuration is read as it was written, or refused with one line per fault."""
 
 from __future__ import annotations
 

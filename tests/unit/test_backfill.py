@@ -1,4 +1,4 @@
-"""Many nights in one go: which they are, and how they are reported; no night is measured here."""
+"""Ranges of run dates: parsing, order and reports. Nothing is measured here."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def published(day: date, exit_code: int = 0) -> Outcome:
 
 
 def failing(faults: dict[int, Exception]) -> Callable[[date], Outcome]:
-    """Measure nights, but for some that fail."""
+    """Measure run dates, some of which fail."""
 
     def measure(day: date) -> Outcome:
         if day.day in faults:
@@ -104,12 +104,12 @@ def test_each_night_has_its_own_seconds(capsys: pytest.CaptureFixture[str]) -> N
     progress = Progress(clock=lambda: now[0])
 
     def measure(day: date) -> Outcome:
-        now[0] += day.day  # a night of February takes long
+        now[0] += day.day  # dates in February take long
         if day == DAYS[2]:
             raise InputError("corpus: gone.")
         return progress.end(published(day))
 
-    now[0] += 5  # until Spark runs
+    now[0] += 5  # the start of Spark
     outcome = run_nights(DAYS, [DAYS[1]], measure, progress, False)
     assert [json.loads(line)["seconds"] for line in capsys.readouterr().out.splitlines()] == [27, 1, 2]
     assert outcome.summary["seconds"] == 35

@@ -20,7 +20,7 @@ from scripts.benchmarks.cluster import (
     describe_plan,
     fit_costs,
     fit_jobs,
-    plan_night,
+    plan_run,
     read_costs,
     read_jobs,
     schedule,
@@ -74,7 +74,7 @@ def test_costs_are_found_again() -> None:
 def test_what_a_job_takes_besides_the_suite_is_found_again() -> None:
     machine, slower = Cluster(executors=1, cores=2, network=1), 2.5
     sizes = (1_000_000, 10_000_000, 100_000_000)
-    jobs = {rows: 12 + slower * plan_night(COSTS, machine, rows, 2).seconds for rows in sizes}
+    jobs = {rows: 12 + slower * plan_run(COSTS, machine, rows, 2).seconds for rows in sizes}
     found = fit_jobs(COSTS, machine, jobs)
     slowed = {name: getattr(COSTS, name) * slower for name in ("reading_row", "reading_score", "placing_score")}
     assert vars(found) == pytest.approx(vars(COSTS) | slowed | {"fixed": 12})
@@ -87,7 +87,7 @@ def test_tasks_start_as_slots_become_free() -> None:
 
 
 def test_a_night_on_a_cluster() -> None:
-    plan = plan_night(COSTS, Cluster(executors=10, cores=4, network=100), rows=40_000_000, models=2)
+    plan = plan_run(COSTS, Cluster(executors=10, cores=4, network=100), rows=40_000_000, models=2)
     assert (plan.reading_tasks, plan.ranges, plan.placing_tasks) == (400, 160, 27)
     assert plan.reading == pytest.approx(10 * 100_000 * 5e-6)  # ten waves of 100,000 rows
     assert plan.shuffled_gb == pytest.approx(0.8)
@@ -99,7 +99,7 @@ def test_a_night_on_a_cluster() -> None:
 
 
 def test_ranges_grow_when_there_are_no_more() -> None:
-    plan = plan_night(COSTS, Cluster(100, 4, 500), rows=1_000_000_000, models=1)
+    plan = plan_run(COSTS, Cluster(100, 4, 500), rows=1_000_000_000, models=1)
     assert plan.ranges == 1024
     assert plan.range_mb == pytest.approx(1e9 / 1024 * 10 / 1e6)
     assert plan.worker_mb == pytest.approx(400 * 1e9 / 1024 / 500_000)
@@ -107,10 +107,10 @@ def test_ranges_grow_when_there_are_no_more() -> None:
 
 def test_a_task_spills_what_its_share_of_the_heap_does_not_hold() -> None:
     # One range and one task after the shuffle: it sorts all of it, 4 MB, and a task that reads keeps 1 MB.
-    plan = plan_night(COSTS, Cluster(executors=2, cores=3, network=100), rows=400_000, models=1)
+    plan = plan_run(COSTS, Cluster(executors=2, cores=3, network=100), rows=400_000, models=1)
     assert plan.heap_mb == pytest.approx(315 + 3 * 4 / 0.6)
     # Four tasks read as much of eight models, and there are two tasks after the shuffle.
-    plan = plan_night(COSTS, Cluster(executors=2, cores=1, network=100), rows=400_000, models=8)
+    plan = plan_run(COSTS, Cluster(executors=2, cores=1, network=100), rows=400_000, models=8)
     assert 315 + 16 / 0.6 <= plan.heap_mb <= 315 + 32 / 0.6
 
 
@@ -124,7 +124,7 @@ def test_the_plan_of_the_machine_that_was_measured_is_what_jobs_took_there() -> 
     costs, alone = read_costs(), Cluster(executors=1, cores=growth["machine"]["cores_used"], network=500)
     kept = read_jobs()
     assert sorted(kept) == [1_800_000, 18_000_000, 100_000_000]
-    planned = {rows: costs.fixed + plan_night(costs, alone, rows, models=2).seconds for rows in kept}
+    planned = {rows: costs.fixed + plan_run(costs, alone, rows, models=2).seconds for rows in kept}
     assert planned == pytest.approx(kept, rel=0.15)
     page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
     for rows, seconds in sorted(kept.items()):
@@ -132,7 +132,7 @@ def test_the_plan_of_the_machine_that_was_measured_is_what_jobs_took_there() -> 
     # Also where the largest job is not known.
     largest = max(kept)
     fewer = fit_jobs(costs, alone, {rows: seconds for rows, seconds in kept.items() if rows != largest})
-    assert fewer.fixed + plan_night(fewer, alone, largest, models=2).seconds == pytest.approx(kept[largest], rel=0.15)
+    assert fewer.fixed + plan_run(fewer, alone, largest, models=2).seconds == pytest.approx(kept[largest], rel=0.15)
 
 
 def test_the_benchmarks_that_the_plan_takes_together_are_of_one_commit() -> None:
@@ -146,7 +146,7 @@ def test_the_tasks_of_the_suite_are_planned_as_they_were_measured() -> None:
     corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
     found = growth["candidates"]["growth"]["details"]
     suite = fit_costs(found, corpus["bytes"] / corpus["rows"], worker_mb)
-    plan = plan_night(suite, Cluster(1, growth["machine"]["cores_used"], 500), corpus["rows"], models=2)
+    plan = plan_run(suite, Cluster(1, growth["machine"]["cores_used"], 500), corpus["rows"], models=2)
     assert plan.seconds == pytest.approx(found["medians"]["rows: 100000000"], rel=0.15)
     assert worker_mb <= plan.worker_mb
     assert plan.heap_mb < 1074  # of which both had 1 GiB
@@ -170,15 +170,15 @@ def test_what_is_large_is_told_in_gigabytes() -> None:
 def test_a_night_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> None:
     cluster = Cluster(executors=10, cores=4, network=500)
     most = 1024 * 2**26
-    assert plan_night(COSTS, cluster, most, models=2).ranges_to_set is None
-    plan = plan_night(COSTS, cluster, most + 1, models=2)
+    assert plan_run(COSTS, cluster, most, models=2).ranges_to_set is None
+    plan = plan_run(COSTS, cluster, most + 1, models=2)
     assert (plan.ranges_to_set, plan.ranges) == (4096, 8192)
     assert (
         "\nrefused unless you set [ranking] ranges = 4096, as planned here: the job chooses 1,024,\n"
         "with 97,656,250 rows in a range, and a range may hold 67,108,864\n"
     ) in describe_plan(COSTS, cluster, rows=100_000_000_000, models=2)
     with pytest.raises(ValueError, match=r"\[ranking\] ranges"):
-        plan_night(COSTS, cluster, 4096 * 2**26 + 1, models=1)
+        plan_run(COSTS, cluster, 4096 * 2**26 + 1, models=1)
 
 
 def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ from biasspark.attribution.block_sums import (
     count_for_histograms,
     count_for_slices,
     find_nodes,
-    in_units,
     measure_bins,
     meet,
     read_histograms,
     sum_by_cell,
 )
+from biasspark.attribution.difference_variances import multiply_rows
 from biasspark.attribution.moments import cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
-from biasspark.ranking.kernels.exact import dot, join_wide, signed_dot, split_wide
+from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
 from biasspark.ranking.kernels.row_block import RowBlock
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
 from tests.oracle import attribution as oracle
@@ -65,15 +65,24 @@ def test_limbs_add_up(values: list[int]) -> None:
 
 @pytest.mark.parametrize("bits", [8, 61])
 @given(data=st.data())
-def test_signed_products_are_exact(bits: int, data: st.DataObject) -> None:
+def test_products_are_exact(bits: int, data: st.DataObject) -> None:
     """Those that fit 63 bits, and those that do not."""
-    factors = st.integers(-(2**bits) + 1, 2**bits - 1)
+    factors = st.integers(0, 2**bits - 1)
     pairs = data.draw(st.lists(st.tuples(factors, factors), max_size=30))
     first, second = (np.array([pair[n] for pair in pairs], np.int64) for n in (0, 1))
     expected = sum(a * b for a, b in pairs)
-    assert signed_dot(first, second) == expected
-    assert dot(abs(first), abs(second)) == sum(abs(a * b) for a, b in pairs)
-    assert join_wide(split_wide(np.array([expected], object))).tolist() == [expected]
+    assert dot(first, second) == expected
+    assert join_wide(split_wide(np.array([-expected], object))).tolist() == [-expected]
+
+
+@given(rows=st.lists(st.lists(st.integers(-(2**36), 2**36 - 1), min_size=3, max_size=3), max_size=30))
+def test_products_of_placements_are_exact(rows: list[list[int]]) -> None:
+    """For more rows than are multiplied at a time."""
+    n_times = (1 << 16) // 8
+    of_all, *inside = np.array(rows, np.int64).reshape(-1, 3).T
+    products = multiply_rows(np.repeat(of_all, n_times), np.repeat(inside, n_times, axis=1))
+    factors = np.array([[1, *row] for row in rows], object).reshape(-1, 4)
+    assert products.tolist() == (n_times * factors.T @ factors).tolist()
 
 
 # ---- by cell, by bin, by node
@@ -102,12 +111,12 @@ def test_nodes_and_bins_of_a_deep_tree() -> None:
     values, honest = np.random.default_rng(6).integers(0, 99, 600), np.array([row.honest for row in rows])
     sample = Sample(np.array([row.bins for row in rows]), values, honest)
     (tree,) = grow_samples([sample], FEATURES, TreeSettings(max_depth=9, min_leaf=1))
-    leaves = [node for node in tree.nodes if node.is_leaf]
+    leaves = [node for node in tree if node.is_leaf]
     assert max(leaf.depth for leaf in leaves) > 5
     (block,) = cut_blocks(rows).values()
     in_order = np.argsort([row.score for row in rows], kind="stable")
     sample = Sample(sample.bins[in_order], sample.values[in_order], sample.honest[in_order])
-    at = find_nodes(tree.nodes, block.cells.bins)
+    at = find_nodes(tree, block.cells.bins)
     asked = [leaf.node_id for leaf in leaves[::3]]
     counts = count_for_histograms(block.cells, sum_columns(block, np.arange(600), sample.values))
     measured = measure_bins(block.cells, counts, at, asked, FEATURES)
@@ -147,8 +156,3 @@ def test_rows_are_counted_for_slices() -> None:
     # Rows of the same bins have the same hash, whatever else is known of them; others have others.
     assert all(len(of_bins) == 1 for of_bins in fingerprints.values())
     assert len(set.union(*fingerprints.values())) == len(fingerprints)
-
-
-def test_values_are_rounded_to_units() -> None:
-    values = [0.5, -0.5, 1.5, 2.4999, 1 / 3]
-    assert in_units(np.array(values) / 2**40, 40).tolist() == [round(value) for value in values]

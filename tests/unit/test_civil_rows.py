@@ -192,7 +192,7 @@ def companion(identity: Identity, by_name: dict[str, Identity]) -> Identity:
 
 
 def test_companions_come_first() -> None:
-    order = [IDENTITY_NAMES[position] for position in civil.companions_first()]
+    order = [IDENTITY_NAMES[position] for position in civil.COMPANIONS_FIRST]
     assert sorted(order) == sorted(IDENTITY_NAMES)
     for identity in IDENTITIES:
         if identity.shares_with is not None:
@@ -207,7 +207,7 @@ def test_rounded_tables_do_not_hang_on_a_last_bit() -> None:
 
 
 def test_the_most_that_can_be_unannotated() -> None:
-    most = make_table(CivilRequest(CHUNK_ROWS, 1, civil.unmentioned_share()))
+    most = make_table(CivilRequest(CHUNK_ROWS, 1, civil.UNMENTIONED_SHARE))
     mentions = np.any([np.nan_to_num(numbers(most, name)) >= 0.5 for name in IDENTITY_NAMES], axis=0)
     assert np.array_equal(most["male"].is_valid().to_numpy(), mentions)
 

@@ -27,7 +27,7 @@ from biasspark.cli import (
     describe_unexpected,
     format_table,
     make_parser,
-    on_night,
+    on_date,
     parse_count,
     parse_out,
     print_summary,
@@ -53,7 +53,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class SparkFailure(Exception):
-    """Fails as PySpark's exceptions do: with a message that quotes data, and a condition that does not."""
+    """Like exceptions of PySpark: the message quotes data, the condition does not."""
 
     def __init__(self, condition: str | None, message: str = f"[CAST_INVALID_INPUT] The value '{CANARY}'") -> None:
         super().__init__(message)
@@ -64,14 +64,14 @@ class SparkFailure(Exception):
 
 
 class OldSparkFailure(Exception):
-    """Spark 3.5's name for the same."""
+    """The same, with the method name of Spark 3.5."""
 
     def getErrorClass(self) -> str:
         return "DIVIDE_BY_ZERO"
 
 
 class JavaFailure(Exception):
-    """A py4j error: the condition is Java's to say."""
+    """A py4j error, whose condition is in its Java exception."""
 
     def __init__(self) -> None:
         super().__init__(CANARY)
@@ -87,7 +87,7 @@ def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
 
 @pytest.fixture
 def parser() -> argparse.ArgumentParser:
-    return make_parser("Measures.", NIGHTLY_EXAMPLES, (*on_night("the night to measure"), DRY_RUN), "job.py")
+    return make_parser("Measures.", NIGHTLY_EXAMPLES, (*on_date("the night to measure"), DRY_RUN), "job.py")
 
 
 class TestFlags:
@@ -146,7 +146,7 @@ class TestFlags:
         assert "  4    another run published the same date and corpus first\n" in shown
 
     def test_help_says_what_the_date_is(self, capsys: pytest.CaptureFixture[str]) -> None:
-        run_job(lambda _: 0, make_parser("Shows.", flags=on_night("the night to show")), ["--help"])
+        run_job(lambda _: 0, make_parser("Shows.", flags=on_date("the night to show")), ["--help"])
         assert "--run-date YYYY-MM-DD the night to show" in " ".join(capsys.readouterr().out.split())
 
     def test_a_parser_without_a_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +157,7 @@ class TestFlags:
         assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in capsys.readouterr().out
 
     def test_a_job_that_plans_nothing_takes_no_dry_run(self, capsys: pytest.CaptureFixture[str]) -> None:
-        parser = make_parser("Reads.", flags=on_night("the night to read"))
+        parser = make_parser("Reads.", flags=on_date("the night to read"))
         assert run_job(lambda _: 0, parser, FLAGS) == 0
         assert run_job(lambda _: 0, parser, [*FLAGS, "--dry-run"]) == 2
         assert "unrecognized arguments: --dry-run" in capsys.readouterr().err
@@ -447,7 +447,7 @@ class TestProgress:
         )
 
     def test_a_long_stage_is_said_to_run_still(self) -> None:
-        """After 3 s, then whenever it has taken twice as long; the next stage starts anew."""
+        """After 3 s, then whenever its duration has doubled; reset at the next stage."""
         now, stream = [0.0], io.StringIO()
         progress = Progress(stream, lambda: now[0])
         for second in range(30):

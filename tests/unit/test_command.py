@@ -1,4 +1,4 @@
-"""The console command: which job it runs, and what it says where none can run. No engine is started."""
+"""The console command: the job that it runs, and its faults. No engine is started."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_tests_are_counted(tmp_path: Path) -> None:
 
 def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
     def write(leg: str, **tables: str) -> Path:
-        folder = tmp_path / leg / "night" / "tables"
+        folder = tmp_path / leg / "jobs" / "tables"
         folder.mkdir(parents=True)
         for name, text in tables.items():
             (folder / f"{name}.csv").write_text(text)
@@ -106,7 +106,7 @@ def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
     assert compare_tables(write("same", bias_metrics="0.5\n", u_statistics="3\n"), first) == "equal"
     assert compare_tables(write("other", bias_metrics="0.50\n", u_statistics="3\n"), first) == "differ: bias_metrics"
     assert compare_tables(write("fewer", bias_metrics="0.5\n"), first) == "differ: u_statistics"
-    assert compare_tables(tmp_path / "nothing", first) == "none: see night.log"
+    assert compare_tables(tmp_path / "nothing", first) == "none: see jobs.log"
 
 
 def test_results_are_a_table() -> None:

@@ -1,4 +1,4 @@
-"""What a configuration says, as the product reads it: whole, or in parts from the public functions."""
+"""Values of configurations, read as a whole or in parts by the public functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two configurations differ, and what keeps two runs from being compared."""
+"""Differences between two configurations, and those that prevent a comparison of runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_differences_in_words() -> None:
         ),
         ({"models": {"toxicity": "v2"}}, [], {"toxicity": ('models.toxicity is "toxicity" then, "v2" now',)}, {}),
         ({"slices": {"short": "n < 5"}}, [], {}, {"short": ('slices.short is "n < 9" then, "n < 5" now',)}),
-        # What is added changes nothing of what was there.
+        # Additions do not change existing values.
         ({"models": {"toxicity": "toxicity", "new": "new"}, "slices": {"short": "n < 9", "long": "n > 9"}}, [], {}, {}),
         ({"identities": {"columns": ["female", "male"], "categorical": ["race"], "predicates": {}}}, [], {}, {}),
     ],

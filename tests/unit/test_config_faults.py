@@ -1,4 +1,4 @@
-"""Faults of configurations: where each is and which value it shows, all of them at once, and no secret among them."""
+"""Faults of configurations: the key and the value of each, all at once, without secrets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WITHIN = {
         *(({"corpus": {"path": corpus}, "output": {"path": path}}, ["output.path"]) for corpus, path in WITHIN.items()),
         *(({"output": {"path": path}}, ["output.path"]) for path in ROOTS),
         *(({"rejects": {"max_share": share}}, ["rejects.max_share"]) for share in (-0.1, 1.1, "half", True)),
-        # The engine is unknown, so what depends on it is not judged.
+        # The engine is unknown, so keys that depend on it are not checked.
         ({"ranking": {"engine": "bined"}, "state": {"keep": True}, "pinned_auc": {"trials": 9}}, ["ranking.engine"]),
         ({"identities": {"columns": ["male", ""]}, "pinned_skew": {"identity": "female"}}, ["identities.columns.2"]),
         (
@@ -66,15 +66,15 @@ WITHIN = {
             ["thresholds.grid.steps"],
         ),
         ({"models": {"toxicity": None}, "gate": {"rule": [LEAST_RULE | {"model": "m"}]}}, ["models"]),
-        # A wrong baseline is one fault of a rule, however many models it is on.
+        # A wrong baseline is one fault of a rule, for any number of models.
         ({"gate": {"rule": [AGAINST | {"baseline": "toxicity"}]}} | OLD_AND_NEW, ["gate.rule.no worse.baseline"]),
         (
             {"gate": {"rule": [AGAINST | {"model": "old", "baseline": "toxicity"}]}} | OLD_AND_NEW,
             ["gate.rule.no worse.baseline"],
         ),
-        # Nothing is known of the bounds of an unknown metric.
+        # The bounds of an unknown metric are unknown.
         ({"gate": {"rule": [EVEN | {"metric": "fpr_gp"}]}} | AT, ["gate.rule.even.metric"]),
-        # Faults elsewhere hide none.
+        # Faults elsewhere hide no fault.
         (
             {"slices": {"short": 1}, "gate": {"rule": [LEAST_RULE | {"identity": "nobody"}]}},
             ["slices.short", "gate.rule.floor.identity"],

@@ -9,7 +9,7 @@ import pytest
 
 from biasspark.errors import ConfigError
 from biasspark.synthetic.chunks import CHUNK_ROWS, check_request, make_table
-from biasspark.synthetic.civil import CivilRequest, unmentioned_share
+from biasspark.synthetic.civil import UNMENTIONED_SHARE, CivilRequest
 from biasspark.synthetic.imbalanced import IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.score_cells import ScoreDistribution, ScoreDistributionsRequest, TallAverageShortRequest
@@ -84,7 +84,7 @@ def test_every_fault_is_listed(asked: Any, faults: list[str]) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        CivilRequest(1, 0, unmentioned_share()),
+        CivilRequest(1, 0, UNMENTIONED_SHARE),
         ImbalancedRequest(1, 0),
         ImbalancedRequest(10, 1, (("gay", 0.13),)),
         MadlibsRequest(1_000, 1, ("gay", "african", "african american", "american", "Middle Eastern")),

@@ -8,17 +8,14 @@ import pytest
 
 from biasspark.metrics.data_quality import (
     ScoreProfile,
-    annotation_warnings,
     column_warnings,
-    feature_warnings,
-    grouping_warnings,
+    count_warnings,
     identity_warnings,
     label_warnings,
+    name_warnings,
     positive_value_warnings,
     reject_warnings,
-    scale_warnings,
     score_warnings,
-    segment_warnings,
     slice_warnings,
     threshold_warnings,
 )
@@ -81,9 +78,9 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
 
 
 def test_annotations_that_cannot_be_read() -> None:
-    texts = annotation_warnings({"was asked": 1, "gender": 3000})
+    texts = count_warnings("unreadable annotation", {"was asked": 1, "gender": 3000})
     assert_says(texts, ["1 of 'was asked'", "3,000 of 'gender'", "`was asked` = 'yes'", "categorical", DECIMAL_POINT])
-    assert annotation_warnings({}) == ()
+    assert count_warnings("unreadable annotation", {}) == ()
 
 
 NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
@@ -125,15 +122,15 @@ def test_positive_values_that_no_row_has_or_that_are_spelled_otherwise() -> None
 
 
 def test_values_that_are_no_fractions() -> None:
-    assert scale_warnings({}) == ()
-    assert_says(scale_warnings({"target": 9000, "male": 1}), ["9,000 of 'target'", "1 of 'male'"])
+    assert count_warnings("off scale", {}) == ()
+    assert_says(count_warnings("off scale", {"target": 9000, "male": 1}), ["9,000 of 'target'", "1 of 'male'"])
 
 
 def test_features_and_groupings_of_one_value() -> None:
-    assert feature_warnings(["a"], [], [], {}) == grouping_warnings(["a"], []) == ()
-    assert_says(feature_warnings(["a", "b"], ["b"], [], {}), ["1 of 2 features has", '"b"'])
-    assert_says(feature_warnings(["a"], [], [], {"a": 1200}), ["1,200 of 'a'"])
-    assert_says(grouping_warnings(["a"], ["a"]), ["the only grouping has", '"a"'])
+    assert name_warnings("feature constant", ["a"], []) == name_warnings("grouping single", ["a"], []) == ()
+    assert_says(name_warnings("feature constant", ["a", "b"], ["b"]), ["1 of 2 features has", '"b"'])
+    assert_says(count_warnings("unreadable feature", {"a": 1200}), ["1,200 of 'a'"])
+    assert_says(name_warnings("grouping single", ["a"], ["a"]), ["the only grouping has", '"a"'])
 
 
 def test_columns_that_are_used_twice() -> None:
@@ -150,7 +147,7 @@ def test_slices_without_a_row_or_with_one_label_or_with_all_rows() -> None:
     texts = slice_warnings(["all", "short", "toxic", "clean"], [(9, 9), (0, 0), (0, 9), (9, 0)])
     assert_says(texts, ["1 of 3", '"short"'], ["2 of 3", "one label", '"toxic", "clean"'])
     assert_says(slice_warnings(["all", "any", "long"], [(9, 9), (9, 9), (9, 8)]), ["1 of 2", "every usable", '"any"'])
-    assert_says(segment_warnings(["a", "b"], ["b", "a"]), ["all 2 segments have", '"a", "b"'])
+    assert_says(name_warnings("segment empty", ["a", "b"], ["b", "a"]), ["all 2 segments have", '"a", "b"'])
 
 
 @pytest.mark.parametrize(

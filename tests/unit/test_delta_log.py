@@ -1,4 +1,4 @@
-"""A Delta table in a folder by delta-rs: commits, what is refused, runs at once, and maintenance; no engine."""
+"""Delta tables in a folder with delta-rs: commits, checks, concurrent runs, and maintenance. No engine is started."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def value_of(kind: str) -> Any:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_every_table_comes_back_with_its_types_and_comments(tmp_path: Path, table: Table) -> None:
-    """Also once its files were written anew."""
+    """Also after its files were rewritten."""
     log, run = log_of(tmp_path, table), start_run()
     full = {column.name: value_of(column.type) for column in table.columns} | {"run_id": run.run_id}
     bare = {name: value if name in required_columns(table) else None for name, value in full.items()}
@@ -104,7 +104,7 @@ def test_a_row_that_no_table_may_have_is_not_committed(tmp_path: Path, name: str
 
 
 def test_other_writers_are_held_to_the_same_checks(tmp_path: Path) -> None:
-    """Those of delta-rs take what has NULL, and neither NaN nor NULL in a key."""
+    """The writer of delta-rs accepts NULL, but neither NaN nor NULL in a key."""
     log, run = log_of(tmp_path), start_run()
     rows = full_rows(U_STATISTICS, suite_tables()[U_STATISTICS], run)
     for name, value in (("auc", math.nan), ("model", None)):
@@ -141,7 +141,7 @@ def test_a_table_that_died_before_its_checks_gets_them(tmp_path: Path) -> None:
 
 
 def test_many_runs_at_once_are_all_committed(tmp_path: Path) -> None:
-    """They make the table at the same time, too."""
+    """They also create the table at the same time."""
 
     def publish(number: int) -> str:
         return append(log_of(tmp_path), number / 100)
@@ -160,7 +160,7 @@ def test_a_writer_that_dies_before_its_commit_leaves_nothing_to_see(tmp_path: Pa
     pq.write_table(full_rows(U_STATISTICS, suite_tables()[U_STATISTICS], run), file)
     assert len(log.read()) == 2
     log.optimize(datetime.now(UTC) - timedelta(hours=2))
-    assert file.exists()  # a writer may be at it
+    assert file.exists()  # a writer may be using it
     os.utime(file, (time.time() - 3 * 3600,) * 2)
     log.optimize(datetime.now(UTC) - timedelta(hours=2))
     assert not file.exists()
@@ -178,7 +178,7 @@ def test_a_run_is_removed_from_files_of_several_and_values_stay(tmp_path: Path) 
     keys = [(name, "ascending") for name in ("run_id", *U_STATISTICS.key_columns)]
     assert log.read().sort_by(keys) == before.sort_by(keys)
     for action in pa.table(deltalake.DeltaTable(log.folder).get_add_actions()).to_pylist():
-        assert action["min"]["u_doubled"] is None  # that of the library is wrong
+        assert action["min"]["u_doubled"] is None  # the statistics of the library are wrong
 
 
 def test_statistics_are_those_of_ids_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What DuckDB shows of files of every table: windows, older versions, acceptances; no JVM."""
+"""The DuckDB views of all tables: windows, older versions, acceptances. No JVM is started."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTITION = ("run_date", "run_id")
 
 
 def write(folder: Path, table: Table, run_id: str, **row: object) -> None:
-    """Write a run's only row of a table, without the columns that it does not name, as older versions did."""
+    """Write one row of a run, without the columns that are not given, as older versions did."""
     place = folder / table.name / f"run_date={LAST}" / f"run_id={run_id}"
     place.mkdir(parents=True)
     pq.write_table(pa.table({name: [value] for name, value in {"corpus": "civil", **row}.items()}), place / "0.parquet")
@@ -73,7 +73,7 @@ def test_only_tables_of_windows_group_by_their_first_night() -> None:
 
 
 def test_an_acceptance_of_an_older_version_counts(tmp_path: Path) -> None:
-    """It named the run in its configuration. A text in there that looks like the key is escaped, and names nothing."""
+    """It named the run in its configuration. Text in it that looks like the key is escaped, and does not match."""
     for second, run_id in enumerate(("r1", "r2", "r3")):
         write(tmp_path, MODEL_SUMMARY, run_id, model="m", slice="all", auc=second / 10)
         ledger = {"job": "bias_metrics", "status": "published", "published_at": at(second)}

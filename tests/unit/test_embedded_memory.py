@@ -1,4 +1,4 @@
-"""What the embedded engine needs is compared with what the machine has left. No engine is started."""
+"""The memory need of the embedded engine is compared with the free memory. No engine is started."""
 
 from __future__ import annotations
 

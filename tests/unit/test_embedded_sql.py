@@ -96,6 +96,8 @@ def test_what_means_the_same(text: str, part: str) -> None:
         "substring(text, 1, -1) = ''",
         "n & 1 = 1",
         "(score > 1",
+        "CASE WHEN n > 1 THEN true",
+        "CASE WHEN (n > 1 THEN true END)",
     ],
 )
 def test_what_has_no_such_form_is_refused(text: str) -> None:
@@ -105,6 +107,10 @@ def test_what_has_no_such_form_is_refused(text: str) -> None:
 
 def test_names_in_texts_and_comments_are_no_functions() -> None:
     assert translate("text = 'sqrt(2)' /* floor(1) */") == "text = 'sqrt(2)'"
+
+
+def test_a_quoted_keyword_is_a_column() -> None:
+    assert to_embedded_sql("`case` > 1", {"case": "integer"}) == "`case` > 1"
 
 
 @pytest.mark.parametrize(

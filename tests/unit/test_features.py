@@ -1,4 +1,4 @@
-"""Conditions in words and in SQL, which DuckDB runs on values that end texts, start escapes or are no numbers."""
+"""Conditions in words and in SQL, run by DuckDB on values with quotes and escapes, and on NaN and infinity."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 def assert_selects(
     database: duckdb.DuckDBPyConnection, values: list[Any], feature: Feature, conditions: list[frozenset[int]]
 ) -> None:
-    """Check that each condition's predicate is true on exactly its rows, and NULL on none."""
+    """Check that the predicate of each condition is true on exactly its rows, and never NULL."""
     column = "DOUBLE" if feature.numeric else "VARCHAR"
     database.execute(f"CREATE OR REPLACE TABLE corpus (number INT, {feature.sql} {column})")
     database.executemany("INSERT INTO corpus VALUES (?, ?)", list(enumerate(values)))
@@ -154,7 +154,7 @@ def test_texts_read_back(database: duckdb.DuckDBPyConnection, text: str) -> None
 
 
 def test_neither_quotes_nor_escapes_nor_variables_stand_in_texts() -> None:
-    """DuckDB and Spark read backslashes differently, and Spark puts variables in for ${...}."""
+    """DuckDB and Spark interpret backslashes differently, and Spark substitutes variables for ${...}."""
     for text in HOSTILE:
         inside = "".join(write_text(text).split("'")[1::2])
         assert not set("'\\$") & set(inside)

@@ -1,4 +1,4 @@
-"""What the rules of a gate mean, and which a run, a change or a comparison is judged by."""
+"""The meaning of gate rules, and the rules for runs, changes and comparisons."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_insufficient_evidence_passes_unless_a_gate_or_a_rule_says_otherwise() -
 
 
 def test_a_pair_that_a_run_may_name_is_taken() -> None:
-    """Which values a column has, and in which order they are crossed, only the corpus shows."""
+    """Only the corpus shows the values of a column, and the order in which they are crossed."""
     names = ["male & gay", "male & a & b", "gay & race=x", "race=x & old", "race=y & race=x", "race=x & race=x"]
     assert gate_of(LEAST_RULE | {"identities": names}, identities=CROSSED).rule[0].identities == tuple(names)
     anyone = {"columns": ["male"], "array": "groups", "crossed": {"pairs": True}}

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.evidence import judge_nodes
-from biasspark.attribution.growth import GrownTree, Limits, grow
+from biasspark.attribution.growth import Tree, grow
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from tests.oracle.grown_trees import Sample, grow_samples, measure_samples, run, sum_nodes
+from tests.oracle.grown_trees import Sample, grow_samples, judge, measure_samples, run
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
 
 
@@ -24,8 +23,8 @@ def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature
     return Feature(f"x{n_values}", f"x{n_values}", numeric, values, nullable)
 
 
-def rows_of_nodes(tree: GrownTree, sample: Sample) -> dict[int, list[int]]:
-    return {node.node_id: np.flatnonzero(sample.inside(node)).tolist() for node in tree.nodes}
+def rows_of_nodes(tree: Tree, sample: Sample) -> dict[int, list[int]]:
+    return {node.node_id: np.flatnonzero(sample.inside(node)).tolist() for node in tree}
 
 
 def loop(sample: Sample, features: list[Feature], asked: TreeSettings) -> dict[int, list[int]]:
@@ -75,12 +74,11 @@ FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(True, 4)
 
 def test_nodes_partition_their_rows(two_samples: list[Sample]) -> None:
     trees = grow_samples(two_samples, FEATURES, TreeSettings(max_depth=4, min_leaf=10))
-    assert [tree.number for tree in trees] == [0, 1]
     for tree, sample in zip(trees, two_samples, strict=True):
         rows = rows_of_nodes(tree, sample)
         assert len(rows) > 7
         assert list(rows) == sorted(rows)
-        for node in tree.nodes:
+        for node in tree:
             assert node.parent_id == (node.node_id // 2 or None)
             assert node.depth == node.node_id.bit_length() - 1
             children = rows.get(2 * node.node_id, []) + rows.get(2 * node.node_id + 1, [])
@@ -93,7 +91,7 @@ def test_trees_do_not_depend_on_one_another(two_samples: list[Sample]) -> None:
     asked = TreeSettings(max_depth=3, min_leaf=10)
     together = grow_samples(two_samples, FEATURES, asked)
     alone = [grow_samples([sample], FEATURES, asked)[0] for sample in two_samples]
-    assert [tree.nodes for tree in together] == [tree.nodes for tree in alone]
+    assert together == alone
 
 
 def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[Sample]) -> None:
@@ -103,7 +101,7 @@ def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[S
         calls.append(list(asked.leaves))
         return measure(asked)
 
-    trees = run(grow(FEATURES, Limits(3, 10, (0.0, 0.0))), listen)
+    trees = run(grow(FEATURES, TreeSettings(max_depth=3, min_leaf=10), [0.0, 0.0]), listen)
     assert len(calls) == 3
     assert calls[0] == [(0, 1), (1, 1)]
     rows = [rows_of_nodes(tree, sample) for tree, sample in zip(trees, two_samples, strict=True)]
@@ -118,8 +116,8 @@ def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[S
 )
 def test_a_root_alone(two_samples: list[Sample], asked: TreeSettings) -> None:
     (tree,) = grow_samples(two_samples[:1], FEATURES, asked)
-    assert [(node.node_id, node.parent_id, node.is_leaf) for node in tree.nodes] == [(1, None, True)]
-    (judged,) = judge_nodes(tree, sum_nodes(tree, two_samples[0]), FEATURES)
+    assert [(node.node_id, node.parent_id, node.is_leaf) for node in tree] == [(1, None, True)]
+    (judged,) = judge(tree, two_samples[0], FEATURES)
     assert (judged.rule, judged.predicate, judged.found) == ("all rows", "TRUE", False)
     assert judged.p_value is judged.p_adjusted is judged.loss_share is None
 
@@ -128,9 +126,8 @@ def test_no_feature_and_no_row() -> None:
     nothing = Sample(np.empty((0, 3), np.int64), np.empty(0, np.int64), np.empty(0, bool))
     for features in ([], FEATURES):
         (tree,) = grow_samples([nothing], features, TreeSettings(min_leaf=1))
-        (judged,) = judge_nodes(tree, sum_nodes(tree, nothing), features)
-        assert (judged.n_train, judged.n_honest, judged.mean_train, judged.mean_honest) == (0, 0, None, None)
-        assert (judged.p_train_honest, judged.false_discovery, judged.found) == (None, None, False)
+        assert [node.node_id for node in tree] == [1]
+        assert judge(tree, nothing, features) == []
 
 
 # ---- what is found
@@ -139,7 +136,7 @@ def test_no_feature_and_no_row() -> None:
 def test_what_nodes_show_is_that_of_scipy(two_samples: list[Sample]) -> None:
     for sample in two_samples:
         (tree,) = grow_samples([sample], FEATURES, TreeSettings(max_depth=3, min_leaf=10))
-        judged = judge_nodes(tree, sum_nodes(tree, sample), FEATURES)
+        judged = judge(tree, sample, FEATURES)
         leaves = [node for node in judged if node.is_leaf]
         assert any(leaf.found for leaf in leaves)
         adjusted, chances = (
@@ -147,7 +144,7 @@ def test_what_nodes_show_is_that_of_scipy(two_samples: list[Sample]) -> None:
         )
         assert [leaf.p_adjusted for leaf in leaves] == pytest.approx(adjusted.tolist(), rel=1e-9)
         assert [leaf.p_chance_adjusted for leaf in leaves] == pytest.approx(chances.tolist(), rel=1e-9)
-        for node, said in zip(tree.nodes, judged, strict=True):
+        for node, said in zip(tree, judged, strict=True):
             inside = sample.inside(node)
             train, honest = (sample.values[inside & (sample.honest == kind)] for kind in (False, True))
             p_train_honest = stats.ttest_ind(train, honest, equal_var=False).pvalue
@@ -190,7 +187,7 @@ def test_a_segment_that_differs_is_found() -> None:
     differs = np.isin(sample.bins[:, 3], [2, 7])
     sample = sample._replace(values=sample.values - differs * 2**37)
     (tree,) = grow_samples([sample], NULL_FEATURES, TreeSettings(max_depth=1))
-    root, worse, better = judge_nodes(tree, sum_nodes(tree, sample, 2.0**-40), NULL_FEATURES)
+    root, worse, better = judge(tree, sample, NULL_FEATURES, 2.0**-40)
     assert (root.found, worse.found, better.found) == (None, True, True)
     assert worse.rule == "(x10 is v1 or v6)"
     assert worse.predicate == "x10 IN ('v1', 'v6')"

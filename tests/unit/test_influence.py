@@ -19,8 +19,9 @@ def vary(rows: Sequence[Example], inside: Sequence[bool]) -> float | None:
 
     def sum_up(label: bool) -> Placed:
         placed, d = all_placed[is_in & (labels == label)], within[is_in & (labels == label)]
-        sums = (placed.sum(), d.sum(), (placed**2).sum(), (placed * d).sum(), (within[labels == label] ** 2).sum())
-        return Placed(int((labels == label).sum()), len(placed), *map(int, sums))
+        sums = (placed.sum(), d.sum(), (placed**2).sum(), (placed * d).sum(), (d**2).sum())
+        of_label = within[labels == label]
+        return Placed(len(of_label), len(placed), *map(int, (*sums, of_label.sum(), (of_label**2).sum())))
 
     return influence_variance(sum_up(False), sum_up(True))
 

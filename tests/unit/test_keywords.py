@@ -51,8 +51,8 @@ def test_signatures_name_every_keyword(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_keywords_of_one_name_are_the_same_everywhere(name: str) -> None:
     of_measure, keywords = parameters_of("measure"), parameters_of(name)
-    shared = set(of_measure) & set(keywords) - {"models"}  # which label_balance takes, and does not need
-    shared -= {"identities"} if name == "model_summary" else set()  # nor does it need these
+    shared = set(of_measure) & set(keywords) - {"models"}  # optional in label_balance
+    shared -= {"identities"} if name == "model_summary" else set()  # also optional
     assert {key: keywords[key] for key in shared} == {key: of_measure[key] for key in shared}
 
 
@@ -63,7 +63,7 @@ def test_docstrings_explain_every_keyword(name: str) -> None:
 
 
 def explained_by(name: str) -> set[str]:
-    """Give the keywords that a docstring explains, or that of the function to which it refers."""
+    """Return the keywords explained by a docstring, or by that of the function to which it refers."""
     docstring = inspect.getdoc(getattr(biasspark, name)) or ""
     section = docstring.partition("Parameters\n----------\n")[2]
     lines = [line for line in section.partition("\n\n")[0].split("\n") if line[:1] != " "]
@@ -87,7 +87,7 @@ def test_a_keyword_that_there_is_not_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="rank_bins"):
         biasspark.bias_metrics(NO_FRAME, **keywords)
     with pytest.raises(TypeError, match="identities"):
-        biasspark.bias_metrics(NO_FRAME, models="new", label="toxic")  # type: ignore[call-arg]  # that is the fault
+        biasspark.bias_metrics(NO_FRAME, models="new", label="toxic")  # type: ignore[call-arg]  # the fault to test
 
 
 @pytest.mark.parametrize("df", [SimpleNamespace(to_spark=None), SimpleNamespace(collect=None), pd.Series([1]), 1, None])
@@ -147,7 +147,7 @@ def test_a_value_stands_for_a_table_of_the_configuration(name: str) -> None:
     value: Any = {"thresholds": [0.5], "label_balance": "text", "templates": "t"}.get(name, 3)
     assert measures_of(**{name: value}) == measures_of(**{name: {MAIN_KEYS[name]: value}})
     assert measures_of(**{name: False}) == measures_of(**{name: None}) == measures_of()
-    if name not in ("thresholds", "templates"):  # which have no default
+    if name not in ("thresholds", "templates"):  # without a default
         assert measures_of(**{name: True}) == measures_of(**{name: {}}) != measures_of()
 
 

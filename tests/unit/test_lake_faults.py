@@ -1,4 +1,4 @@
-"""What a session lacks for a table format, by its version and settings alone."""
+"""The faults of a session that lacks a table format, given only its version and settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXTENSIONS = {store.provider: {"spark.sql.extensions": store.extension} for stor
 
 
 class FakeSession:
-    """A session as far as its version and settings go."""
+    """A session with only a version and settings."""
 
     def __init__(self, version: str, settings: dict[str, str]) -> None:
         self.version, self.conf, self._settings = version, settings, settings

@@ -1,4 +1,4 @@
-"""What rows of the ledger say: which runs readers see, and which were accepted; no JVM."""
+"""Rows of the ledger: visible and accepted runs. No JVM is started."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def row(run_id: str, second: int, day: int = 0, **columns: Any) -> dict[str, Any
 
 
 class Ledger:
-    """A store of which only the ledger is read."""
+    """A store with a ledger only."""
 
     root = "warehouse"
 
@@ -83,11 +83,11 @@ def test_nights_have_their_latest_run_and_its_counts() -> None:
     rejects = [("null_id", 2)]
     store = ledger(row("a", 1, 1), row("b", 2, 1, rejects=rejects, n_rejected=2), row("c", 3), row("d", 4, 5))
     nights = list_nights(SPARK, store, CIVIL, NIGHT, NIGHT + timedelta(days=4))
-    assert [(night.run.run_id, night.n_rows, night.n_rejected) for night in nights.values()] == [
+    assert [(night["run_id"], night["n_rows"], night["n_rejected"]) for night in nights.values()] == [
         ("c", 3, 0),
         ("b", 2, 2),
     ]
-    assert nights[NIGHT + timedelta(days=1)].rejects == {"null_id": 2}
+    assert nights[NIGHT + timedelta(days=1)]["rejects"] == {"null_id": 2}
 
 
 def test_configurations_come_with_their_last_run_the_last_first() -> None:
@@ -113,11 +113,11 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_night_the
         row("h", 9, 3, status="accepted", corpus="wiki"),
     )
     accepted = list_accepted(SPARK, store, a_run())
-    assert [one.run.run_id for one in accepted] == ["f", "d", "b"]
-    assert [one.run.run_id for one in list_accepted(SPARK, store, a_run(), most=2)] == ["f", "d"]
-    assert accepted[-1].config == {"x": 1}
-    assert [one.run.wrote(U_STATISTICS) for one in accepted] == [True, True, True]
-    assert [one.run.wrote(THRESHOLD_RATES) for one in accepted] == [True, True, False]  # an older version wrote all
+    assert [run.run_id for run in accepted] == ["f", "d", "b"]
+    assert [run.run_id for run in list_accepted(SPARK, store, a_run(), most=2)] == ["f", "d"]
+    assert [*accepted.values()][-1] == {"x": 1}
+    assert [run.wrote(U_STATISTICS) for run in accepted] == [True, True, True]
+    assert [run.wrote(THRESHOLD_RATES) for run in accepted] == [True, True, False]  # an older version wrote all tables
 
 
 def test_only_the_run_that_readers_see_is_accepted() -> None:

@@ -1,4 +1,4 @@
-"""A corpus of Delta: the files and columns that its log lists, and tables whose files are not their rows; no engine."""
+"""A Delta corpus: the files and columns in its log, and files with other rows than the table. No engine runs."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from biasspark.attribution.losses import (
     MOST_OPPOSITE,
     LabelSums,
+    describe_link,
     read_losses,
     refuse_large_label,
-    say_what_link_does,
     sum_losses,
 )
 from biasspark.attribution.moments import cut_limbs, join_limbs
@@ -116,5 +116,5 @@ def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
     ],
 )
 def test_what_a_link_does_to_scores(within: bool, link: str | None, said: str | None) -> None:
-    text = say_what_link_does("m", within, link)
+    text = describe_link("m", within, link)
     assert text is None if said is None else text is not None and said in text

@@ -1,4 +1,4 @@
-"""Which runs may go, as rules over run ids and times, without tables."""
+"""The rules of maintenance on run ids and times, without tables."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def row(run_id: str, day: int, **columns: object) -> LedgerRow:
 
 
 def removed(*ledger: LedgerRow, stored: tuple[str, ...] = (), policy: Policy = POLICY) -> list[tuple[str, str]]:
-    """Return (run, reason) of what goes from a table that holds the runs of the ledger, or those named."""
+    """Return (run, reason) of the runs removed from a table that holds those of the ledger, or the given ones."""
     runs = stored or tuple(one["run_id"] for one in ledger)
     removals = choose_removals({"bias_metrics": {(NIGHT, run_id) for run_id in runs}}, ledger, policy)
     return [(removal.run_id, removal.reason) for removal in removals]
 
 
 def test_a_superseded_run_stays_as_long_as_it_is_kept_and_then_goes() -> None:
-    # Superseded on the day on which the next run was published, however old it is itself.
+    # A run is superseded when the next one is published, at any age.
     assert removed(row("old", 1), row("new", 18)) == [("old", "superseded")]
     assert removed(row("old", 1), row("new", 19)) == []
 

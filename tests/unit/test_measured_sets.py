@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from biasspark.attribution.block_sums import sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
-from biasspark.attribution.evidence import LossSums, NodeSums
+from biasspark.attribution.influence import Placed
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.row_values import Target
+from biasspark.attribution.segments import NodeSums
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
@@ -82,11 +83,7 @@ def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mappin
     placed = dict(zip(rows, oracle.placements(rows).tolist(), strict=True))
     lost = {row: 2 * sum(other.label != row.label for other in rows) - placed[row] for row in members}
 
-    def losses(label: bool) -> LossSums:
-        of_label = [lost[row] for row in members if row.honest and row.label == label]
-        return LossSums(len(of_label), sum(of_label), sum(one**2 for one in of_label))
-
-    return NodeSums(moments(False), moments(True), losses(False), losses(True), sum(lost.values()))
+    return NodeSums(moments(False), moments(True), sum(lost.values()))
 
 
 def test_sums_and_variances_of_every_set() -> None:
@@ -140,11 +137,11 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
         for label, sums in zip((False, True), of_segment, strict=True):
             all_placed, d = placed[inside & (labels == label)], within[inside & (labels == label)]
             of_label = within[labels == label]
-            assert sums == {
-                **{"n": len(of_label), "k": len(d), "placed": all_placed.sum(), "inside": d.sum()},
-                **{"inside_squares": (d**2).sum(), "crossed": (all_placed * d).sum()},
-                **{"inside_of_all": of_label.sum(), "inside_squares_of_all": (of_label**2).sum()},
-            }
+            assert sums == Placed(
+                *(len(of_label), len(d), all_placed.sum(), d.sum()),
+                *((all_placed**2).sum(), (all_placed * d).sum(), (d**2).sum()),
+                *(of_label.sum(), (of_label**2).sum()),
+            )
 
 
 @settings(max_examples=100)
@@ -238,12 +235,13 @@ def test_placements_past_32_bits_are_exact() -> None:
         parts: dict[int, list[memoryview]] = {}
         for part in cut_block(block, target, regions, offsets, np.empty(0)):
             parts.setdefault(part.kind, []).append(memoryview(part.data))
-        return join_wide(unpack(sum_range(parts, regions.within))[0])[:, 0]
+        return join_wide(unpack(sum_range(parts, 1))[0])[:, 0]
 
     offset = 2**34
     for few, many in zip(sum_up(100), sum_up(100 + offset // 2), strict=True):
-        n, k, placed, inside, squares, crossed, _ = few
-        assert many[:-1].tolist() == [n, k, placed, inside + k * offset, squares, crossed + placed * offset]
+        few[2] += offset * few[0]
+        few[:, 2] += offset * few[:, 0]
+        assert many.tolist() == few.tolist()
 
 
 # ---- whatever the ranges, the tasks and the order of rows
@@ -263,7 +261,7 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     ]
     trees, slices = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
     crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
-    nodes = {target: [node.condition for node in tree.nodes] for target, tree in zip(targets, trees, strict=True)}
+    nodes = {target: [node.condition for node in tree] for target, tree in zip(targets, trees, strict=True)}
     measured = find(blocks, measure_sets(blocks.columns, nodes, N_MODELS))
     compared = {target: nodes[target] for target in COMPARED}
     variances = vary_differences(blocks, compared, measured.offsets, {2: np.array(baseline_edges)})
@@ -297,6 +295,6 @@ def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
 
 def test_there_is_something_that_could_change() -> None:
     trees, slices, crosses, *_ = WHOLE
-    assert min(len(tree.nodes) for tree in trees[:4]) >= 3
+    assert min(len(tree) for tree in trees[:4]) >= 3
     assert all(slices.conditions)
     assert len(crosses) == 2 * (9 + 9 + 9)

@@ -140,7 +140,7 @@ def test_a_value_that_the_survey_did_not_see(source: Source) -> None:
         find_states(encoding, batch_of(encoding, {}, {0: column}))
     assert str(caught.value) == (
         "corpus: 'race' has a value that was not there when the corpus was surveyed. "
-        "The corpus must not change while it is read. Run again when it is at rest."
+        "The corpus must not change while it is read. Run again when it is complete."
     )
 
 

@@ -1,6 +1,6 @@
-"""What a person reads of broken configurations and calls: the whole of it in messages.txt, to be read at a change.
+"""All messages of broken configurations and calls, stored in messages.txt to be reviewed when they change.
 
-python -m tests.unit.test_messages     writes it anew
+python -m tests.unit.test_messages     updates the file
 """
 
 from __future__ import annotations

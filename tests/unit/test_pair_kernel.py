@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.stats import false_discovery_control, norm
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeRegressor
 
-from biasspark.attribution.pair_kernel import Examples, PairSegment, Sample, Samples, segment_pairs, sort_examples
+from biasspark.attribution.pair_kernel import Examples, Sample, Samples, Sides, segment_pairs, sort_examples
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
 from tests.oracle.pair_trees import (
@@ -43,6 +44,10 @@ def draw_examples(rng: np.random.Generator, n_rows: int, positive: bool, feature
     bins = np.stack([draw_bins(rng, n_rows, feature) for feature in features])
     scores = rng.normal(1.2 * positive + 0.3 * bins[0] * (bins[-1] > 2), 1).round(1)
     return sort_examples(scores, bins)
+
+
+def list_nodes(samples: Samples, features: Sides, settings: Pairs) -> list[SimpleNamespace]:
+    return [SimpleNamespace(**node) for node in segment_pairs(samples, features, settings)]
 
 
 def draw_samples(seed: int, n_negatives: int, n_positives: int, features: tuple[Feature, ...] = FEATURES) -> Samples:
@@ -82,7 +87,7 @@ def test_tree_is_that_of_the_cross_join(name: str) -> None:
     samples = draw_samples(*drawn)
     oracle = PairTree(samples, FEATURES, settings)
     nodes = oracle.grow()
-    segments = segment_pairs(samples, (FEATURES, FEATURES), settings)
+    segments = list_nodes(samples, (FEATURES, FEATURES), settings)
     assert [segment.node_id for segment in segments] == sorted(nodes)
     assert len(segments) >= 5
     for segment in segments:
@@ -98,7 +103,7 @@ def test_tree_is_that_of_the_cross_join(name: str) -> None:
         assert segment.mean_honest == pytest.approx(honest.mean(), rel=0, abs=1e-12)
 
 
-def select_both(segment: PairSegment, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+def select_both(segment: SimpleNamespace, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     negatives, positives = select_rows(segment.conditions, sample)
     return negatives, positives
 
@@ -108,7 +113,7 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
     settings, drawn = TREES[name]
     samples = draw_samples(*drawn)
     of_train, of_honest = (write_out_pairs(sample) for sample in samples)
-    segments = segment_pairs(samples, (FEATURES, FEATURES), settings)
+    segments = list_nodes(samples, (FEATURES, FEATURES), settings)
     for segment in segments:
         train = labels_of(of_train, select_both(segment, samples.train))
         masks = select_both(segment, samples.honest)
@@ -137,7 +142,7 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
 
 def test_aucs_are_those_of_scikit_learn() -> None:
     samples = draw_samples(3, 200, 150)
-    segments = segment_pairs(samples, (FEATURES, FEATURES), Pairs(max_depth=2))
+    segments = list_nodes(samples, (FEATURES, FEATURES), Pairs(max_depth=2))
     assert len(segments) > 3
     for segment in segments:
         for sample, mean in ((samples.train, segment.mean_train), (samples.honest, segment.mean_honest)):
@@ -164,7 +169,7 @@ def test_tree_is_that_of_scikit_learn() -> None:
     )
     tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=300, random_state=0).fit(pairs, labels.ravel())
     predicted = np.full(labels.shape, np.nan)
-    segments = segment_pairs(samples, (numeric, numeric), Pairs(max_depth=3, min_leaf=300, min_side=1))
+    segments = list_nodes(samples, (numeric, numeric), Pairs(max_depth=3, min_leaf=300, min_side=1))
     for segment in segments:
         if segment.is_leaf:
             of_negatives, of_positives = select_rows(segment.conditions, samples.train)
@@ -178,7 +183,7 @@ def test_tree_is_that_of_scikit_learn() -> None:
 
 def test_nodes_are_numbered_and_leaves_part_the_pairs() -> None:
     samples = draw_samples(6, 300, 250)
-    segments = {segment.node_id: segment for segment in segment_pairs(samples, (FEATURES, FEATURES), Pairs())}
+    segments = {segment.node_id: segment for segment in list_nodes(samples, (FEATURES, FEATURES), Pairs())}
     assert list(segments) == sorted(segments)
     parents = {segment.parent_id for segment in segments.values()} - {None}
     for node, segment in segments.items():
@@ -206,17 +211,17 @@ def test_order_of_rows_changes_no_bit() -> None:
 
     shuffled = Samples(*((shuffle(negatives), shuffle(positives)) for negatives, positives in samples))
     settings = Pairs(min_side=10, min_leaf=300)
-    segments = segment_pairs(samples, (FEATURES, FEATURES), settings)
+    segments = list_nodes(samples, (FEATURES, FEATURES), settings)
     assert len(segments) > 9
-    assert segment_pairs(shuffled, (FEATURES, FEATURES), settings) == segments
+    assert list_nodes(shuffled, (FEATURES, FEATURES), settings) == segments
 
 
 def empty_like(side: Examples) -> Examples:
     return Examples(side.scores[:0], side.bins[:, :0])
 
 
-def only_root(samples: Samples, settings: Pairs = Pairs()) -> PairSegment:  # noqa: B008 - it is frozen
-    (root,) = segment_pairs(samples, (FEATURES, FEATURES), settings)
+def only_root(samples: Samples, settings: Pairs = Pairs()) -> SimpleNamespace:  # noqa: B008 - it is frozen
+    (root,) = list_nodes(samples, (FEATURES, FEATURES), settings)
     assert (root.node_id, root.parent_id, root.depth, root.is_leaf) == (1, None, 0, True)
     assert (root.p_value, root.p_adjusted, root.found) == (None, None, False)
     return root
@@ -278,7 +283,7 @@ def test_where_nothing_varies_a_difference_is_certain() -> None:
 def test_without_features_there_is_a_root() -> None:
     samples = draw_samples(19, 100, 100)
     bare = replace_sides(samples, lambda side: Examples(side.scores, side.bins[:0]))
-    (root,) = segment_pairs(bare, ((), ()), Pairs())
+    (root,) = list_nodes(bare, ((), ()), Pairs())
     assert root.conditions == ({}, {})
 
 
@@ -302,7 +307,7 @@ def test_what_is_planted_is_found() -> None:
             for negatives, positives in samples
         )
     )
-    _, low, high = segment_pairs(planted, (NULL_FEATURES, NULL_FEATURES), Pairs(max_depth=1))
+    _, low, high = list_nodes(planted, (NULL_FEATURES, NULL_FEATURES), Pairs(max_depth=1))
     assert low.conditions == ({}, {2: frozenset({1, 2})})
     assert high.conditions == ({}, {2: frozenset({3, 4, 5})})
     assert low.mean_honest == pytest.approx(0.5, abs=0.06)
@@ -315,7 +320,7 @@ def test_ten_thousand_times_ten_thousand_pairs_take_little_memory() -> None:
     samples = draw_null(np.random.default_rng(23), 10_000, NULL_FEATURES)
     tracemalloc.start()
     try:
-        segments = segment_pairs(samples, (NULL_FEATURES, NULL_FEATURES), Pairs(min_leaf=5_000_000))
+        segments = list_nodes(samples, (NULL_FEATURES, NULL_FEATURES), Pairs(min_leaf=5_000_000))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.config import MinimumCellRows, PinnedSkew
-from biasspark.metrics.pinned import PINNED_TERMS, Kept, mean_and_sd, pinned_aucs, pinned_skew
+from biasspark.metrics.pinned import PINNED_TERMS, mean_and_sd, pinned_aucs, pinned_skew
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows
 from biasspark.metrics.u_statistics import u_statistics
+from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW
 from tests.fixtures.edge_case_corpus import assert_rows, is_crossed
 from tests.fixtures.local_corpus import LocalCorpus
@@ -168,7 +169,7 @@ def weighted_pinned_auc(corpus: Corpus, weight: np.ndarray, include_subgroup: bo
     return weighted_auc(score[known], label[known], counts * (member + times_drawn))
 
 
-def drop_rows(corpus: Corpus, cell: str, n_dropped: int, trials: int) -> tuple[Kept, list[np.ndarray]]:
+def drop_rows(corpus: Corpus, cell: str, n_dropped: int, trials: int) -> tuple[KeptRows, list[np.ndarray]]:
     """Draw which rows each trial keeps: 1 or 0 for each row, and twice U of the kept rows of the cell on both sides."""
     score, label, inside = corpus
     rng, two_u, kept = np.random.default_rng(3), [], []
@@ -248,7 +249,7 @@ def test_cells_of_which_nothing_is_left() -> None:
         ("none", "all"): (score, label, {"g": np.where(label, inside, 0.0)}),
         ("one", "all"): (score, label, {"g": inside}),
     }
-    kept: dict[tuple[str, str], Kept] = {("none", "all"): (0, [(0, 0)] * 3), ("one", "all"): (1, [(0, 0)] * 3)}
+    kept: dict[tuple[str, str], KeptRows] = {("none", "all"): (0, [(0, 0)] * 3), ("one", "all"): (1, [(0, 0)] * 3)}
     table = pinned_skew(u_statistics(count_corpora(corpora)), kept, PinnedSkew(identity="g", trials=3))
     nobody, none, one = table.to_pylist()
     assert (nobody["n_rows"], nobody["n_dropped"]) == (0, 0)

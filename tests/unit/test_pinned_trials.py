@@ -19,12 +19,12 @@ from biasspark.errors import InputError
 from biasspark.ranking.engine import rank
 from biasspark.ranking.kernels import pinned_trials, subsets
 from biasspark.ranking.kernels.blocks import Block
-from biasspark.ranking.kernels.identity_scores import RangeScores
 from biasspark.ranking.kernels.pinned_trials import (
     ALL_KNOWN,
     BACKGROUND,
     SUBGROUP,
     Draw,
+    RangeScores,
     Trials,
     mean_and_sd,
     measure_trials,

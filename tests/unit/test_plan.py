@@ -1,4 +1,4 @@
-"""What `--dry-run` says of a run, as far as no corpus is needed."""
+"""The plan printed by `--dry-run`, as far as it needs no corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a configuration says that reports go, and what is written there without Hadoop's file systems."""
+"""The configured folder of reports, and files written without the file systems of Hadoop."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_where_reports_go_says_nothing_of_a_run() -> None:
 
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A session of Spark Connect, as far as files are concerned."""
+    """A session that is a Spark Connect session for functions on files."""
     monkeypatch.setattr(files, "is_connect", lambda _: True)
     return None
 
@@ -88,7 +88,7 @@ def test_connect_writes_nowhere_else(connected: Any) -> None:
 
 
 def test_what_is_not_finished_is_removed(connected: Any, tmp_path: Path) -> None:
-    (tmp_path / "page.html").mkdir()  # which no file can replace
+    (tmp_path / "page.html").mkdir()  # a file cannot replace it
     with pytest.raises(OSError, match=r"page\.html"):
         files.replace_file(connected, str(tmp_path), "page.html", b"x")
     assert os.listdir(tmp_path) == ["page.html"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.api.record_batches import read_batches
+from biasspark.api.keywords import Keywords
+from biasspark.api.record_batches import read_batches, read_rows
 from biasspark.errors import Fault, InputError
 
 NAME_OF_A_PERSON = "Vilhelmina"
@@ -47,6 +49,9 @@ def read(df: Any) -> pa.Table:
         (pd.Series([decimal.Decimal("1.50")]), pa.decimal128(3, 2), [decimal.Decimal("1.50")]),
         (pd.Series([], dtype="float64"), pa.float64(), []),
         (pd.Series(pd.period_range("2026-01", periods=1, freq="M")), pa.int64(), [672]),
+        (pd.cut(pd.Series([3, 40, 99]), [0, 30, 60]), pa.string(), ["(0, 30]", "(30, 60]", None]),
+        (pd.Series(pd.arrays.IntervalArray.from_breaks([0.5, 1.5])), pa.string(), ["(0.5, 1.5]"]),
+        (pd.Series(pd.arrays.SparseArray(np.array([0.5, np.nan]))), pa.float64(), [0.5, None]),
     ],
 )
 def test_columns_of_pandas(column: Any, kind: pa.DataType, values: list[Any]) -> None:
@@ -115,6 +120,57 @@ def test_csv_is_read_by_its_header(tmp_path: Path) -> None:
     }
 
 
+def test_the_frame_of_the_user_stays_as_it_is() -> None:
+    frame = pd.DataFrame({"x": pd.cut([3, 40, 99], [0, 30, 60]), "y": [1, 2, 3]})
+    part = frame[frame["y"] > 1]  # pandas warns of a change to a part
+    kinds = dict(part.dtypes)
+    assert read(part)["x"].to_pylist() == ["(30, 60]", None]
+    assert dict(part.dtypes) == kinds
+
+
+def test_a_path_may_begin_with_the_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "x.csv").write_text("a\n1\n", "utf-8")
+    assert read("~/x.csv").to_pydict() == {"a": [1]}
+
+
+def _bands() -> pa.Table:
+    """A table whose column x Arrow does not cast: a dictionary of structs."""
+    bounds = pa.StructArray.from_arrays([[0]], ["left"])
+    return pa.table({"x": pa.DictionaryArray.from_arrays([0], bounds), "y": [1]})
+
+
+@pytest.mark.parametrize(
+    "df",
+    [
+        pd.DataFrame({"x": [object()], "y": [1]}),
+        pd.DataFrame({"x": [1j], "y": [1]}),
+        pd.DataFrame({"x": np.ones(1, np.longdouble), "y": [1]}),
+        pd.DataFrame({"x": [1, NAME_OF_A_PERSON], "y": [1, 1]}),
+        pa.table({"x": pa.array([1], pa.time64("us")), "y": [1]}),
+        _bands(),
+    ],
+)
+def test_columns_that_are_not_read_do_not_stop_others(df: Any) -> None:
+    rows = read_rows(df)
+    assert rows.batches.read_all()["y"].to_pylist() == [1] * len(df)
+    assert re.fullmatch(r'df\["x"\]: .* Convert it, or drop it\.', Keywords({}).describe(rows.unreadable["x"]))
+    assert NAME_OF_A_PERSON not in str(rows.unreadable)
+
+
+def test_objects_of_polars_do_not_stop_other_columns() -> None:
+    pl = pytest.importorskip("polars")
+    rows = read_rows(pl.DataFrame({"y": [1]}).with_columns(pl.Series("x", [object()], dtype=pl.Object)))
+    assert rows.batches.read_all().to_pydict() == {"y": [1]}
+    assert list(rows.unreadable) == ["x"]
+
+
+@pytest.mark.parametrize(("df", "words"), [({"x": [1]}, "not a dict.*pandas.DataFrame"), ([1], "not a list")])
+def test_what_is_no_frame_is_named(df: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        read(df)
+
+
 def _repeated() -> pd.DataFrame:
     frame = pd.DataFrame([[1, 2]])
     frame.columns = ["x", "x"]
@@ -129,8 +185,8 @@ def _repeated() -> pd.DataFrame:
         (pa.table([[1], [2]], names=["x", "x"]), [": x."]),
         (pd.DataFrame({"x": [1, NAME_OF_A_PERSON], "y": [1, 2]}), ["x"]),
         (pd.DataFrame({"x": [1j]}), ["x"]),
-        (pa.table({"x": pa.array([1], pa.time64("us"))}), ["x (time64[us])"]),
-        (pa.table({"x": pa.array([decimal.Decimal(1)], pa.decimal256(50))}), ["x (decimal256(50, 0))"]),
+        (pa.table({"x": pa.array([1], pa.time64("us"))}), ["x", "time64[us]"]),
+        (pa.table({"x": pa.array([decimal.Decimal(1)], pa.decimal256(50))}), ["x", "decimal256(50, 0)"]),
     ],
 )
 def test_columns_that_do_not_become_rows_are_named(df: Any, words: list[str]) -> None:
@@ -138,7 +194,7 @@ def test_columns_that_do_not_become_rows_are_named(df: Any, words: list[str]) ->
         read(df)
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
-    assert fault.path == ("df",)
+    assert fault.path[0] == "df"
     assert all(word in str(fault) for word in words)
     assert fault.fix
     assert NAME_OF_A_PERSON not in str(caught.value)
@@ -154,18 +210,21 @@ def test_columns_that_do_not_become_rows_are_named(df: Any, words: list[str]) ->
         ("x.parquet", NAME_OF_A_PERSON.encode()),
         ("x.csv", None),
         ("x.parquet", None),
+        ("_delta_log", b""),
     ],
 )
 def test_files_that_cannot_be_read_are_named(name: str, content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
+    path = tmp_path if name == "_delta_log" else path
     with pytest.raises(InputError) as caught:
         read(str(path))
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
     assert fault.value == str(path)
     assert NAME_OF_A_PERSON not in str(caught.value)
+    assert (content is None) == str(fault).endswith("There is nothing at this path. Check the path.")
 
 
 def test_a_file_gives_the_types_of_its_frame(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is kept and printed of a path: no secret of a URI, and everything else as it was."""
+"""Redacted paths: without the secrets of URIs, otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from biasspark.errors import redact
 
-# With a letter that is nowhere else: it shows whether anything of a secret is left.
+# The secret has a letter that occurs nowhere else: it shows whether any part of a secret is left.
 SECRETS = st.text(string.ascii_letters + string.digits + "/+=@:?#%!$*~.,;-_", min_size=1, max_size=40).map(
     "§{}§".format
 )

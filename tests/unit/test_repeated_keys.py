@@ -1,4 +1,4 @@
-"""Keys and tables that a configuration gives twice: which, and in which lines."""
+"""Keys and tables that a configuration gives twice, with their lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_model_that_is_named_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "lines"),
     [
-        ("a = 1\na = 2", "a", (1, 2)),  # without an end of the last line
+        ("a = 1\na = 2", "a", (1, 2)),  # no newline at the end
         ("[m]\n\"x y\" = 1\n'x y' = 2\n", '[m] "x y"', (2, 3)),
         ("[m]\nx = [\n  1,\n]\ny = 1\nx = [\n  2,\n]\n[n]\n", "[m] x", (2, 6)),
         ('[m]\nx = """\nx = 1\n"""\nx = 2\n', "[m] x", (2, 5)),

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from biasspark.columns import OVERALL
+from biasspark.columns import OVERALL, SUMMARIZED_AUCS
 from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.baseline_comparison import compare_with_baselines
 from biasspark.report.cells import drop_zeros
@@ -199,6 +199,19 @@ def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:
     assert write_model_card(report).count("its files are gone") == len(lost)
 
 
+def test_identities_without_rows_leave_no_table_and_no_heading_without_text(report: ReportData) -> None:
+    emptied = dict.fromkeys(name + end for name in SUMMARIZED_AUCS for end in ("", "_low", "_high"))
+    tables = {"bias_metrics": [row | emptied for row in report.rows("bias_metrics")]}
+    tables["score_histograms"] = [row | {"n_rows": 0} for row in report.rows("score_histograms")]
+    page = write_page(replace(report, tables={**report.tables, **tables, "crossed_pairs": []}))
+    worst, scores = (
+        page.partition(f'<section id="{name}">')[2].partition("</section>")[0] for name in ("worst", "scores")
+    )
+    assert "<table" not in worst
+    assert worst.count("no identity has an AUC") == len(MODELS)
+    assert "<p>" in scores
+
+
 def test_a_night_may_attribute_other_models_and_have_no_identities(report: ReportData) -> None:
     others = [row | {"model": "other"} for row in report.rows("loss_by_segment")]
     summaries = [dict.fromkeys(row) | {"model": "m", "slice": "all"} for row in report.rows("model_summary")[:1]]
@@ -335,7 +348,7 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
         "The worst identities of toxicity_1",
         "Every identity",
         "The worst crossed pairs of toxicity_1",
-        "Overall AUC over nights",
+        "Overall AUC over time",
         "At threshold 0.5",
         "Templates",
         "Where the AUC is lost",
@@ -360,11 +373,11 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
 
 def test_a_mitigation_experiment_shows_what_was_added() -> None:
     report = make_report()
-    ((model, training),) = list_training(report).items()
+    ((model, (whole, balance)),) = list_training(report).items()
     assert model == MODELS[1]
-    assert training.n_rows == training.n_added == 93
-    assert len(training.balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
-    assert {cells[-1].interval for cells in training.balance.rows.values()} == {"+93"}
+    assert whole["n_rows"] == whole["n_added"] == 93
+    assert len(balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
+    assert {cells[-1].interval for cells in balance.rows.values()} == {"+93"}
     text = read_text(page_without_charts(report))
     assert "After comments were added" in text
     assert "93 comments, of which 93 were added" in text
@@ -391,7 +404,7 @@ def test_the_largest_change_among_identities_that_lose_no_rows_is_said() -> None
     first = next(one for one in list_skewed(report) if not one.loses_rows)
     assert (first.row["identity"], first.row["model"], first.change) == (row["identity"], row["model"], -0.25)
     text = read_text(page_without_charts(report))
-    assert re.search(rf"\b{re.escape(row['identity'])} changes most, by −0\.250 with {row['model']}", text)
+    assert re.search(rf"\bmost for {re.escape(row['identity'])} ?, by −0\.250 with {row['model']}", text)
 
 
 def test_a_night_without_models_shows_label_balance_alone() -> None:
@@ -405,7 +418,7 @@ def test_a_night_without_models_shows_label_balance_alone() -> None:
     assert not any(
         cell.weak for cell in balance.rows[OVERALL] if cell.value is not None
     )  # an interval always holds the share that it is of
-    assert not any(words in text for words in ("Models side by side", "Where the scores lie", "Do not base decisions"))
+    assert not any(words in text for words in ("Models side by side", "Score distributions", "Do not base decisions"))
     assert "Models" not in write_model_card(report)
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from biasspark.report.cells import auc_color, gap_color, metric_cell, share_color, show_interval, show_number
-from biasspark.report.color_scale import DARK, LIGHT, contrast, interpolate, luminance, text_color
+from biasspark.report.color_scale import DARK, LIGHT, interpolate, luminance, text_color
 from biasspark.report.metric_tables import list_templates, mean_interval, share_interval
 from biasspark.report.report_data import ReportData
 from tests.fixtures.made_up_report import EMPTY, MODELS, with_rows
@@ -60,6 +60,12 @@ def test_colors_cover_the_scales_of_the_metrics() -> None:
     assert [gap_color(x) for x in (-0.5, 0.0, 0.5, 0.9)] == ["g0", "g10", "g20", "g20"]
     assert [share_color(x) for x in (0.0, 0.5, 1.0)] == ["p0", "p10", "p20"]
     assert auc_color(None) == ""
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio of two colors by WCAG 2: 1 for equal colors, 21 for black on white."""
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("scale", [LIGHT, DARK])

@@ -178,7 +178,7 @@ def test_of_a_difference_what_differs_from_the_rest_need_not_differ_from_0(repor
         verdicts[leaf.verdict.partition("; interval ")[2]] = leaf.is_found
         assert leaf.verdict.startswith("differs from the rest; ")
         assert bool(bold) == leaf.is_found
-    assert verdicts == {"above 0": True, "below 0": True, "holds 0": False, "missing": False}
+    assert verdicts == {"above 0": True, "below 0": True, "includes 0": False, "missing": False}
 
 
 def test_pairs_are_listed_from_either_end() -> None:

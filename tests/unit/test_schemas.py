@@ -1,4 +1,4 @@
-"""The declared tables against the contract, written out by hand."""
+"""The declared tables, compared with the contract, which is written by hand."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ OF_A_WINDOW = (
     *("u_statistics", "bias_metrics", "model_summary", "pinned_auc"),
     *("threshold_rates", "threshold_summary", "score_histograms"),
 )
-for name in OF_A_WINDOW:  # a window has the tables of a night, told apart by its first night
+for name in OF_A_WINDOW:  # a window has the tables of a run, with its first date in the key
     key, _, values = CONTRACT[name].partition("|")
     CONTRACT[f"window_{name}"] = f"window_start DATE {key} | n_nights INT {values}"
 EVERY_TABLE = pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)

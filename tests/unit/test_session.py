@@ -1,4 +1,4 @@
-"""What is settled before a session is there; no JVM is started."""
+"""Decisions before a session starts. No JVM is started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from biasspark.session import engines, spark_jobs
 from biasspark.session.classic import use_driver_python_on_local_masters
 from biasspark.session_request import SessionRequest, current_request, describe_start, session_requested
 
-JOB_SESSION = sys.modules["biasspark.session.job_session"]  # whose name is that of its function
+JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a function
 
 
 @pytest.mark.parametrize(
@@ -69,17 +69,17 @@ def test_threads_inherit_as_each_pyspark_lets_them(
 
 
 class ConnectSession:
-    """Of which there is a module that has the word in its name."""
+    """A session whose module has connect in its name."""
 
 
 @pytest.mark.parametrize(
     ("context", "found", "is_there"),
     [
         (None, None, False),
-        # A context is enough: the builder makes a session of it, and to stop that one stops the context.
+        # A context is enough: the builder creates a session of it, and stopping the session stops the context.
         (object(), None, True),
         (object(), object(), True),
-        # PySpark remembers a session whose context was stopped by itself; the builder makes a new one.
+        # PySpark keeps a session whose context was stopped; the builder creates a new one.
         (None, object(), False),
         (None, ConnectSession(), True),
     ],
@@ -119,7 +119,7 @@ def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.Mo
 
 
 def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their thread looks up once a second, and only then lets go; the job is long done."""
+    """Their thread polls once a second, and would delay the end of the job."""
     looks_up, stopped = threading.Event(), threading.Event()
 
     def shut_down() -> None:

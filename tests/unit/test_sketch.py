@@ -205,7 +205,7 @@ def test_a_night_that_differs_is_one_fault(first: dict[str, Sketch], named: list
 def test_alike_nights_are_one_fault() -> None:
     sketches = {day: {"m": OTHER_RULES if day in DAYS[:3] else sketch()} for day in DAYS}
     [fault] = list_disagreements(sketches, ("m",), rules_of())
-    assert "3 nights from 2026-01-01 to 2026-01-03" in fault
+    assert "3 runs from 2026-01-01 to 2026-01-03" in fault
 
 
 def test_the_configuration_is_that_of_the_nights() -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.engine import CORPUS, collect_counts, cut_task_rows, measure_parts, rank_ranges
-from biasspark.ranking.kernels.blocks import Block
-from biasspark.ranking.kernels.sketch_pieces import MOST_BYTES, cut_block, merge_blocks, read_piece, write_pieces
+from biasspark.ranking.kernels.blocks import MOST_BYTES, Block, cut_block, merge_blocks, read_piece, write_pieces
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Kind, Part, TaskRows
 from biasspark.windows.sketch_rows import Renumbering

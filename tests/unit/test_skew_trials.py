@@ -12,8 +12,7 @@ from biasspark.columns import FOUR_CELLS
 from biasspark.config import PinnedSkew
 from biasspark.errors import InputError
 from biasspark.ranking.kernels import subsets
-from biasspark.ranking.kernels.identity_scores import IdentityScores
-from biasspark.ranking.kernels.skew_trials import sum_kept
+from biasspark.ranking.kernels.pinned_trials import IdentityScores, sum_kept
 from biasspark.ranking.kernels.subsets import draw_positions
 from biasspark.ranking.sampled_trials import list_subsets, sum_kept_rows
 from tests.harness.ranking_without_spark import (
@@ -56,7 +55,7 @@ class Corpus:
         fields = membership_fields(encoding, self.states) | {("label", 0): self.labels}
         batch = pack(encoding, fields, [self.scores])
         counts, tasks = rank_batches([batch], encoding), frame_of([batch.slice(0, 30)], [batch.slice(30)])
-        return sum_kept_rows(tasks, encoding, boundaries, counts, skew)["model 0", "all"].doubled
+        return sum_kept_rows(tasks, encoding, boundaries, counts, skew)["model 0", "all"][1]
 
     def count_pairs(self, skew: PinnedSkew) -> list[Trial]:
         """Keep the places of each trial in the order of scores, and count all pairs."""

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
-from biasspark.attribution.evidence import NodeSums, judge_slices
 from biasspark.attribution.row_values import Target
+from biasspark.attribution.segments import NodeSums
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
 from biasspark.attribution.slice_search import SearchedSlices, SliceCounter, list_slice_values, search_slices
@@ -28,7 +28,7 @@ from biasspark.ranking.row_blocks import Blocks
 from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.grown_trees import Sample, grow_samples
-from tests.oracle.searched_slices import UNIT, find_slices, inside, search_samples
+from tests.oracle.searched_slices import UNIT, find_slices, inside, judge, search_samples
 from tests.oracle.slices import SearchedRow, search_by_force
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
@@ -387,7 +387,7 @@ def test_what_is_no_worse_is_left_out() -> None:
     trains = [moments(2), moments(1, 2), moments(1), moments(3)]
     honests = [moments(1, 2), moments(1), NO_ROWS, moments(1, 2)]
     sums = [NodeSums(train, honest) for train, honest in zip(trains, honests, strict=True)]
-    found = judge_slices(zip(conditions, sums, strict=True), whole)
+    found = judge(conditions, sums, whole, [AGE])
     assert [(one.rank, one.condition, one.score) for one in found] == [(1, conditions[1], 1.0), (2, conditions[2], 1.0)]
     for own in found:
         assert (own.p_value, own.p_adjusted, own.found, own.loss_share) == (None, None, False, None)
@@ -402,7 +402,7 @@ def test_overlapping_segments_that_a_tree_hides_are_found() -> None:
     assert sorted(min(own.condition) for own in found[:2]) == [0, 2]
     assert all(own.condition in PLANTED for own in found[:2])
     (tree,) = grow_samples([sample], FIVE, TreeSettings(max_depth=4))
-    leaves = [node for node in tree.nodes if node.is_leaf]
+    leaves = [node for node in tree if node.is_leaf]
     both = [inside(sample, condition) for condition in PLANTED]
     assert (both[0] & both[1]).sum() > 10
     overlaps = [max(overlap(rows, sample.inside(leaf)) for leaf in leaves) for rows in both]

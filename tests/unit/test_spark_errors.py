@@ -1,4 +1,4 @@
-"""Spark's errors in plain words, from its messages alone; tests/faults and tests/spark make Spark fail."""
+"""Translated Spark errors, given only messages. In tests/faults and tests/spark, Spark itself fails."""
 
 from __future__ import annotations
 

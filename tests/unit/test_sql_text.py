@@ -1,7 +1,7 @@
-"""SQL that is put together from parts: each part is quoted, a number, or declared in code, and is listed here.
+"""SQL assembled from parts: each part is quoted, a number, or declared in code, and is listed here.
 
 The test reads all arguments of functions that parse SQL, and every formatted string that begins as a statement. A
-predicate of the configuration is SQL as it stands; nothing is put into it. Values of the data are never part of SQL:
+predicate of the configuration is SQL without changes. Values of the data are never part of SQL:
 they are compared as `F.lit`.
 """
 
@@ -40,12 +40,11 @@ SAFE = {
     "typed": "names and types, with comments",
     "each": "names of the key",
     "view.name": "the name of a table with a prefix",
-    # parts that quoting functions made
+    # results of quoting functions
     "_with_comments(table.columns)": "each column with quote_string of its comment",
     "_with_comments(view.columns)": "likewise",
     "_spark_view(table, f'{table.name}_files')": "declared names and quote_string",
     "columns": "define_column of each, or the names, types and comments of DuckDB's view",
-    "', '.join(_define_columns(table))": "define_column of each",
     "', '.join(map(define_column, new))": "",
     "comment": "quote_string",
     "doubles": "quote_names",
@@ -56,7 +55,7 @@ SAFE = {
     "rows": "a table's name, declared or from a store's name(...)",
     "text": "functions of a quote_name, in corpus/values.py",
     "day": "functions of a quote_name, in corpus/read.py",
-    # statements and clauses that are looked at where they are made
+    # statements and clauses that are checked where they are made
     "runs": "the name of the ledger with a clause, or a query over it",
     "latest": "an expression over declared columns",
     "ending": "clauses of a format, constants",
@@ -68,7 +67,7 @@ SAFE = {
 
 
 def unsafe_sql(path: str, source: str) -> Iterator[str]:
-    """Yield every part of SQL that is neither quoted nor listed, and SQL that is put together in other ways."""
+    """Yield every part of SQL that is neither quoted nor listed, and SQL that is assembled in other ways."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.JoinedStr) and is_statement(node):
             yield from unsafe_parts(path, node)

@@ -1,4 +1,4 @@
-"""What keeps Spark from starting, and the Spark that lake runtimes are for; tests/processes starts real ones."""
+"""Faults at the start of Spark, and versions of lake runtimes. In tests/processes, real sessions start."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_java_of_the_path_is_offered_where_java_home_is_wrong(
     assert f"{tmp_path}/gone/bin/java does not run" in str(fault)
     assert f"Without JAVA_HOME, {java} would be used" in str(fault)
     monkeypatch.delenv("JAVA_HOME")
-    assert type(explain_no_gateway()).exit_code == 1  # this Java would do: something else is wrong
+    assert type(explain_no_gateway()).exit_code == 1  # this Java is new enough: something else is wrong
 
 
 def test_another_cause_is_said_without_secrets() -> None:
@@ -100,7 +100,7 @@ def test_the_runtimes_of_the_lake_configurations_are_for_one_spark(lake: Path, v
         ("io.delta:delta-spark_2.12:3.3.2", "4.1.4", "3.5"),
         ("io.delta:delta-spark_2.13:4.0.0", "4.0.5", None),
         ("io.delta:delta-spark_2.13:4.0.0", "4.1.4", "4.0"),
-        ("io.delta:delta-spark_2.13:4.1.0", "4.2.0", None),  # which does not say for which it is
+        ("io.delta:delta-spark_2.13:4.1.0", "4.2.0", None),  # does not name a version of Spark
         ("x:y:1,org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0", "4.1.4", "3.5"),
         ("/opt/iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "4.1.4-amzn-0", None),
         ("/opt/iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "4.2.1", "4.1"),
@@ -117,7 +117,7 @@ def test_a_runtime_for_another_spark(jars: str, version: str, wanted: str | None
 
 @pytest.mark.parametrize("extra", ["spark", "connect"])
 def test_pip_brings_the_spark_of_the_lake_configurations(extra: str) -> None:
-    """The newest that the extra allows, which is what pip takes, is the one of their runtimes."""
+    """The newest version that the extra allows, which pip installs, is that of the runtimes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (spark,) = map(Requirement, project["optional-dependencies"][extra])
     for lake in LAKES:

@@ -117,7 +117,8 @@ def test_cells_have_their_sizes(drawn: pa.Table) -> None:
         subgroup = [ROWS // 2, 3 * ROWS // 2] if name == "C" else [ROWS, ROWS]
         assert sizes == [ROWS, ROWS, *subgroup], name
     for rows in (2, 3, 5, 1_001):
-        assert BY_NAME["C"].cell_sizes(rows) == (rows, rows, rows // 2, 2 * rows - rows // 2)
+        request = ScoreDistributionsRequest(1, rows, distributions=(BY_NAME["C"],))
+        assert [cell.n_rows for cell in request.cells] == [rows, rows, rows // 2, 2 * rows - rows // 2]
     assert drawn["id"].to_pylist() == list(range(8 * 4 * ROWS))
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from biasspark.attribution.block_sums import sum_blocks
-from biasspark.attribution.growth import GrownTree
+from biasspark.attribution.growth import Tree
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.config.attribution_settings import TreeSettings
@@ -30,7 +30,7 @@ SETTINGS = TreeSettings(max_depth=3, min_leaf=15)
 
 def grow_blocks(
     blocks: Blocks, targets: Sequence[Target], settings: TreeSettings, square_sums: Sequence[float] | None = None
-) -> list[GrownTree]:
+) -> list[Tree]:
     values = list_tree_values(targets, blocks.n_rows)
     search = grow_trees(blocks.features, values, settings, square_sums or [0.0] * len(targets))
     return find_by_cell(blocks, values, search)
@@ -48,9 +48,9 @@ def grow_rows(rows: Sequence[Example], target: Target, settings: TreeSettings) -
     return {node_id: {members[index] for index in inside} for node_id, inside in nodes.items()}
 
 
-def rows_of(tree: GrownTree, rows: Sequence[Example], slice_number: int) -> dict[int, set[Example]]:
+def rows_of(tree: Tree, rows: Sequence[Example], slice_number: int) -> dict[int, set[Example]]:
     members = [row for row in rows if row.in_slice(slice_number)]
-    return {node.node_id: {row for row in members if row.meets(node.condition)} for node in tree.nodes}
+    return {node.node_id: {row for row in members if row.meets(node.condition)} for node in tree}
 
 
 def test_trees_are_those_of_loops() -> None:
@@ -64,13 +64,12 @@ def test_trees_are_those_of_loops() -> None:
         *(Target(2, 0, "auc"), Target(2, 1, "auc"), Target(0, 2, "auc"), Target(3, 0, "auc")),
     ]
     trees = grow_blocks(blocks, targets, SETTINGS)
-    assert [tree.number for tree in trees] == list(range(len(targets)))
     for tree, target in zip(trees[:-2], targets[:-2], strict=True):
         rows = models[target.model].rows
         nodes = rows_of(tree, rows, target.slice)
         assert nodes == grow_rows(rows, target, SETTINGS), target
         assert len(nodes) > 3
-    assert [len(tree.nodes) for tree in trees[-2:]] == [1, 1]
+    assert [len(tree) for tree in trees[-2:]] == [1, 1]
 
 
 def valued_rows(values: np.ndarray, bins: np.ndarray, honest: np.ndarray) -> list[Example]:
@@ -97,7 +96,7 @@ def test_the_first_split_explains_as_much_as_scikit_learns() -> None:
     blocks = blocks_of([Ranked(valued_rows(values, bins, honest), [0.25, 0.5])], interval_features(9, 30, 4))
     (tree,) = grow_blocks(blocks, [Target(0, 0, "gini")], TreeSettings(max_depth=1, min_leaf=30))
     theirs = DecisionTreeRegressor(max_depth=1, min_samples_leaf=30).fit(bins[:300], values[:300])
-    split = tree.nodes[0].split
+    split = tree[0].split
     assert split is not None
     left = np.isin(bins[:300, split.feature], list(split.left))
     square_sums = [float(side.var() * len(side)) for side in (values[:300][left], values[:300][~left])]
@@ -111,7 +110,7 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
     rows, target = draw_examples(1, 300, FEATURES), Target(0, 0, "auc")
     blocks = blocks_of([Ranked(rows)], FEATURES)
     (tree,) = grow_blocks(blocks, [target], SETTINGS)
-    split = tree.nodes[0].split
+    split = tree[0].split
     assert split is not None
     values = target_values(rows, "auc")
     growing = [GrowingRow(row.bins, False, Fraction(x)) for row, x in zip(rows, values, strict=True) if not row.honest]
@@ -121,7 +120,7 @@ def test_a_split_explains_its_share_of_the_variance() -> None:
     for min_gain, n_nodes in ((share * (1 - 1e-9), 3), (share * (1 + 1e-9), 1)):
         settings = TreeSettings(max_depth=1, min_leaf=15, min_gain=min_gain)
         (tree,) = grow_blocks(blocks, [target], settings, [float(total)])
-        assert len(tree.nodes) == n_nodes
+        assert len(tree) == n_nodes
 
 
 def test_the_number_of_each_job_is_told_before_it_runs() -> None:
@@ -131,4 +130,4 @@ def test_the_number_of_each_job_is_told_before_it_runs() -> None:
     values = list_tree_values([Target(0, 0, "auc")], len(rows))
     search = grow_trees(FEATURES, values, TreeSettings(max_depth=3, min_leaf=5), [0.0])
     [[tree]] = run_searches(sum_blocks(blocks, values), [search], steps.append)
-    assert steps == [1, 2, 3] == [*range(1, 1 + max(node.depth for node in tree.nodes))]
+    assert steps == [1, 2, 3] == [*range(1, 1 + max(node.depth for node in tree))]

@@ -4,6 +4,11 @@ A block holds, for one (model, slice) and one range of the score line, sorted sc
 encodes what rows have in common besides their score: see `cell_key` and `membership_key`. Repeated scores of a key
 collapse into one score and a count, so a block is never larger than the number of distinct scores, and a shuffled score
 costs 8 bytes.
+
+The merged blocks of a range are its *sketch*. Placements follow from sorted scores alone, so the merged blocks of
+several runs, and all counts from them, are those of the union of the runs. A *piece* of a sketch is a value of the
+column ``block`` of the table ``score_blocks``: the kind of its block, three sizes (keys, scores, bytes of a count),
+then keys, lengths, scores and counts as in memory.
 """
 
 from __future__ import annotations
@@ -16,10 +21,24 @@ import numpy as np
 
 from biasspark.arrays import Floats, Ints
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.sorted_runs import collapse, find_distinct, find_starts, merge_runs, split_by_code
+from biasspark.ranking.kernels.sorted_runs import (
+    collapse,
+    find_distinct,
+    find_starts,
+    merge_runs,
+    order_entries,
+    split_by_code,
+)
 
 MANY_KEYS = 64
 """From this number of keys on, one sort of all rows is faster than one sort per key."""
+
+MOST_BYTES = 4 << 20
+"""The size limit of one piece of a sketch."""
+
+_HEADER_BYTES, _ENTRY_BYTES = 32, 32
+_MOST_ENTRIES = (MOST_BYTES - _HEADER_BYTES) // _ENTRY_BYTES
+"""An entry is a score and a count, and at worst a key and its length."""
 
 
 def cell_key(known: Ints, label: Ints) -> Ints:
@@ -34,24 +53,16 @@ def membership_key(identity: Ints, unknown: Ints, label: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Block:
-    """Sorted scores by key.
-
-    Attributes
-    ----------
-    keys : int64 array, shape (k,)
-        Ascending, unique.
-    lengths : int64 array, shape (k,)
-        How many entries of `scores` belong to each key.
-    scores : float64 array, shape (n,)
-        Finite, ascending within a key, keys one after another.
-    counts : int64 array, shape (n,) or (0,)
-        How many rows have that key and score; empty if every count is 1.
-    """
+    """Sorted scores by key."""
 
     keys: Ints
+    """Ascending, unique."""
     lengths: Ints
+    """How many entries of `scores` belong to each key."""
     scores: Floats
+    """Finite, ascending within a key, keys one after another."""
     counts: Ints
+    """How many rows have each key and score; empty if every count is 1."""
 
     @staticmethod
     def of(keys: Ints, scores: Floats, counts: Ints) -> Block:
@@ -90,21 +101,9 @@ class Block:
 def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
     """Sort rows by key and score and cut them at the boundaries.
 
-    Range r holds the scores from ``boundaries[r - 1]`` (with it) to ``boundaries[r]`` (without it).
-
-    Parameters
-    ----------
-    keys : int64 array, shape (n,)
-        Not negative, with few distinct values: each is sorted by itself, since vectorized sorting is fastest.
-    scores : float64 array, shape (n,)
-        Finite, no -0.0.
-    boundaries : float64 array, shape (ranges - 1,)
-        Ascending. They only balance the work; no result depends on them.
-
-    Yields
-    ------
-    (int, Block)
-        The non-empty ranges, ascending.
+    Range r holds the scores from ``boundaries[r - 1]`` (with it) to ``boundaries[r]`` (without it). Scores are finite,
+    and there is no -0.0. Keys are not negative and have few distinct values: each is sorted by itself, since vectorized
+    sorting is fastest. Yield the non-empty ranges, ascending.
     """
     distinct = find_distinct(keys)
     if len(distinct) > MANY_KEYS:
@@ -179,3 +178,53 @@ def split_by_range(scores: Floats, boundaries: Floats) -> Iterator[tuple[int, In
     for score_range, inside in enumerate(split_by_code(ranges, len(boundaries) + 1)):
         if len(inside):
             yield score_range, inside
+
+
+def merge_blocks(blocks: Sequence[Block]) -> Block:
+    """Merge blocks into one that has every score of a key once, however the rows had been cut."""
+    if sum(len(block.keys) for block in blocks) <= MANY_KEYS * len(blocks):
+        return block_of([(key, *run) for key, run in sorted(merge_cells(blocks).items())])
+    keys, scores, counts = list_entries(blocks)
+    order = order_entries(keys, scores)
+    keys, scores, counts = keys[order], scores[order], counts[order]
+    first = find_starts(keys, scores)
+    return Block.of(keys[first], scores[first], np.add.reduceat(counts, first))
+
+
+def write_pieces(kind: int, block: Block) -> Iterator[bytes]:
+    """Cut a block into pieces of at most 4 MiB."""
+    ends = np.cumsum(block.lengths)
+    for start in range(0, len(block.scores), _MOST_ENTRIES):
+        stop = start + _MOST_ENTRIES
+        lengths = np.minimum(ends, stop) - np.maximum(ends - block.lengths, start)
+        present = lengths > 0
+        scores, counts = block.scores[start:stop], narrow(block.counts[start:stop])
+        sizes = [kind, int(present.sum()), len(scores), counts.itemsize if len(counts) else 0]
+        arrays = (np.array(sizes, np.int64), block.keys[present], lengths[present], scores, counts)
+        yield b"".join(array.tobytes() for array in arrays)
+
+
+def read_piece(piece: bytes | memoryview) -> tuple[int, Block]:
+    """Return the kind and the block of a piece; only counts are copied."""
+    kind, n_keys, n_scores, width = np.frombuffer(piece, np.int64, 4).tolist()
+    n_words = 2 * n_keys + n_scores
+    keys, lengths, scores = np.split(np.frombuffer(piece, np.int64, n_words, _HEADER_BYTES), [n_keys, 2 * n_keys])
+    counts = np.frombuffer(piece, f"u{width}", offset=_HEADER_BYTES + 8 * n_words) if width else keys[:0]
+    return kind, Block(keys, lengths, scores.view(np.float64), counts.astype(np.int64))
+
+
+def cut_block(block: Block, boundaries: Floats) -> Iterator[tuple[int, Block]]:
+    """Cut a block at boundaries: see `sort_cells` for the ranges."""
+    if not len(block.scores):
+        return
+    first, last = np.searchsorted(boundaries, [block.scores.min(), block.scores.max()], "right").tolist()
+    inner = boundaries[first:last]
+    if not len(inner):
+        yield first, block
+    elif len(block.keys) <= MANY_KEYS:
+        for number, part in cut_runs(list(block.cells()), inner):
+            yield first + number, part
+    else:
+        keys, scores, counts = list_entries([block])
+        for number, inside in split_by_range(scores, inner):
+            yield first + number, Block.of(keys[inside], scores[inside], counts[inside])

@@ -24,17 +24,11 @@ def join_wide(limbs: Ints) -> BigInts:
 
 
 def sum_products(first: Ints, second: Ints, starts: Ints, *, wide: bool) -> BigInts:
-    """Return the sum of the products of each run of entries, as Python integers.
+    """Return the sum of the products of each run of entries, as Python integers. Factors lie in [0, 2^62).
 
-    Parameters
-    ----------
-    first, second : int64 arrays, shape (n,)
-        In [0, 2^62).
-    starts : int64 array
-        Where each run begins; the first is 0, and none is empty.
-    wide : bool
-        Whether a sum may exceed 63 bits. If so, factors and the products of their limbs are split into limbs of 31
-        bits, whose sums over fewer than 2^32 entries fit 63 bits. Narrow sums are eight times as fast.
+    `starts` says where each run begins; the first is 0, and none is empty. If a sum may exceed 63 bits, it is `wide`:
+    factors and the products of their limbs are split into limbs of 31 bits, whose sums over fewer than 2^32 entries fit
+    63 bits. Narrow sums are eight times as fast.
     """
     if not wide:
         return np.add.reduceat(first * second, starts).astype(object)
@@ -53,15 +47,6 @@ def dot(first: Ints, second: Ints) -> int:
     if int(first.max()) * int(second.max()) * len(first) <= _LARGEST:
         return int(np.dot(first, second))
     return int(sum_products(first, second, np.zeros(1, np.int64), wide=True)[0])
-
-
-def signed_dot(first: Ints, second: Ints) -> int:
-    """Return the sum of the products of two arrays with entries in (-2^62, 2^62)."""
-    largest = [max(int(array.max(initial=0)), -int(array.min(initial=0))) for array in (first, second)]
-    if largest[0] * largest[1] * len(first) <= _LARGEST:
-        return int(np.dot(first, second))
-    negative, sizes, factors = (first < 0) != (second < 0), np.abs(first), np.abs(second)
-    return dot(sizes[~negative], factors[~negative]) - dot(sizes[negative], factors[negative])
 
 
 def _split_limbs(values: Ints) -> tuple[Ints, Ints]:

@@ -24,19 +24,10 @@ from biasspark.ranking.kernels.sorted_runs import Segments, collapse, find_start
 
 
 def count_group_pairs(index: Ints, positive: Flags, group: Ints, n_groups: int) -> PairSums:
-    """Return the sums of one range for every two groups.
+    """Return the sums of one range for every two groups, shape (groups of the positives, groups of the negatives).
 
-    Parameters
-    ----------
-    index : int64 array, shape (n,)
-        The number of each row's score: higher scores have higher numbers, from 0 on.
-    positive : bool array, shape (n,)
-    group : int64 array, shape (n,)
-        From 0 to ``n_groups - 1``.
-
-    Returns
-    -------
-    PairSums, shape (groups of the positives, groups of the negatives)
+    `index` is the number of each row's score: higher scores have higher numbers, from 0 on. `group` is from 0 to
+    ``n_groups - 1``.
     """
     n_negative, n_positive = (np.bincount(group[positive == label], minlength=n_groups) for label in (False, True))
     if 2 * n_positive.sum() <= len(positive):

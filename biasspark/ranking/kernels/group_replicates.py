@@ -1,7 +1,7 @@
-"""U statistics without one group of rows after another: the replicates of the delete-a-group jackknife. numpy only.
+"""U statistics with each group of rows left out in turn: the replicates of the delete-a-group jackknife. numpy only.
 
 A group g *touches* the pairs of two cells with a row of g on either side. With d the doubled placement of a row among
-the opposite cell, and d_g that among the rows of the opposite cell in its own group,
+the opposite cell, and d_g its placement among the rows of the opposite cell in the same group,
 
     2U touched by g = Σ_{high rows in g} d + Σ_{low rows in g} d - Σ_{high rows in g} d_g,
 
@@ -25,21 +25,14 @@ from biasspark.ranking.kernels.sorted_runs import doubled_placement, place_runs,
 
 
 class GroupSums(NamedTuple):
-    """Sums by group over a stretch of the score line, for K identities and G groups.
-
-    Attributes
-    ----------
-    n_rows : int array, shape (K, 4, G)
-        Rows of every cell in each group.
-    two_u : int array, shape (K, 6)
-        Twice U of every pair of cells.
-    touched : int array, shape (K, 6, G)
-        The part of `two_u` from pairs with a row of the group on either side.
-    """
+    """Sums by group over a stretch of the score line, for K identities and G groups."""
 
     n_rows: Ints | BigInts
+    """Rows of every cell in each group, shape (K, 4, G)."""
     two_u: Ints | BigInts
+    """Twice U of every pair of cells, shape (K, 6)."""
     touched: Ints | BigInts
+    """The part of `two_u` from pairs with a row of the group on either side, shape (K, 6, G)."""
 
     def encode(self) -> bytes:
         """Return the sums as bytes."""
@@ -62,8 +55,6 @@ def no_sums(n_identities: int, n_groups: int, dtype: type[Any] = object) -> Grou
 def sum_groups(counts_of: GroupedSets, identities: Sequence[int]) -> GroupSums:
     """Add up the pairs of one range by the groups of their rows, for the identities with the given indices.
 
-    Notes
-    -----
     Cost: some 250 ns for each distinct (score, group) and identity, whatever the number of groups.
     """
     sets, line = counts_of.sets, counts_of.line
@@ -133,13 +124,8 @@ class _Line:
 class GroupedSets:
     """The rows of every reference set at each distinct (group, score) of a range, counted when asked for.
 
-    Parameters
-    ----------
-    cells, memberships : sequences of Block
-        The range's part of the corpus, in any order and cut in any way: by `cell_key` and `membership_key`, each times
-        `n_groups`, plus the group of the row. At most `MOST_ROWS_OF_A_LABEL` rows of either label.
-    sets : ReferenceSets
-    n_groups : int
+    Blocks are keyed by `cell_key` and `membership_key`, each times `n_groups`, plus the group of the row. They have at
+    most `MOST_ROWS_OF_A_LABEL` rows of either label, in any order and cut in any way.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The three sums of two cells from which their AUC and its variance follow, and how sums of score ranges add up.
+"""The three sums of two cells that give their AUC and its variance, and how to combine the sums of score ranges.
 
 Let a low and a high cell have n and m rows. A low row is correctly ordered with the high rows above it, a high row with
 the low rows below it. With d the doubled placement of a row (`sorted_runs.doubled_placement`), the sums are
@@ -39,14 +39,9 @@ LOW_CELLS, HIGH_CELLS = ([pair[side] for pair in CELLS_OF_PAIRS] for side in (0,
 class PairSums(NamedTuple):
     """Sums for pairs of a low and a high cell, one entry per pair, as Python integers.
 
-    Attributes
-    ----------
-    n_low, n_high
-        Rows of the cells; shapes that broadcast to that of the sums.
-    two_u
-        2 x pairs with the high row's score above, + ties.
-    low_squares, high_squares
-        Sum over the rows of that cell of their squared doubled placements.
+    `n_low` and `n_high` are the rows of the cells, in shapes that broadcast to that of the sums. `two_u` is 2 x pairs
+    with the high row's score above, + ties. `low_squares` and `high_squares` are sums over the rows of that cell of
+    their squared doubled placements.
     """
 
     n_low: BigInts
@@ -59,12 +54,8 @@ class PairSums(NamedTuple):
     def of_cells(n_rows: Ints, sums: Sequence[BigInts] | BigInts) -> PairSums:
         """Return the sums of the six pairs of four cells.
 
-        Parameters
-        ----------
-        n_rows : int array, shape (4, identities)
-            Rows of each cell, in the order of `columns.FOUR_CELLS`.
-        sums : array of Python integers, shape (3, 6, identities)
-            2U and both sums of squares.
+        `n_rows` has the rows of each cell, shape (4, identities); `sums` has 2U and both sums of squares as Python
+        integers, shape (3, 6, identities).
         """
         return PairSums.of(n_rows[LOW_CELLS], n_rows[HIGH_CELLS], *sums)
 

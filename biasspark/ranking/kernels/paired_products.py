@@ -23,15 +23,7 @@ from biasspark.ranking.kernels.sorted_runs import place_runs
 
 
 class Products(NamedTuple):
-    """Sums over rows of their doubled placements x by one model and y by another, exact.
-
-    Attributes
-    ----------
-    n
-        How many rows.
-    first, second, first_squares, second_squares, products
-        Sums of x, y, x², y² and x·y.
-    """
+    """Sums over `n` rows of their doubled placements x by one model and y by another, exact: x, y, x², y² and x·y."""
 
     n: int
     first: int
@@ -44,17 +36,10 @@ class Products(NamedTuple):
 class PairedRows(NamedTuple):
     """Rows of one (slice, range) on which the same sources are known, in any order.
 
-    Attributes
-    ----------
-    known : int64 array, shape ()
-        The sources that are known, as bits.
-    scores, other_scores : float64 arrays, shape (n,)
-        By the model that places the rows now, and by the other one; empty once the latter is not needed.
-    label : int64 array, shape (n,)
-    rows, entries : int64 arrays, shape (e,)
-        The row of each entry, ascending, and twice the index of its identity, + 1 for unknown membership.
-    placed : int64 array, shape (relevant sets, n)
-        The placements by the first model; empty until they are known.
+    `known` has these sources, as bits. `scores` are by the model that places the rows now, `other_scores` by the other
+    one; empty once they are not needed. `rows` and `entries` are the row of each entry, ascending, and twice the index
+    of its identity, + 1 for unknown membership. `placed`, shape (relevant sets, n), are the placements by the first
+    model; empty until they are known.
     """
 
     known: Ints
@@ -97,10 +82,7 @@ def cut_paired(
 ) -> Iterator[tuple[int, bool, bytes]]:
     """Cut rows at the boundaries of the model that places them.
 
-    Yields
-    ------
-    int, bool, bytes
-        The range, whether the bytes are offsets, and rows or offsets. Every range has offsets.
+    Yield the range, whether the bytes are offsets, and the rows or offsets as bytes. Every range has offsets.
     """
     counts = np.zeros((len(boundaries) + 1, sets.size), np.int64)
     for part in rows:
@@ -140,8 +122,6 @@ class _ScoreLine:
 def place_by_first(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: RankOffsets) -> Iterator[PairedRows]:
     """Place the rows of one range of the first model, for `cut_paired` at the boundaries of the second.
 
-    Notes
-    -----
     A row carries one placement for each set relevant to it, of 4 bytes if the slice has fewer than 2^31 rows: some 200
     bytes for 24 annotated identities.
     """
@@ -157,16 +137,10 @@ def place_by_first(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: Ra
 def sum_products(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: RankOffsets) -> BigInts:
     """Place the rows of one range of the second model, and add up the products of both placements.
 
-    Returns
-    -------
-    array of Python integers, shape (identities, 4, 4, 6)
-        `Products` by identity, by cell of the rows, and by the cell among which they are placed, both in the order of
-        `columns.FOUR_CELLS`; 0 among the cell itself.
-
-    Notes
-    -----
-    Cost: some 150 ns per row and identity. The sums of a background are those of its known population less those of the
-    few rows outside the background.
+    Return `Products` by identity, by cell of the rows, and by the cell among which they are placed, both in the order
+    of `columns.FOUR_CELLS`, as Python integers, shape (identities, 4, 4, 6); 0 among the cell itself. The sums of a
+    background are those of its known population less those of the few rows outside the background. Cost: some 150 ns
+    per row and identity.
     """
     line = _ScoreLine(parts, sets, offsets)
     sums = np.zeros((len(sets.identities), N_CELLS, N_CELLS, len(Products._fields)), object)

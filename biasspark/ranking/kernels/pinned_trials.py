@@ -1,12 +1,14 @@
-"""Sampled trials of the pinned AUC, within one range of the score line and over all of them. numpy only.
+"""Random trials of the pinned AUC and of the class-skew experiment, within one range of the score line. numpy only.
 
-A trial pools equally many rows of the subgroup and of a background, and takes the AUC of the pool (Mitigating; Pinned).
-One of the two sets is taken whole, so only the other is sampled. The rows of a set are numbered in order of (score,
-label) over the whole score line, and a draw is a subset of these positions. Rows with the same score and label are
-interchangeable, so the result does not depend on the physical order of rows. Rank offsets give the position at which a
-range begins.
+The rows of a set are numbered in order of (score, label) over the whole score line, and a trial draws a subset of these
+positions. Rows with the same score and label are interchangeable, so the result does not depend on the physical order
+of rows. Rank offsets give the position at which a range begins. The cost of a trial is the rows drawn, and never more
+than the distinct scores of the range.
 
-The cost of a trial is the rows drawn, and never more than the distinct scores of the range.
+A trial of the pinned AUC pools equally many rows of the subgroup and of a background, and takes the AUC of the pool
+(Mitigating; Pinned). One of the two sets is taken whole, so only the other is sampled. A trial of the class-skew
+experiment keeps a random part of one cell (Pinned). Dropping rows does not change the order of scores, so it needs no
+new ranking: U over the kept rows is a sum of their placements among all rows.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from biasspark.arrays import Ints
-from biasspark.ranking.kernels.identity_scores import IdentityScores, RangeScores
+from biasspark.arrays import BigInts, Ints
+from biasspark.ranking.kernels.blocks import Block, merge_cells
+from biasspark.ranking.kernels.placements import known_cells, merge_entries
+from biasspark.ranking.kernels.reference_sets import ReferenceSets
 from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, place_runs
 from biasspark.ranking.kernels.subsets import Subset, draw_runs, stable_number
 
@@ -28,6 +32,45 @@ ALL_KNOWN, BACKGROUND, SUBGROUP = 0, 1, 2
 
 BATCH_ROWS = 1 << 18
 """The most drawn rows that are measured in one batch of trials: a numpy call costs more than a few rows."""
+
+KeptRows: TypeAlias = tuple[int, Sequence[tuple[int, int]]]
+"""The number of rows of the cell that each trial of the class-skew experiment drops, and for each trial twice U (2 x
+pairs with the positive above, + ties) between the rows of the cell that it keeps and all rows of the other label: those
+in the subgroup, and those in the background."""
+
+
+class IdentityScores(NamedTuple):
+    """Negatives and positives of an identity at each score of its known population: int64 arrays, shape (scores, 2)."""
+
+    subgroup: Ints
+    background: Ints
+
+
+class RangeScores:
+    """The scores of a range, and the rows of each identity at them, from the range's blocks, cut in any way."""
+
+    def __init__(self, cells: Sequence[Block], memberships: Sequence[Block], sets: ReferenceSets) -> None:
+        runs = merge_cells(cells)
+        self._sets, self._entries = sets, merge_entries(memberships)
+        self._populations = []
+        for mask in sets.masks:
+            both = known_cells(runs, mask)
+            scores = np.union1d(both[0].scores, both[1].scores)
+            counts = np.zeros((len(scores), 2), np.int64)
+            for label, cell in enumerate(both):
+                counts[np.searchsorted(scores, cell.scores), label] = cell.counts
+            self._populations.append((scores, counts))
+
+    def identity(self, index: int) -> IdentityScores:
+        """Return the rows of an identity."""
+        scores, counts = self._populations[self._sets.mask_of[index]]
+        number = self._sets.identities[index]
+        chosen = slice(*np.searchsorted(self._entries.identity, (number, number + 1)))
+        at = np.searchsorted(scores, self._entries.scores[chosen])
+        subgroup, background = np.zeros_like(counts), counts.copy()
+        subgroup[at] = np.stack([members[chosen] for members in self._entries.members], axis=1)
+        background[at] -= np.stack([removed[chosen] for removed in self._entries.removed], axis=1)
+        return IdentityScores(subgroup, background)
 
 
 class Draw(NamedTuple):
@@ -46,13 +89,7 @@ class Draw(NamedTuple):
 class Trials:
     """What determines the draws of a model and slice, by name: adding an identity does not change another's draws.
 
-    Attributes
-    ----------
-    n_trials, seed
-    include_subgroup
-        Whether the background that is drawn from includes the subgroup.
-    model, slice, identities
-        Names; those of the identities in order.
+    `include_subgroup` says whether the background that is drawn from includes the subgroup.
     """
 
     n_trials: int
@@ -81,22 +118,10 @@ class Trials:
 def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials) -> Iterator[Ints]:
     """Draw the part of every trial that lies in a range, and count it.
 
-    Parameters
-    ----------
-    scores : RangeScores
-    below, total : int64 arrays, shape (4, identities)
-        Rows of the four cells of every identity in lower ranges, and in all.
-
-    Yields
-    ------
-    int64 array, shape (3, trials)
-        For every identity and trial, the negatives and the positives of the pool in this range, and twice U among
-        them. All 0 if there is nothing to draw.
-
-    Notes
-    -----
-    A pool has at most twice the rows of a range, which has fewer than 2^30 rows of one label
-    (`placements.MOST_ROWS_OF_A_LABEL`); so twice U stays below 2^63.
+    Yield for every identity the negatives and the positives of each pool in this range, and twice U among them: int64
+    array, shape (3, trials), 0 if there is nothing to draw. `below` and `total`, shape (4, identities), are the rows of
+    the four cells in lower ranges and in all. A pool has at most twice the rows of a range, which has fewer than 2^30
+    rows of one label (`placements.MOST_ROWS_OF_A_LABEL`), so twice U stays below 2^63.
     """
     sides = [np.stack([cells[0] + cells[1], cells[2] + cells[3]], axis=1).tolist() for cells in (below, total)]
     for index in range(len(trials.identities)):
@@ -104,17 +129,16 @@ def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials
         if draw.size == 0:
             yield np.zeros((3, trials.n_trials), np.int64)
             continue
-        whole, drawn = _split(scores.identity(index), draw.source)
+        subgroup, background = scores.identity(index)
+        whole = background if draw.source == SUBGROUP else subgroup
+        drawn = (background + subgroup, background, subgroup)[draw.source]
         yield _measure_identity(whole, drawn, draw.below, list(trials.subsets(index, draw)))
 
 
 def pool_ranges(ranges: Iterable[Ints]) -> list[list[float]]:
     """Return the AUCs over the whole score line of the trials of each identity that have both labels.
 
-    Parameters
-    ----------
-    ranges : iterable of int64 arrays, shape (identities, 3, trials)
-        Counts of `measure_trials`, by ascending score; at least one.
+    `ranges` are counts of `measure_trials`, by ascending score, shape (identities, 3, trials); at least one.
     """
     negatives = positives = two_u = np.zeros((1, 1), object)  # as Python integers: 2U may pass 63 bits
     for counts in ranges:
@@ -132,13 +156,6 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float, float]:
     """Return mean and standard deviation (n - 1), each rounded once; NaN without values, or with fewer than two."""
     nan = float("nan")
     return statistics.mean(values) if values else nan, statistics.stdev(values) if len(values) > 1 else nan
-
-
-def _split(rows: IdentityScores, source: int) -> tuple[Ints, Ints]:
-    """Return the rows of the set taken whole, and of the set drawn from, by score and label."""
-    if source == SUBGROUP:
-        return rows.background, rows.subgroup
-    return rows.subgroup, rows.background + rows.subgroup if source == ALL_KNOWN else rows.background
 
 
 def _measure_identity(whole: Ints, drawn: Ints, below: int, subsets: Sequence[Subset]) -> Ints:
@@ -172,3 +189,32 @@ def _draw_batches(running: Ints, below: int, subsets: Sequence[Subset]) -> Itera
             trials, every_run, every_count = map(np.concatenate, zip(*held, strict=True))
             yield trials, every_run, every_count
             held, n_held = [], 0
+
+
+def sum_kept(
+    rows: IdentityScores, below: Sequence[int], total: Sequence[int], dropped: int, subsets: Iterable[Subset]
+) -> BigInts:
+    """Draw the rows of the cell `dropped` that every trial keeps in a range, and place them among the other label.
+
+    Return twice U with the rows of the other label in the subgroup and in the background, as Python integers, shape
+    (trials, 2). `rows` are those of the identity in this range, `below` and `total` the sizes of its four cells in
+    lower ranges and in all. Within a range, of fewer than 2^30 rows of one label, twice U stays below 2^61.
+    """
+    background, label = divmod(dropped, 2)
+    placed = []
+    for side, counts in enumerate(rows):
+        opposite = counts[:, 1 - label]
+        cell, inside = 2 * side + 1 - label, place_runs(opposite)
+        if label:  # a positive is above the negatives below it
+            placed.append((inside, 2 * below[cell]))
+        else:
+            above = total[cell] - below[cell] - int(opposite.sum())
+            placed.append((2 * opposite.sum() - inside, 2 * above))
+    running = np.append(0, np.cumsum(rows[background][:, label]))
+
+    def sum_trial(subset: Subset) -> list[int]:
+        runs, counts = draw_runs(running, subset, below[dropped])
+        n_kept = int(counts.sum())
+        return [int(counts @ inside[runs]) + n_kept * beyond for inside, beyond in placed]
+
+    return np.array([sum_trial(subset) for subset in subsets], object)

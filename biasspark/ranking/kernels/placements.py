@@ -10,8 +10,6 @@ known population. The cost is the number of entries, not rows times identities.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +20,7 @@ from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, N_CELLS, N_PAIR
 from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, merge_runs, order_entries
 
 NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
-"""With at most so many rows in a range, no sum exceeds 63 bits: the largest, a cross term, is at most 8 n³."""
+"""With at most this many rows in a range, no sum exceeds 63 bits: the largest, a cross term, is at most 8 n³."""
 
 MOST_ROWS_OF_A_LABEL = 2**30 - 1
 """The most in one range: the square of a doubled placement among more rows would exceed 62 bits."""
@@ -38,22 +36,13 @@ class Profile(NamedTuple):
     highest: float
 
 
-@dataclass(frozen=True)
 class Cell:
     """Distinct scores of a cell, ascending, and how many rows have each."""
 
-    scores: Floats
-    counts: Ints
-
-    @cached_property
-    def running(self) -> Ints:
-        """Rows below each score, followed by the number of all rows."""
-        return np.append(0, np.cumsum(self.counts))
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return int(self.running[-1])
+    def __init__(self, scores: Floats, counts: Ints) -> None:
+        self.scores, self.counts = scores, counts
+        self.running = np.append(0, np.cumsum(counts))  # rows below each score, followed by the number of all rows
+        self.size = int(self.running[-1])
 
     def below_and_at(self, scores: Floats) -> tuple[Ints, Ints]:
         """Return how many rows lie below each score, and how many have it."""
@@ -92,14 +81,8 @@ class KnownPopulation:
 class Entries(NamedTuple):
     """Distinct (identity, score) of the entries of a range, ascending, and how many rows each stands for.
 
-    Attributes
-    ----------
-    identity, scores
-        int64 and float64 arrays, shape (e,).
-    members
-        Negatives and positives in the subgroup: two int64 arrays, shape (e,).
-    removed
-        Negatives and positives that are removed from the known population to get the background: members and unknowns.
+    `members` are the negatives and positives in the subgroup, `removed` those that are removed from the known
+    population to get the background: members and unknowns.
     """
 
     identity: Ints
@@ -111,25 +94,15 @@ class Entries(NamedTuple):
 def measure_range(
     cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int]
 ) -> tuple[Ints, PairSums, Profile]:
-    """Place every row of a range among every cell.
+    """Place every row of a range among every cell: return the rows of each cell, the sums of pairs, and the profile.
 
-    Parameters
-    ----------
-    cells, memberships : sequences of Block
-        The range's part of the corpus, by `cell_key` and `membership_key`, in any order and cut in any way; at most
-        `MOST_ROWS_OF_A_LABEL` rows of either label.
-    base_masks : sequence of int
-        For every identity, the bits of the sources of which one must be known; 0 for all rows.
-
-    Returns
-    -------
-    int64 array, shape (4, identities)
-        Rows of each cell, in the order of `columns.FOUR_CELLS`.
-    PairSums, shape (6, identities)
-        For the rows of this range alone: `PairSums.merge` adds the rows below and above.
-    Profile
+    Blocks are keyed by `cell_key` and `membership_key`, in any order and cut in any way, and have at most
+    `MOST_ROWS_OF_A_LABEL` rows of either label. `base_masks` has for every identity the bits of the sources of which
+    one must be known; 0 for all rows. Rows are int64, shape (4, identities), in the order of `columns.FOUR_CELLS`. Sums
+    have the shape (6, identities), for the rows of this range alone: `PairSums.merge` adds the rows below and above.
     """
-    populations = known_populations(cells, base_masks)
+    runs = merge_cells(cells)
+    populations = {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
     masks = np.array(base_masks, np.int64)
     n_rows, sums = _without_entries(masks, populations)
     entries = merge_entries(memberships)
@@ -138,26 +111,18 @@ def measure_range(
     return n_rows, PairSums.of_cells(n_rows, sums), populations[0].profile()
 
 
-def known_populations(cells: Sequence[Block], base_masks: Sequence[int]) -> dict[int, KnownPopulation]:
-    """Return the known population of each mask, including mask 0, all rows."""
-    runs = {key: Cell(*run) for key, run in merge_cells(cells).items()}
-    return {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
-
-
-def known_cells(runs: Mapping[int, Cell], mask: int) -> tuple[Cell, Cell]:
+def known_cells(runs: Mapping[int, tuple[Floats, Ints]], mask: int) -> tuple[Cell, Cell]:
     """Return the negatives and the positives on which a source of the mask is known, from cells by `cell_key`."""
 
     def cell(label: int) -> Cell:
         chosen = [run for key, run in runs.items() if key & 1 == label and (mask == 0 or key >> 1 & mask)]
-        if not chosen:
-            return Cell(np.empty(0), np.empty(0, np.int64))
-        return Cell(*merge_runs([run.scores for run in chosen], [run.counts for run in chosen]))
+        return Cell(*merge_runs(*zip(*chosen, strict=True))) if chosen else Cell(np.empty(0), np.empty(0, np.int64))
 
     return cell(0), cell(1)
 
 
 def merge_entries(memberships: Sequence[Block]) -> Entries:
-    """Sort the entries of all blocks, and add up those of the same identity and score."""
+    """Sort the entries of all blocks, and add up the counts of equal (identity, score)."""
     keys, scores, counts = list_entries(memberships)
     order = order_entries(keys >> 2, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]
@@ -204,14 +169,8 @@ def _add_entries(
 class _Known(NamedTuple):
     """The known population of each entry's identity, at the score of the entry.
 
-    Attributes
-    ----------
-    negatives_below, negatives_at, positives_below, positives_at
-        Rows below the score, and at it.
-    n_positive
-        All positives.
-    placed_below, placed
-        Sum of the doubled placements of the positives below the score, and of all positives.
+    Rows of each label below the score and at it; all positives; and the sum of the doubled placements of the positives
+    below the score, and of all positives.
     """
 
     negatives_below: Ints
@@ -272,12 +231,7 @@ def _sum_pair(segments: Segments, high: Ints, below: Ints, at: Ints) -> list[Big
     A low row at an entry has that entry's placement counted from above: 2·(high rows from it on) less its ties. A low
     row between two entries is correctly ordered with the high rows from the next entry on.
 
-    Parameters
-    ----------
-    high : int64 array
-        High rows at each entry.
-    below, at : int64 arrays
-        Low rows below each entry, and at it.
+    `high` are the high rows at each entry, `below` and `at` the low rows below each entry, and at it.
     """
     placement = doubled_placement(below, at)
     onwards = 2 * segments.onwards(high)
@@ -301,10 +255,7 @@ def _sum_background(segments: Segments, entries: Entries, known: _Known, populat
     are subtracted twice, so they are added once. For the squares see `_sum_squares`; those of the negatives are the
     same sums counted from above, with q and s in place of p and t.
 
-    Parameters
-    ----------
-    population_sums : array of Python integers, shape (3, identities)
-        The same sums of the known populations.
+    `population_sums` are the same sums of the known populations, as Python integers, shape (3, identities).
     """
     removed_negative, removed_positive = entries.removed
     negatives_to_point = known.negatives_below + known.negatives_at
@@ -357,14 +308,8 @@ def _sum_squares(
     each entry and between it and its neighbor, and the sums of their p. The squares of the removed rows, which are at
     the entries, are subtracted.
 
-    Parameters
-    ----------
-    at
-        Rows of the population at each entry, and their p and t.
-    between
-        Rows of the population between each entry and its neighbor, the sum of their p, and their t.
-    removed
-        Removed rows at each entry.
+    `at` are the rows of the population at each entry, and their p and t; `between` the rows between each entry and its
+    neighbor, the sum of their p, and their t; `removed` the removed rows at each entry.
     """
     dot = segments.dot
     n_at, p, t = at

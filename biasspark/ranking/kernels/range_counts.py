@@ -20,17 +20,9 @@ from biasspark.ranking.kernels.placements import Profile, measure_range
 class RangeCounts(NamedTuple):
     """All counts of some identities over a stretch of the score line: one range, or the whole line.
 
-    Attributes
-    ----------
-    pairs : PairSums, shape (6, identities)
-    first_bin : int
-        The first bin that overlaps the stretch.
-    bins : int64 array, shape (4, identities, bins)
-        Rows of each cell by bin, from `first_bin` on.
-    profile : Profile
-        The profile of all rows.
-    max_range_rows : int
-        Rows of the largest range.
+    `pairs` has the shape (6, identities). `bins`, shape (4, identities, bins), are the rows of each cell by bin, from
+    `first_bin` on, the first that overlaps the stretch. `profile` is that of all rows, and `max_range_rows` the rows of
+    the largest range.
     """
 
     pairs: PairSums
@@ -70,60 +62,37 @@ def count_range(
 
 
 def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
-    """Combine the counts of ranges to those of the whole score line.
+    """Combine the counts of ranges, at least one, by ascending score; ranges without any row may be missing.
 
-    Parameters
-    ----------
-    ranges : iterable of RangeCounts
-        At least one, by ascending score; ranges without any row may be missing.
-    n_edges : int
-        Number of edges that cut the score line into bins.
+    `n_edges` is the number of edges that cut the score line into bins.
     """
-    pairs, profile, max_range_rows, bins = None, None, 0, np.empty(0, np.int64)
-    for counts in ranges:
-        if pairs is None or profile is None:
-            pairs, profile = counts.pairs, counts.profile
-            bins = np.zeros((*counts.bins.shape[:2], n_edges + 1), np.int64)
-        else:
-            pairs, profile = pairs.merge(counts.pairs), merge_profiles(profile, counts.profile)
+    remaining = iter(ranges)
+    first = next(remaining)
+    pairs, profile, max_range_rows = first.pairs, first.profile, first.max_range_rows
+    bins = np.zeros((*first.bins.shape[:2], n_edges + 1), np.int64)
+    bins[:, :, first.first_bin : first.first_bin + first.bins.shape[2]] = first.bins
+    for counts in remaining:
+        pairs, lower, higher = pairs.merge(counts.pairs), profile, counts.profile
+        profile = Profile(  # of two stretches of the score line that share no score
+            lower.n_rows + higher.n_rows,
+            lower.n_distinct + higher.n_distinct,
+            max(lower.largest_tie, higher.largest_tie),
+            min(lower.lowest, higher.lowest),
+            max(lower.highest, higher.highest),
+        )
         bins[:, :, counts.first_bin : counts.first_bin + counts.bins.shape[2]] += counts.bins
         max_range_rows = max(max_range_rows, counts.max_range_rows)
-    assert pairs is not None
-    assert profile is not None
     return RangeCounts(pairs, 0, bins, profile, max_range_rows)
-
-
-def merge_profiles(profile: Profile, other: Profile) -> Profile:
-    """Return the profile of two stretches of the score line that share no score."""
-    return Profile(
-        profile.n_rows + other.n_rows,
-        profile.n_distinct + other.n_distinct,
-        max(profile.largest_tie, other.largest_tie),
-        min(profile.lowest, other.lowest),
-        max(profile.highest, other.highest),
-    )
 
 
 def count_bins(
     cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats
 ) -> tuple[int, Ints]:
-    """Count the rows of a range by bin, of every cell of every identity.
+    """Return the first bin that a range overlaps, and the rows of every cell of every identity by bin from there on.
 
     Bin k holds the scores in [edge k - 1, edge k), bin 0 those below all edges. A range overlaps few bins, and blocks
-    are sorted, so the cost is a search for each edge and a step for each membership.
-
-    Parameters
-    ----------
-    cells, memberships, base_masks
-        As for `measure_range`, with at least one row.
-    edges : float64 array
-        Ascending, unique.
-
-    Returns
-    -------
-    first : int
-        The first bin that overlaps the range.
-    bins : int64 array, shape (4, identities, bins)
+    are sorted, so the cost is a search for each edge and a step for each membership. `edges` ascend, and the range has
+    at least one row; else as for `measure_range`. The bins have the shape (4, identities, bins).
     """
     runs = [run for block in cells for run in block.cells()]
     ends = [min(scores[0] for _, scores, _ in runs), max(scores[-1] for _, scores, _ in runs)]

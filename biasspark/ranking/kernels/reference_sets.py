@@ -1,6 +1,6 @@
 """Reference sets, among which rows are placed, and the rank offsets of a score range in them. numpy only.
 
-The sets are the negatives and positives of every known population, and those of every identity's members and unknown
+The sets are the negatives and positives among every known population, and among every identity's members and unknown
 rows. Everything else follows by subtraction: the background of an identity is its known population less its members and
 unknowns, and the same holds for row counts, placements and sums.
 """
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import Flags, Ints
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.sorted_runs import split_by_code
+from biasspark.ranking.kernels.sorted_runs import find_starts, split_by_code
 
 MEMBER, UNKNOWN = 0, 1
 
@@ -25,15 +25,9 @@ MEMBER, UNKNOWN = 0, 1
 class ReferenceSets:
     """The reference sets of some identities, numbered.
 
-    Attributes
-    ----------
-    identities
-        Their numbers in the encoding, ascending. Everywhere else an identity is given by its index here.
-    masks
-        The distinct sets of sources, as bits, of which one must be known for a row to be in a known population; 0
-        stands for all rows.
-    mask_of
-        The index of the mask of every identity.
+    `identities` are numbers in the encoding, ascending; everywhere else an identity is given by its index here. `masks`
+    are the distinct sets of sources, as bits, of which one must be known for a row to be in a known population; 0
+    stands for all rows. `mask_of` is the index of the mask of every identity.
     """
 
     identities: tuple[int, ...]
@@ -94,12 +88,8 @@ class ReferenceSets:
     def members(self, known: Ints, label: Ints, rows: Ints, entries: Ints) -> list[Ints]:
         """Return the rows of every set.
 
-        Parameters
-        ----------
-        known, label : int64 arrays, shape (n,)
-            The sources that are known on each row, and its label.
-        rows, entries : int64 arrays, shape (e,)
-            The row of each entry, and twice the index of its identity, + 1 for unknown membership.
+        `known` and `label` are the sources that are known on each row, and its label; `rows` and `entries` the row of
+        each entry, and twice the index of its identity, + 1 for unknown membership.
         """
         populations = [
             np.flatnonzero(is_known(known, mask) & (label == value)) for mask in self.masks for value in (0, 1)
@@ -137,8 +127,29 @@ class RankOffsets(NamedTuple):
 
 
 def count_by_range(sets: Iterable[Ints], ranges: Ints, n_ranges: int) -> Ints:
-    """Return how many rows of every set are in each range, shape (ranges, sets), from the rows of sets.
-
-    `ranges` is the range of each row.
-    """
+    """Return how many rows of every set are in each range, shape (ranges, sets), given the range of each row."""
     return np.stack([np.bincount(ranges[rows], minlength=n_ranges) for rows in sets], axis=1)
+
+
+def place_rows(scores: Floats, positive: Flags, sets: Sequence[Flags], offsets: RankOffsets) -> Ints:
+    """Return for each set and row twice the rows of the other label it is correctly ordered with, plus ties.
+
+    A positive is correctly ordered with the negatives below it, a negative with the positives above it. `scores` are
+    all rows of a range, ascending; `sets` say which rows are in each set; `offsets` are those of the negatives of each
+    set, then of the positives of each. The result has the shape (sets, n).
+    """
+    first = find_starts(scores)
+    ends = np.append(first, len(scores))
+    index = np.repeat(np.arange(len(first)), np.diff(ends))
+    sides = [np.flatnonzero(positive == label) for label in (False, True)]
+    index_of = [index[rows] for rows in sides]
+    placed = np.empty((len(sets), len(scores)), np.int64)
+    for number, inside in enumerate(sets):
+        # The rows of the set below each distinct score and below the next one add up to the doubled placement.
+        negatives, positives = (np.append(0, np.cumsum(inside & (positive == label)))[ends] for label in (False, True))
+        above_negatives = negatives[:-1] + negatives[1:] + 2 * offsets.below[number]
+        n_to_here = offsets.below[len(sets) + number]
+        below_positives = 2 * (offsets.total[len(sets) + number] - n_to_here) - positives[:-1] - positives[1:]
+        placed[number, sides[0]] = below_positives[index_of[0]]
+        placed[number, sides[1]] = above_negatives[index_of[1]]
+    return placed

@@ -57,13 +57,7 @@ class CellColumns:
 
 
 class Cells(NamedTuple):
-    """Distinct combinations of row attributes.
-
-    Attributes
-    ----------
-    columns : CellColumns
-    values : uint16 array, shape (columns, cells)
-    """
+    """Distinct combinations of row attributes: `values` is a uint16 array, shape (columns, cells)."""
 
     columns: CellColumns
     values: SmallInts
@@ -106,8 +100,7 @@ class Cells(NamedTuple):
 
     def groups(self, number: int) -> Ints:
         """Return the group of a grouping that each cell is in."""
-        groups: Ints = self.values[self.columns.first_group + number].astype(np.int64)
-        return groups
+        return np.asarray(self.values[self.columns.first_group + number], np.int64)
 
 
 class Baseline(NamedTuple):
@@ -119,31 +112,20 @@ class Baseline(NamedTuple):
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The rows of one score range of a model, ascending by score.
-
-    Attributes
-    ----------
-    scores : float64 array, shape (n,)
-    cell : uint32 array, shape (n,)
-    cells : Cells
-    placements : array of unsigned integers, shape (slices, n)
-        Twice the rows of the other label in the slice with which a row is correctly ordered, plus ties; also for rows
-        outside the slice.
-    totals : int64 array, shape (2, slices)
-        Negatives and positives of each slice, in all ranges.
-    draws : int64 array, shape (n,) or (0,)
-        A hash of the row, by which it is sampled. Empty if nothing is sampled, and in blocks that were encoded.
-    baseline : Baseline, optional
-        The model whose attributions are subtracted, if there is one.
-    """
+    """The rows of one score range of a model, ascending by score."""
 
     scores: Floats
     cell: SmallInts
     cells: Cells
     placements: SmallInts
+    """Twice the rows of the other label in the slice with which a row is correctly ordered, plus ties, shape (slices,
+    n); also for rows outside the slice."""
     totals: Ints
+    """Negatives and positives of each slice, in all ranges, shape (2, slices)."""
     draws: Ints
+    """A hash of each row, by which it is sampled. Empty if nothing is sampled, and in blocks that were encoded."""
     baseline: Baseline | None = None
+    """The model whose attributions are subtracted, if there is one."""
 
     @cached_property
     def label(self) -> Flags:
@@ -158,15 +140,13 @@ class RowBlock:
 
     def placed(self, slice_number: int, rows: Ints) -> Ints:
         """Return the doubled placements of some rows in a slice."""
-        placements: Ints = self.placements[slice_number, rows].astype(np.int64)
-        return placements
+        return np.asarray(self.placements[slice_number, rows], np.int64)
 
     def difference(self, slice_number: int, rows: Ints) -> Ints:
         """Return the doubled placements of some rows in a slice, less those by the baseline if there is one."""
         if self.baseline is None:
             return self.placed(slice_number, rows)
-        baseline: Ints = self.baseline.placements[slice_number, rows].astype(np.int64)
-        return self.placed(slice_number, rows) - baseline
+        return self.placed(slice_number, rows) - np.asarray(self.baseline.placements[slice_number, rows], np.int64)
 
     @cached_property
     def score_starts(self) -> Ints:
@@ -195,15 +175,9 @@ class RowBlock:
 def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
     """Return the cell of each row, and the cells: uint32, shape (n,), and uint16, shape (columns, cells).
 
-    Parameters
-    ----------
-    columns : sequence of integer arrays, shape (n,)
-        The attributes that make up a cell, each from 0 to 65,535.
-
-    Notes
-    -----
-    A combination is a number whose digits are the columns. If it would exceed 62 bits, the numbers so far are replaced
-    by their ranks, which are at most as many as the rows.
+    `columns` are the attributes that make up a cell, each from 0 to 65,535. A combination is a number whose digits are
+    the columns. If it would exceed 62 bits, the numbers so far are replaced by their ranks, which are at most as many
+    as the rows.
     """
     codes, n_codes = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:

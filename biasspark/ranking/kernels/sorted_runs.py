@@ -95,16 +95,9 @@ def sort_runs(scores: Floats) -> Floats:
 
 
 class Segments:
-    """Consecutive runs of entries of equally long arrays, none of them empty.
+    """Consecutive runs of entries of arrays of length `size`, none of them empty.
 
-    Parameters
-    ----------
-    starts : int64 array, shape (s,)
-        Where each run begins; the first is 0.
-    size : int
-        Length of the arrays.
-    wide : bool
-        Whether a sum of products may exceed 63 bits: see `exact.sum_products`.
+    `starts` says where each run begins; the first is 0. `wide` says whether a sum of products may exceed 63 bits.
     """
 
     def __init__(self, starts: Ints, size: int, *, wide: bool) -> None:

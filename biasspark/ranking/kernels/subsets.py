@@ -28,14 +28,9 @@ TRIES = 1 << 14
 
 @dataclass(frozen=True)
 class Subset:
-    """`size` of the positions 0, ..., `total` - 1: each such set is equally likely, and the key fixes it.
+    """`size` of the positions 0, ..., `total` - 1, 0 <= size <= total < 2^63: each such set is equally likely.
 
-    Attributes
-    ----------
-    total, size
-        0 <= size <= total < 2^63.
-    key
-        Integers. Subsets with different keys are independent.
+    The key, integers, fixes it. Subsets with different keys are independent.
     """
 
     total: int
@@ -51,27 +46,12 @@ def stable_number(name: str) -> int:
 def draw_positions(
     subset: Subset, start: int, stop: int, alike: Callable[[int, int], bool] | None = None
 ) -> tuple[Ints, Ints]:
-    """Draw the part of a subset that lies in [start, stop).
+    """Draw the part of a subset that lies in [start, stop): positions, ascending, and how many each one stands for.
 
-    Parameters
-    ----------
-    start, stop : int
-        Any cut of the positions gives parts of the same subset.
-    alike : callable, optional
-        Whether all positions of an interval [a, b) within [start, stop) are alike. For such an interval, only the
-        number of its positions in the subset may be returned.
-
-    Returns
-    -------
-    positions : int64 array
-        Ascending.
-    counts : int64 array
-        How many like positions each one stands for, including itself; 1 everywhere without `alike`.
-
-    Notes
-    -----
-    Time and memory: the positions drawn, plus at most some thousands of the rest of the subset; an interval of like
-    positions costs one step. Another numpy release may draw other subsets.
+    Any cut of the positions gives parts of the same subset. `alike` says whether all positions of an interval [a, b)
+    within [start, stop) are alike; then one of its drawn positions may stand for all, in one step. Time and memory: the
+    positions drawn, plus at most some thousands of the rest of the subset. Another numpy release may draw other
+    subsets.
     """
     bits = _Bits(subset.key)
     drawn: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
@@ -97,17 +77,9 @@ def draw_positions(
 def draw_runs(running: Ints, subset: Subset, below: int) -> tuple[Ints, Ints]:
     """Draw the part of a subset that lies in consecutive runs of like positions.
 
-    Parameters
-    ----------
-    running : int64 array
-        Positions before each run, counted from the first run, followed by the number of all positions.
-    below : int
-        Positions before the first run.
-
-    Returns
-    -------
-    runs, counts : int64 arrays
-        The index of a run, ascending, and how many of its positions are drawn; a run may come more than once.
+    Return the index of a run, ascending, and how many of its positions are drawn; a run may come more than once.
+    `running` are the positions before each run, counted from the first run, followed by the number of all positions;
+    `below` are the positions before the first run.
     """
     largest = int(np.diff(running).max(initial=0))
 
