@@ -12,9 +12,15 @@ from typing import Literal, TypeAlias
 Engine: TypeAlias = Literal["spark", "embedded"]
 ENGINES: tuple[Engine, ...] = ("spark", "embedded")
 
+
+def how_to_install(extra: str) -> str:
+    """Return how to get an extra. The package may come from a clone or from a wheel, and is not on PyPI."""
+    return f"install biasspark with the extra {extra} (in a clone: pip install '.[{extra}]')"
+
+
 GET_AN_ENGINE = (
-    "Install biasspark anew with the extra that you want, as you installed it (from a clone: pip install "
-    "'.[embedded]'): embedded, which needs no Java, or spark. The two need separate environments"
+    f"For the embedded one, without Java, {how_to_install('embedded')}. For Spark, {how_to_install('spark')}, in a "
+    "separate environment"
 )
 
 

@@ -25,7 +25,7 @@ from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError
 from biasspark.session import job_session
 from biasspark.session.engines import is_spark_installed
-from biasspark.session_request import SessionRequest, current_request, session_requested
+from biasspark.session_request import SessionRequest, current_request, how_to_install, session_requested
 from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.text import show_value
@@ -97,7 +97,7 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool =
     report = (
         f"The report is one file. Open it in a browser:\n\n{page}\n"
         if has_report
-        else ("For the report, a page with pictures: pip install 'biasspark[report]'\n")
+        else (f"For the report, a page with pictures, {how_to_install('report')}.\n")
     )
     text = equal + _TEXT.format(
         warehouse=folder / "warehouse",

@@ -72,7 +72,7 @@ def test_without_pyspark_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(command, "find_spec", lambda _: None)
     assert command.main(["measure", "--help"]) == 2
-    assert "biasspark[embedded]" in capsys.readouterr().err
+    assert ".[embedded]" in capsys.readouterr().err
 
 
 def test_help_loads_no_spark() -> None:
