@@ -11,6 +11,7 @@ import numbers
 import os
 import re
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -21,7 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, SupportsFloat, TextIO
 
-from biasspark.errors import INTERRUPTED, BiasSparkError, find_error_condition
+from biasspark.errors import INTERRUPTED, TERMINATED, BiasSparkError, find_error_condition
+from biasspark.interrupts import Terminated, interrupted_by
 from biasspark.session_request import ENGINES, SessionRequest, session_requested
 from biasspark.text import (
     closest_match,
@@ -41,7 +43,8 @@ exit codes:
   3    the input breaks its contract: a column or path is missing, no usable row
   4    another run published the same date and corpus first
   5    done and published, but a gate failed
-  130  interrupted
+  130  interrupted (SIGINT)
+  143  terminated (SIGTERM)
 """
 NIGHTLY_EXAMPLES = """\
 examples:
@@ -50,6 +53,7 @@ examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 \\
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
+_CONFIGURATIONS = "biasspark demo writes demo.toml and attribution.toml to begin with; more are in conf/ of a clone."
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
@@ -101,7 +105,7 @@ def make_parser(
     parser = _Parser(
         prog=prog,
         description=description,
-        epilog=f"{epilog.rstrip()}\n\n{EXIT_CODES}" if epilog else EXIT_CODES,
+        epilog="\n\n".join(filter(None, (epilog.rstrip(), _CONFIGURATIONS * ("conf/" in epilog), EXIT_CODES))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -187,9 +191,13 @@ def run_job(
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        with session_requested(SessionRequest(arguments.engine, arguments.remote, arguments.master)):
+        request = SessionRequest(arguments.engine, arguments.remote, arguments.master)
+        with interrupted_by(signal.SIGINT), interrupted_by(signal.SIGTERM, Terminated), session_requested(request):
             outcome = main(arguments)
         return outcome if isinstance(outcome, int) else print_outcome(outcome)
+    except Terminated:
+        print(f"{parser.prog}: error: terminated", file=sys.stderr)
+        return TERMINATED
     except KeyboardInterrupt:
         print(f"{parser.prog}: error: interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 from biasspark.session_request import GET_AN_ENGINE
@@ -50,6 +51,22 @@ JOBS = {
     "pinned-skew": _Job("pinned_skew", "show that pinned AUC moves with the class balance"),
     "mitigation": _Job("mitigation_experiment", "train, mitigate and measure classifiers"),
 }
+
+
+_FILES = {
+    "attribution": "attribute",
+    "bias_metrics": "measure",
+    "compare_models": "compare",
+    "mitigation_experiment": "mitigation",
+    "pinned_skew": "pinned-skew",
+    "window_metrics": "window",
+}
+"""The commands of jobs that publish, by the names of the jobs, which those of their files are."""
+
+
+def name_command(job: str) -> str:
+    """Return what runs a job, in the form in which the user runs this one: a file for spark-submit, or a command."""
+    return f"jobs/{job}.py" if Path(sys.argv[0]).parent.name == "jobs" else f"biasspark {_FILES[job]}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

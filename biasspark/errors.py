@@ -5,7 +5,8 @@ BiasSparkError          1  something unexpected
 ├── InputError          3  the input breaks its contract
 └── PublishConflict     4  another run published the same date and corpus first
 
-Two more exit codes: 5 for a run that is published although a gate failed, 130 for a job that was interrupted.
+Two more exit codes: 5 for a run that is published although a gate failed, 130 for a job that was interrupted, and 143
+for one that was terminated.
 
 An error has all faults at once. A fault of a configuration or of keyword arguments is a `Fault`: the key, its value,
 the rule that it breaks, and the fix. A `Language` formats it for a TOML file or for a function call. Any other fault is
@@ -23,7 +24,7 @@ from typing import Final, TypeAlias
 
 from biasspark.text import describe_type, quote, show_key, show_value
 
-GATE_FAILED, INTERRUPTED = 5, 130
+GATE_FAILED, INTERRUPTED, TERMINATED = 5, 130, 143
 REDACTED = "(redacted)"
 ERROR_CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
 _OF_A_VALUE = re.compile(

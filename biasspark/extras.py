@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biasspark.errors import ConfigError
-from biasspark.session_request import GET_AN_ENGINE
+from biasspark.session_request import GET_AN_ENGINE, how_to_install
 
 _OF_TRAINING = {"sklearn", "scipy"}
 _OF_REPORTS = {"jinja2", "markupsafe"}
@@ -15,12 +15,9 @@ def explain_missing(error: ModuleNotFoundError) -> Exception:
     if name == "pyspark":
         return ConfigError(f"No engine is installed. {GET_AN_ENGINE}.")
     if name == "matplotlib":
-        return ConfigError(
-            "matplotlib is not installed. It draws pictures: pip install 'biasspark[plot]', or 'biasspark[report]', "
-            "which writes reports, too."
-        )
+        return ConfigError(f"matplotlib is not installed. It draws pictures: {how_to_install('plot')}, or '.[report]'.")
     if name in _OF_REPORTS:
-        return ConfigError(f"{name} is not installed. It writes reports: pip install 'biasspark[report]'.")
+        return ConfigError(f"{name} is not installed. It writes reports: {how_to_install('report')}.")
     if name in _OF_TRAINING:
-        return ConfigError(f"{name} is not installed. It trains classifiers: pip install 'biasspark[mitigation]'.")
+        return ConfigError(f"{name} is not installed. It trains classifiers: {how_to_install('mitigation')}.")
     return error

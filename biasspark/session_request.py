@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,9 +12,15 @@ from typing import Literal, TypeAlias
 Engine: TypeAlias = Literal["spark", "embedded"]
 ENGINES: tuple[Engine, ...] = ("spark", "embedded")
 
+
+def how_to_install(extra: str) -> str:
+    """Return how to get an extra. The package may come from a clone or from a wheel, and is not on PyPI."""
+    return f"install biasspark with the extra {extra} (in a clone: pip install '.[{extra}]')"
+
+
 GET_AN_ENGINE = (
-    "Install the embedded one, which needs no Java: pip install 'biasspark[embedded]'. Or Spark: pip install "
-    "'biasspark[spark]'"
+    f"For the embedded one, without Java, {how_to_install('embedded')}. For Spark, {how_to_install('spark')}, in a "
+    "separate environment"
 )
 
 
@@ -37,6 +44,17 @@ def session_requested(request: SessionRequest) -> Iterator[None]:
         yield
     finally:
         _REQUEST.reset(token)
+
+
+def describe_start(request: SessionRequest) -> str:
+    """Return what the start of a session is called: ``starting the engine``, or the server to which it connects."""
+    remote = request.remote or os.environ.get("SPARK_REMOTE", "")
+    return f"connecting to {endpoint_of(remote)}" if remote.startswith("sc://") else "starting the engine"
+
+
+def endpoint_of(remote: str) -> str:
+    """Return the host and port of the URL of a Spark Connect server, without its parameters, which may be secret."""
+    return remote.removeprefix("sc://").partition("/")[0].partition(";")[0].rpartition("@")[2]
 
 
 def current_request() -> SessionRequest:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,6 +36,7 @@ from biasspark.api.record_batches import (
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import BiasSparkError, Fault, InputWarning
+from biasspark.interrupts import interrupted_by
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
@@ -45,6 +47,13 @@ _MIN_GROUP, _MAX_GROUP = 100_000, 1_000_000  # rows of a row group
 
 @contextmanager
 def spark_rows(df: Frame) -> Iterator[DataFrame]:
+    """Yield the rows of a frame as `_spark_rows` does, and have Ctrl-C wait where it would break the session."""
+    with interrupted_by(signal.SIGINT), _spark_rows(df) as rows:
+        yield rows
+
+
+@contextmanager
+def _spark_rows(df: Frame) -> Iterator[DataFrame]:
     """Yield the rows of a frame as a DataFrame of Spark.
 
     Rows of other libraries are read in the active session. Without one, the embedded engine is started if it is

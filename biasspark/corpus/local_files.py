@@ -50,6 +50,7 @@ from biasspark.delta_rs import is_installed
 from biasspark.errors import ConfigError, Fault, InputError, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
+from biasspark.session_request import how_to_install
 
 _OPTIONS = ("mergeschema",)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -179,7 +180,7 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if not is_csv and not is_delta and corpus.format.lower() != "parquet":
         yield fault("format", corpus.format, "reads Parquet, Delta and CSV", "Convert the files")
     if is_delta and not is_installed():
-        yield fault("format", corpus.format, "reads it by deltalake", "Install it, pip install 'biasspark[delta]'")
+        yield fault("format", corpus.format, "reads it by deltalake", f"To get it, {how_to_install('delta')}")
     if is_delta and corpus.schema is not None:
         yield fault("schema", corpus.schema, "takes the columns of Delta from its log", "Remove the line")
     if is_csv and corpus.schema is not None:

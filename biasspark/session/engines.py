@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
+import signal
+import sys
+import threading
+import time
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
+from socket import create_connection
 from typing import Any, cast
 
 import pyspark
@@ -18,8 +23,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from biasspark.errors import ABSENT, ConfigError, Fault, InputError
+from biasspark.errors import ABSENT, ConfigError, Fault, InputError, redact
 from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
+from biasspark.interrupts import guard_interrupts
 from biasspark.session_request import GET_AN_ENGINE, Engine, SessionRequest
 from biasspark.text import format_count
 
@@ -44,6 +50,9 @@ def choose_engine(request: SessionRequest, configured_master: str | None = None)
             raise ConfigError(f"--engine embedded: it is not installed. {GET_AN_ENGINE}.")
         return "embedded"
     if has_cluster:
+        if not remote and not is_spark_installed():
+            asked = f"--master {redact(request.master)}" if request.master else "A master"
+            raise ConfigError(f"{asked}: Spark is not installed, only its client. {GET_AN_ENGINE}.")
         return "spark"
     if request.engine is None and is_embedded_installed():
         return "embedded"
@@ -68,8 +77,9 @@ def is_session_there() -> bool:
     if active_context() is not None:
         return True
     try:
+        spark = SparkSession.active()
         # A classic session without a context was stopped, and the builder creates another.
-        return is_connect(SparkSession.active())
+        return is_connect(spark) and not _is_of_dead_server(spark)
     except PySparkRuntimeError:
         return False
 
@@ -150,30 +160,50 @@ BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
 """Measured with 1.8 to 18 million rows of two models. Scores are in memory while they are cut, sorted and ranked."""
 _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
-_STARTING = Lock()
-_servers: list[Any] = []
+_STARTING = threading.Lock()
+_servers: dict[str, Any] = {}
+"""By their endpoints, in the order in which they were started; all but the last are gone."""
+_LONGEST_FUNCTION = 10.0
+ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
+ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
 
 def embedded_session(settings: dict[str, str]) -> SparkSession:
     """Return a session of the embedded engine.
 
-    Its server is started once per process and stopped at exit. It listens on loopback only, on a free port.
+    Its server is started once per process and stopped at exit. It listens on loopback only, on a free port. A server
+    that no longer answers is replaced.
     """
+    guard_interrupts()
     with _STARTING:
-        if not _servers:
-            for name, value in _LOG.items():
-                os.environ.setdefault(name, value)
-            os.environ.update(_ENVIRONMENT)
-            server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
-            server.start(background=True)
-            atexit.register(server.stop)
-            _servers.append(server)
-    host, port = _servers[0].listening_address
-    builder = SparkSession.builder.remote(f"sc://{host}:{port}")
+        endpoint = next(reversed(_servers), "")
+        if not _answers(endpoint):
+            with suppress(PySparkRuntimeError):  # no session
+                SparkSession.active().stop()  # or the builder returns the one of the server that is gone
+            endpoint = _start_server()
+    builder = SparkSession.builder.remote(f"sc://{endpoint}")
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
+    # The client would ask a server that is gone again for ten minutes. One in this process does not come back.
+    cast("Any", spark).client.set_retry_policies([])
     return spark
+
+
+def _is_of_dead_server(spark: SparkSession) -> bool:
+    """Return whether a session is of a server of this process that no longer answers."""
+    with suppress(AttributeError):  # of a client that does not tell its endpoint
+        endpoint: str = cast("Any", spark).client._builder.endpoint
+        return endpoint in _servers and not _answers(endpoint)
+    return False
+
+
+def _answers(endpoint: str) -> bool:
+    """Return whether a server accepts connections: its property `running` stays true if its thread ends."""
+    host, _, port = endpoint.rpartition(":")
+    with suppress(OSError), create_connection((host, int(port or 0)), timeout=5):
+        return True
+    return False
 
 
 def engine_version(spark: SparkSession) -> str:
@@ -207,3 +237,45 @@ def available_memory() -> int | None:
         used = dict(line.split() for line in (_CONTAINER / "memory.stat").read_text("ascii").splitlines())
         free = min(free, limit - int(used["anon"]))
     return free
+
+
+def _start_server() -> str:
+    """Start a server, and return its endpoint."""
+    for name, value in _LOG.items():
+        os.environ.setdefault(name, value)
+    os.environ.update(_ENVIRONMENT)
+    server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
+    handler = ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
+    server.start(background=True)
+    _take_back_interrupts(handler)
+    atexit.register(_stop_server, server)
+    host, port = server.listening_address
+    _servers[f"{host}:{port}"] = server
+    return f"{host}:{port}"
+
+
+def _stop_server(server: Any) -> None:
+    """Stop a server, and wait for the Python functions that it still runs: the process would abort under them."""
+    with suppress(RuntimeError):  # it is stopped already
+        server.stop()
+    give_up = time.monotonic() + _LONGEST_FUNCTION
+    while _runs_functions() and time.monotonic() < give_up:
+        time.sleep(0.01)
+
+
+def _runs_functions() -> bool:
+    """Return whether Python runs in a thread that Python has not started."""
+    started = {thread.ident for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}
+    return not sys._current_frames().keys() <= started
+
+
+def _take_back_interrupts(handler: int | None) -> None:
+    """Put back the handler of SIGINT, which the server replaces from its thread: by its own, Ctrl-C stops it.
+
+    Of the first server in a process it is replaced, of later ones no more. `signal.signal` works in the main thread
+    alone.
+    """
+    give_up = time.monotonic() + 1
+    while not _servers and ctypes.pythonapi.PyOS_getsig(signal.SIGINT) == handler and time.monotonic() < give_up:
+        time.sleep(0.001)
+    ctypes.pythonapi.PyOS_setsig(signal.SIGINT, handler)

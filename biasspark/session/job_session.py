@@ -18,10 +18,16 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
-from biasspark.errors import BiasSparkError, ConfigError, has_condition, innermost_cause, redact
+from biasspark.errors import (
+    BiasSparkError,
+    ConfigError,
+    has_condition,
+    innermost_cause,
+    redact,
+)
 from biasspark.session import engines
 from biasspark.session.classic import remember_classes, silence_failures, stop, use_driver_python_on_local_masters
-from biasspark.session_request import SessionRequest, current_request
+from biasspark.session_request import SessionRequest, current_request, endpoint_of
 
 # ---- settings, and borrowed sessions
 
@@ -108,6 +114,10 @@ _RUNTIMES = (
 )
 
 
+_LONGEST_SILENCE = 15.0
+"""Seconds for which a server may not answer."""
+
+
 @contextmanager
 def start_faults() -> Iterator[None]:
     """Replace the error of PySpark when a session cannot be built.
@@ -119,6 +129,10 @@ def start_faults() -> Iterator[None]:
     except Exception as error:
         if has_condition(error, "JAVA_GATEWAY_EXITED"):
             raise explain_no_gateway() from None
+        if has_condition(error, "INVALID_CONNECT_URL"):
+            raise ConfigError(
+                "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
+            ) from None
         context = engines.active_context()
         if context is not None and (fault := find_runtime_fault(list_jars(context.getConf()), context.version)):
             context.stop()
@@ -265,9 +279,29 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     silence_query_context()
     for key, value in list_settings(asked).items():
         builder = builder.config(key, value)
+    remote = request.remote or os.environ.get("SPARK_REMOTE", "")
+    if remote.startswith("sc://"):
+        _refuse_silent_server(remote)
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
     return spark
+
+
+def _refuse_silent_server(remote: str) -> None:
+    """Raise `ConfigError` if a Spark Connect server does not answer soon: the client would try for ten minutes."""
+    client, grpc = import_module("pyspark.sql.connect.client.core"), import_module("grpc")
+    builder = getattr(client, "DefaultChannelBuilder", None) or client.ChannelBuilder  # 4.0's name, and 3.5's
+    with start_faults():
+        channel = builder(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_LONGEST_SILENCE)
+    except grpc.FutureTimeoutError:
+        raise ConfigError(
+            f"{endpoint_of(remote)}: no Spark Connect server answers there. Check --remote or SPARK_REMOTE, and that "
+            "the server runs."
+        ) from None
+    finally:
+        channel.close()
 
 
 def _current_session(settings: Mapping[str, str], request: SessionRequest) -> SparkSession:

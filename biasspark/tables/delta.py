@@ -35,6 +35,7 @@ from biasspark.errors import ConfigError, Fault, InputError, has_condition, reda
 from biasspark.expressions.sql import quote_name
 from biasspark.files import check_file_system, shared_folder
 from biasspark.session import is_embedded
+from biasspark.session_request import how_to_install
 from biasspark.tables import spark_schemas
 from biasspark.tables.lake import DeltaStore
 from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, write_local_file
@@ -334,7 +335,7 @@ class DeltaFolder(DeltaStore):
         """
         if not is_installed() and is_embedded(spark):
             rule = "deltalake is not installed. The embedded engine reads and writes Delta with it."
-            fix = "Install it, pip install 'biasspark[delta]', or run the job on Spark."
+            fix = f"To get it, {how_to_install('delta')}. Or run the job on Spark."
             raise ConfigError(Fault(("output", "format"), self.provider, rule, fix))
         folder = shared_folder(spark, self._folder.path) if is_installed() else None
         if folder is None:

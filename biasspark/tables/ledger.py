@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from biasspark import __version__
+from biasspark.command import name_command
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.session import describe, engine_version
@@ -72,7 +73,8 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MOST_LISTED]
     choices = [f"Its last dates there: {', '.join(map(str, dates))}."] if dates else []
     choices += [f"Corpora of this date: {', '.join(map(show_value, corpora))}."] if corpora else []
-    choices += [f"Name one of these, or run jobs/{job}.py first." if choices else f"Run jobs/{job}.py first."]
+    command = name_command(job)
+    choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]
     absence = f"run_date: {run_date}, corpus {show_value(corpus)}: no run of {job} is published in {store.root}."
     raise InputError(" ".join((absence, *choices)))
 

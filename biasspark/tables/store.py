@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Progress
 from biasspark.config import Config, Output
 from biasspark.session import job_session
+from biasspark.session_request import current_request, describe_start
 from biasspark.tables.delta import DeltaFolder
 from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
@@ -37,7 +38,7 @@ def open_tables(
 ) -> Iterator[tuple[SparkSession, Store]]:
     """Yield the session of a job, with more settings, and its store. Show the progress of long stages."""
     store, needed = open_store(config.output), session_settings(config.output)
-    progress.stage("starting the engine")
+    progress.stage(describe_start(current_request()))
     with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
         yield spark, store
 

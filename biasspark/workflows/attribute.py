@@ -75,10 +75,7 @@ def _attributed_only(config: Config) -> Measures:
 
 # ---- the command line
 
-EXAMPLES = f"""\
-{NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")}\
-An example configuration is conf/attribution.toml of a clone, and attribution.toml in the folder of biasspark demo.
-"""
+EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
 
 FLAGS = (*on_date("the date whose rows are attributed"), DRY_RUN)
 main = partial(nightly.plan_or_run, nightly.NightlyJob(JOB, _attributed_only, plan_attribution, run_night))

@@ -24,7 +24,8 @@ from biasspark.cli import Command, Outcome, flag, make_parser, parse_count, prin
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError
 from biasspark.session import job_session
-from biasspark.session_request import SessionRequest, current_request, session_requested
+from biasspark.session.engines import is_spark_installed
+from biasspark.session_request import SessionRequest, current_request, how_to_install, session_requested
 from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.text import show_value
@@ -96,7 +97,7 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool =
     report = (
         f"The report is one file. Open it in a browser:\n\n{page}\n"
         if has_report
-        else ("For the report, a page with pictures: pip install 'biasspark[report]'\n")
+        else (f"For the report, a page with pictures, {how_to_install('report')}.\n")
     )
     text = equal + _TEXT.format(
         warehouse=folder / "warehouse",
@@ -129,15 +130,16 @@ def _make(corpus: Path, rows: int, made_of: str) -> None:
     """Make the corpus in a temporary folder, then replace the older one."""
     unfinished = corpus.with_name("corpus.partial")
     shutil.rmtree(unfinished, ignore_errors=True)
-    flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out", str(unfinished)]
-    _run("make-corpus", make_corpus.COMMAND, flags)
+    flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out"]
+    _run("make-corpus", make_corpus.COMMAND, [*flags, str(unfinished)], [*flags, str(corpus)])
     (unfinished / _MADE_OF).write_text(made_of, "utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
     unfinished.rename(corpus)
 
 
-def _run(name: str, command: Command, flags: Sequence[str]) -> None:
-    _say(name, flags)
+def _run(name: str, command: Command, flags: Sequence[str], shown: Sequence[str] | None = None) -> None:
+    """Run a command, and say which; ``shown`` are the flags of a user, where they differ."""
+    _say(name, shown or flags)
     print_outcome(cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags))))
 
 
@@ -203,6 +205,11 @@ def main(arguments: argparse.Namespace) -> Outcome:
     """Run the demo. Raises `ConfigError` if flags contradict each other, or the folder cannot be written to."""
     if arguments.both and (arguments.remote or arguments.master or arguments.engine == "spark"):
         raise ConfigError("--both: compares the embedded engine with local Spark. Leave out --engine and --remote.")
+    if arguments.both and not is_spark_installed():
+        raise ConfigError(
+            "--both: Spark is not installed, only its client. Take an environment with the extra connect of biasspark "
+            "and with pysail."
+        )
     flags = [
         text
         for name in ("engine", "remote", "master")

@@ -17,6 +17,7 @@ from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_tabl
 from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe, job_session
+from biasspark.session_request import current_request, describe_start
 from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
 from biasspark.tables.publish import Rows, publish, read_frame, read_rows
 from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
@@ -237,7 +238,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     keep_days = rules.keep_days if arguments.keep_days is None else arguments.keep_days
     grace_hours = arguments.grace_hours or rules.grace_hours
     policy = start_policy(arguments.run_date, keep_days, grace_hours, datetime.now(UTC))
-    progress.stage("starting the engine")
+    progress.stage(describe_start(current_request()))
     with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
         store.check(spark, TABLES.values())
         progress.stage(f"looking at the tables in {store.root}")
@@ -255,7 +256,10 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
 
 
-_RUN_DATE = "the date from whose end keep_days and grace_hours count back; runs of all dates may be removed"
+_RUN_DATE = (
+    "the date from whose end, or from now if that is earlier, keep_days and grace_hours count back; runs of all dates "
+    "may be removed"
+)
 _KEEP_DAYS = "[maintenance] keep_days, how long a superseded run is kept"
 FLAGS = (
     *on_date(_RUN_DATE),

@@ -128,7 +128,25 @@ def plan_night(config: Config) -> Plan:
     )
     parts["gate"] = run_rules or "none"
     parts["gate"] += f"; left to jobs/compare_models.py: {comparison_rules}" if comparison_rules else ""
-    return Plan(parts | {"engine": config.ranking.engine}, passes)
+    return Plan(parts | {"engine": config.ranking.engine}, passes, _list_tables(config))
+
+
+def _list_tables(config: Config) -> list[Table]:
+    """Return the tables of the parts that are configured."""
+    gate = config.gate
+    optional: dict[Table, object] = {
+        schemas.PINNED_AUC: config.pinned_auc,
+        schemas.THRESHOLD_RATES: config.thresholds,
+        schemas.THRESHOLD_SUMMARY: config.thresholds,
+        schemas.SCORE_HISTOGRAMS: config.histograms,
+        schemas.TEMPLATE_SCORES: config.templates,
+        schemas.LABEL_BALANCE: config.label_balance,
+        schemas.TRAINING_BALANCE: None,
+        schemas.BIAS_ALERTS: gate and gate.run_rules,
+        schemas.JACKKNIFE_STATISTICS: gate and gate.paired,
+        schemas.SCORE_BLOCKS: config.state,
+    }
+    return [table for table in schemas.tables_of(JOB) if optional.get(table, True)]
 
 
 def _list_optional_metrics(config: Config) -> Iterator[str]:

@@ -228,5 +228,5 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     write_corpus(tmp_path)
     monkeypatch.setitem(sys.modules, "deltalake", None)
     done = run_embedded("measure", "--config", configure(tmp_path, "delta"), "--run-date", NIGHT)
-    assert "pip install 'biasspark[delta]'" in done.err
+    assert "pip install '.[delta]'" in done.err
     assert done.code == 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +31,91 @@ def start(name: str, *flags: object) -> Done:
     assert "Traceback" not in done.stderr
     assert "sail" not in done.stderr.replace("pysail", "")
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("signum", "stage", "code"),
+    [
+        (signal.SIGINT, "starting", 130),
+        (signal.SIGINT, "surveying", 130),
+        (signal.SIGINT, "ranking", 130),
+        (signal.SIGTERM, "ranking", 143),
+    ],
+)
+def test_a_signal_ends_a_run_and_leaves_nothing(signum: signal.Signals, stage: str, code: int, tmp_path: Path) -> None:
+    """Of a CSV, of which there is a copy."""
+    rows, corpus, temporary = make_rows(20_000), tmp_path / "corpus", tmp_path / "temporary"
+    corpus.mkdir()
+    temporary.mkdir()
+    with (corpus / "x.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([list(rows), *zip(*rows.values(), strict=True)])
+    config = write_config(tmp_path, corpus={"format": "csv"})
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "biasspark", "measure", "--engine", "embedded"]
+    with subprocess.Popen(
+        [*command, "--config", str(config), "--run-date", NIGHT],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if stage in line:
+                break
+        else:
+            raise AssertionError(lines)
+        process.send_signal(signum)
+        try:
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, err.splitlines()[-1:]) == (
+        code,
+        [f"biasspark measure: error: {'terminated' if code == 143 else 'interrupted'}"],
+    )
+    assert list(temporary.iterdir()) == []
+    assert not list(tmp_path.glob("warehouse/bias_runs/*/*"))
+
+
+def test_an_interrupted_or_lost_engine_is_there_at_the_next_call(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    script = tmp_path / "calls.py"
+    script.write_text(f"""
+import os, signal, threading, time
+import pyarrow.parquet as pq
+import biasspark
+from biasspark.session import engines
+
+rows = pq.read_table({str(tmp_path / "corpus")!r})
+measure = lambda df: biasspark.bias_metrics(
+    df, label="target", label_threshold=0.5, models=["score"], identities=["male"]
+)
+first = measure(rows)
+spark = biasspark.local()
+frame = spark.read.parquet({str(tmp_path / "corpus")!r})
+try:
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    while True:
+        measure(frame)
+except KeyboardInterrupt:
+    assert measure(rows).equals(first)
+    assert biasspark.local() is spark
+*_, server = engines._servers.values()
+server.stop()
+begun = time.monotonic()
+try:
+    measure(frame)
+except Exception as error:
+    assert time.monotonic() - begun < 10, error
+assert measure(rows).equals(first)
+assert biasspark.local() is not spark
+""")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def summary(done: Done) -> dict[str, Any]:
@@ -78,6 +165,16 @@ def test_a_night_with_every_part(tmp_path: Path) -> None:
     )
     assert "pysail" in version
     assert n_rows == measured["n_rows"]
+
+
+def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    parts: dict[str, dict[str, Any]] = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "state": {"keep": True}}
+    for asked in ({}, parts):
+        night = ("--config", write_config(tmp_path, **asked), "--run-date", NIGHT)
+        (line,) = [line for line in run("measure", *night, "--dry-run").out.splitlines() if line.startswith("tables:")]
+        planned = set(line.removeprefix("tables:").partition(" in ")[0].replace(" ", "").split(","))
+        assert planned == {*summary(run("measure", *night))["tables"], "rejected_rows", "bias_runs"}
 
 
 def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import io
 import json
 import os
 import re
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -227,6 +229,24 @@ class TestExit:
     def test_interrupted(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
         assert run_job(fail_with(KeyboardInterrupt()), parser, FLAGS) == 130
         assert capsys.readouterr().err == "job.py: error: interrupted\n"
+
+    @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_a_signal_waits_for_grpc(
+        self, signum: signal.Signals, code: int, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        handlers, ended = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)], []
+        scope = {"__name__": "grpc._channel", "time": time, "ended": ended}
+        exec("def call():\n    time.sleep(0.1)\n    ended.append(True)", scope)
+
+        def work(_: argparse.Namespace) -> int:
+            threading.Timer(0.02, os.kill, (os.getpid(), signum)).start()
+            scope["call"]()
+            time.sleep(60)
+            return 0
+
+        assert run_job(work, parser, FLAGS) == code
+        assert ended == [True]
+        assert [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)] == handlers
 
     def test_the_unexpected_is_one_line_without_its_message(
         self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]

@@ -72,7 +72,7 @@ def test_without_pyspark_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(command, "find_spec", lambda _: None)
     assert command.main(["measure", "--help"]) == 2
-    assert "biasspark[embedded]" in capsys.readouterr().err
+    assert ".[embedded]" in capsys.readouterr().err
 
 
 def test_help_loads_no_spark() -> None:
@@ -82,3 +82,20 @@ def test_help_loads_no_spark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(
+    ("program", "named"), [("/x/jobs/report.py", "jobs/bias_metrics.py"), ("/bin/biasspark", "biasspark measure")]
+)
+def test_a_command_is_named_as_the_user_called_it(monkeypatch: pytest.MonkeyPatch, program: str, named: str) -> None:
+    monkeypatch.setattr(sys, "argv", [program])
+    assert command.name_command("bias_metrics") == named
+
+
+def test_both_engines_need_spark_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("biasspark.workflows.demo.is_spark_installed", lambda: False)
+    assert command.main(["demo", "--both", "--out", str(tmp_path / "demo")]) == 2
+    assert "--both: Spark is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()

@@ -19,7 +19,7 @@ from biasspark import session
 from biasspark.errors import ConfigError
 from biasspark.session import engines, spark_jobs
 from biasspark.session.classic import use_driver_python_on_local_masters
-from biasspark.session_request import SessionRequest, current_request, session_requested
+from biasspark.session_request import SessionRequest, current_request, describe_start, session_requested
 
 JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a function
 
@@ -173,6 +173,7 @@ def test_the_engine_that_is_chosen(  # noqa: PLR0917
     [
         (SessionRequest(), set()),
         (SessionRequest(engine="spark"), {"embedded"}),
+        (SessionRequest(master="local[1]"), {"embedded"}),
         (SessionRequest(engine="embedded"), {"spark"}),
         (SessionRequest(engine="embedded", master="local"), {"embedded"}),
         (SessionRequest(engine="embedded", remote="sc://host"), {"embedded"}),
@@ -184,6 +185,16 @@ def test_an_engine_that_cannot_be_had(
     _install(monkeypatch, {}, installed)
     with pytest.raises(ConfigError):
         engines.choose_engine(request_)
+
+
+def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its URL may hold a token."""
+    monkeypatch.setattr(JOB_SESSION, "_LONGEST_SILENCE", 0.5)
+    request = SessionRequest(remote="sc://127.0.0.1:1/;token=canary")
+    assert describe_start(request) == "connecting to 127.0.0.1:1"
+    with pytest.raises(ConfigError, match=r"^127\.0\.0\.1:1: ") as raised:
+        JOB_SESSION._start_spark("a job", {}, request)
+    assert "canary" not in str(raised.value)
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], installed: set[str]) -> None:

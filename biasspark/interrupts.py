@@ -1,0 +1,54 @@
+"""Signals that interrupt the main thread, but not while gRPC holds a lock: its channel would wait for it forever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: what it ends is what Ctrl-C ends."""
+
+
+def guard_interrupts(
+    signum: signal.Signals = signal.SIGINT, error: type[KeyboardInterrupt] = KeyboardInterrupt
+) -> bool:
+    """Have a signal raise an error as soon as that is safe, from now on; do nothing where a program has its handler."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signum) not in (signal.SIG_DFL, signal.default_int_handler):
+        return False
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        if _is_safe(frame):
+            raise error
+        again = threading.Timer(0.01, os.kill, (os.getpid(), signum))
+        again.daemon = True
+        again.start()
+
+    signal.signal(signum, interrupt)
+    return True
+
+
+@contextmanager
+def interrupted_by(signum: signal.Signals, error: type[KeyboardInterrupt] = KeyboardInterrupt) -> Iterator[None]:
+    """Have a signal raise an error as soon as that is safe, for a block."""
+    before = signal.getsignal(signum)
+    is_guarded = guard_interrupts(signum, error)
+    try:
+        yield
+    finally:
+        if is_guarded:
+            signal.signal(signum, before)
+
+
+def _is_safe(frame: FrameType | None) -> bool:
+    """Return whether gRPC does not run, or only waits for the engine, which it does by `threading`."""
+    if frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("threading", "wait"):
+        return True
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith("grpc."):
+        frame = frame.f_back
+    return frame is None
