@@ -93,10 +93,10 @@ def naming_keys(mitigation: Mitigation, measures: Measures, key: str = "") -> It
         start, named = "corpus: ", f"[mitigation] {key}: "
         raise InputError(
             *(
-                replace(fault, path=keys.get(fault.path, fault.path))
+                named + str(fault).removeprefix(start)
+                if key and str(fault).startswith(start)
+                else replace(fault, path=keys.get(fault.path, fault.path))
                 if isinstance(fault, Fault)
-                else named + fault.removeprefix(start)
-                if key and fault.startswith(start)
                 else fault
                 for fault in error.faults
             )

@@ -115,7 +115,8 @@ assert biasspark.local() is not spark
     done = subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, check=False, timeout=120
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
 
 
 def summary(done: Done) -> dict[str, Any]:

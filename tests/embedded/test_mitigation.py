@@ -127,6 +127,6 @@ def test_what_is_not_there_is_refused_before_anything_is_trained(folder: Path) -
 def test_faults_name_the_key_that_is_written(folder: Path, key: str, value: str) -> None:
     night = configure(folder, "faults.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
     done = run("mitigation", *night, "--dry-run", "--set", f"mitigation.{key}={value}")
-    assert (done.code, f"[mitigation] {key}" in done.err) == (3, True)
+    assert (done.code, f"[mitigation] {key}" in done.err) == (3, True), done.err
     assert "corpus: " not in done.err
     assert "label_balance" not in done.err

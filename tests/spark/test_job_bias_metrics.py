@@ -339,5 +339,6 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(spark: SparkSession, tmp_p
     assert plan["models"].strip() == "m = score, other = length"
     assert plan["identities"].strip() == "2 columns (male, female)"
     assert plan["slices"].strip() == "all, short: length < 50, a b: length > 9"
-    assert all(table.name in plan["tables"] for table in WRITTEN)
+    tables = ("u_statistics", "bias_metrics", "model_summary", "rejected_rows", "bias_runs")
+    assert plan["tables"].partition(" in ")[0].strip() == ", ".join(tables)
     assert "survey" in plan["passes"]

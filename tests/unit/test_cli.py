@@ -234,6 +234,7 @@ class TestExit:
     def test_a_signal_waits_for_grpc(
         self, signum: signal.Signals, code: int, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
     ) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a session of Spark has its own, and a worker none
         handlers, ended = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)], []
         scope = {"__name__": "grpc._channel", "time": time, "ended": ended}
         exec("def call():\n    time.sleep(0.1)\n    ended.append(True)", scope)

@@ -75,7 +75,7 @@ def test_what_is_missing_is_named_with_what_is_there() -> None:
     assert all(part in str(caught.value) for part in ("2026-01-17, 2026-01-16", '"wi\\"ki"', "warehouse"))
     with pytest.raises(InputError) as caught:
         find_published(SPARK, ledger(), JOB, NIGHT, "civil")
-    assert f"jobs/{JOB}.py" in str(caught.value)
+    assert "Run biasspark measure first" in str(caught.value)
     assert "none" not in str(caught.value)
 
 
