@@ -18,6 +18,7 @@ import pytest
 from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import run_embedded as run
+from tests.harness.submitting import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
@@ -111,7 +112,7 @@ except Exception as error:
 assert measure(rows).equals(first)
 assert biasspark.local() is not spark
 """)
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    environment = clean_environment(PYTHONPATH=str(ROOT), TMPDIR=str(tmp_path))
     done = subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, check=False, timeout=120
     )
