@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from biasspark.errors import INTERRUPTED
 from biasspark.session_request import GET_AN_ENGINE
 
 WRONG_USAGE = 2
@@ -93,7 +94,11 @@ def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None 
     if find_spec("pyspark") is None:
         sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")
         return WRONG_USAGE
-    command = import_module(f"biasspark.workflows.{JOBS[name].module}").COMMAND
+    try:
+        command = import_module(f"biasspark.workflows.{JOBS[name].module}").COMMAND
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{prog or name}: error: interrupted\n")
+        return INTERRUPTED
     parser = command.parser(prog)
     if prog is None:
         parser.epilog = parser.epilog.replace("%(prog)s", "spark-submit jobs/%(prog)s")

@@ -75,6 +75,17 @@ def test_without_pyspark_it_says_what_to_install(
     assert ".[embedded]" in capsys.readouterr().err
 
 
+def test_an_interrupt_while_a_command_is_loaded_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "import_module", interrupt)
+    assert command.main(["measure"]) == 130
+    assert capsys.readouterr().err == "biasspark measure: error: interrupted\n"
+
+
 def test_help_loads_no_spark() -> None:
     program = (
         "import sys; from biasspark.command import main; main(['--help']); "
