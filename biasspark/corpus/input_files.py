@@ -104,7 +104,8 @@ def _list_if_any(spark: SparkSession, path: str) -> DataFrame | None:
 def refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
     """Stop at empty files, which Spark silently skips: a failed copy would look like a small run."""
     if all(name.startswith("file:/") for name in names) and sees_files(files.sparkSession):
-        with_bytes = {name for name in names if Path(plain_path(unquote(name))).stat().st_size}
+        paths = {name: Path(plain_path(unquote(name))) for name in names}
+        with_bytes = {name for name, file in paths.items() if file.exists() and file.stat().st_size}
     else:
         known = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
         with_bytes = {name for name in names if unquote(name) in known}  # escaped, unlike the column
