@@ -68,6 +68,9 @@ _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
 _CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nullif": 0, "nvl": 0, "nvl2": 1}
 """Functions that return one of their arguments, and the number of arguments before these."""
 _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
+_NUMBER = re.compile(r"\s*[+-]?(?:\d|\.\d|nan|inf)", re.IGNORECASE)
+"""The start of a text that Spark casts to a double."""
+_ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _WITHIN_VALUES = {
@@ -182,7 +185,8 @@ class _Expression:
                 raise NotOnTheEmbeddedEngine(f"is not known to compute {token.value} like Spark")
         if any(token.text in ("&", "|", "^") for token in self.tokens):
             raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
-        if any(self._mixes_types(n) or self._compares_fraction(n) for n in range(len(self.tokens))):
+        mixes = any(self._mixes_types(n) or self._compares_fraction(n) for n in range(len(self.tokens)))
+        if mixes or self._compares_decimal():
             raise NotOnTheEmbeddedEngine("converts a text that meets another type differently from Spark")
         if unknown := sorted(self.types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} differently from Spark")
@@ -233,6 +237,30 @@ class _Expression:
             for sign, side in ((n - 1, n - 2), (n + 1, n + 2))
             if 0 <= side < len(self.tokens)
         )
+
+    def _compares_decimal(self) -> bool:
+        """Return whether a decimal may be compared with a text: a number in quotes, or a column.
+
+        Spark compares both as doubles, or casts the text to an integer. The engine rounds the text to the decimal:
+        1 equals '0.5'. Integers are decimals or doubles where they are added or multiplied (see `_exact`).
+        """
+        sums = bool(self.operators & {"+", "-", "*"})
+        kinds = {"decimal", "integer"} if sums else {"decimal"}
+        with_decimal = with_text = is_between = False
+        n = 0
+        while n < len(self.tokens):
+            token = self.tokens[n]
+            ends = token.kind == "name" and token.value in _ENDS_OF_COMPARISONS
+            if ends and not (is_between and token.value == "and"):
+                with_decimal = with_text = False
+            is_count = self._is_function(n) and token.value in _INTEGER_FUNCTIONS
+            with_decimal |= (is_count and sums) or (self._is_column(n) and self.kinds[token.value] in kinds)
+            with_text |= self._is_text(n) and (token.kind != "text" or bool(_NUMBER.match(token.value)))
+            if with_decimal and with_text:
+                return True
+            is_between = token.value == "between" or (is_between and token.value != "and")
+            n = 1 + (self.closing[n + 1] if is_count else n)
+        return False
 
     def _branches(self, n: int) -> list[tuple[int, int]]:
         """Return the spans of the values that a function or CASE chooses from; empty for other tokens."""
