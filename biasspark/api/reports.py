@@ -135,7 +135,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
         (number, name)
         for number, row in enumerate(rows[:MAX_ROWS])
         for name in sides
-        if row[name] is not None and is_weak(row[f"{name}_low"], row[f"{name}_high"])
+        if row[name] is not None and is_weak(row, name)
     }
     note += " ◦ marks what rests on too few rows." if weak else ""
     return Document(title, write_table_page(title, headings, cells, note, weak), height=600)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame
 from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.errors import InputError
-from biasspark.report.report_data import ReportData, Rows
+from biasspark.report.report_data import ReportData
 from biasspark.tables.schemas import Table
 from biasspark.text import list_choices, list_first, show_value
 
@@ -76,12 +76,12 @@ def choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[s
     return list(dict.fromkeys(asked))
 
 
-def choose_slice(rows: pa.Table, asked: str | None, name: str) -> str:
-    """Return the requested slice; by default ``all``, or the only slice."""
+def choose_slice(rows: pa.Table, asked: str | None, name: str) -> tuple[str, pa.Table]:
+    """Return the requested slice, by default ``all`` or the only slice, and its rows."""
     known = choose_names(rows, "slice", asked, name)
     if asked is None and known[0] != ALL_ROWS and len(known) > 1:
         raise InputError(f"{name}: the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
-    return known[0]
+    return known[0], keep(rows, slice=known[:1])
 
 
 def keep(rows: pa.Table, **names: Sequence[str]) -> pa.Table:
@@ -106,6 +106,7 @@ def without_pairs(rows: pa.Table, identities: Names, name: str) -> pa.Table:
     return kept
 
 
-def as_report(tables: Mapping[str, Rows], config: str = "{}") -> ReportData:
-    """Wrap rows as the data of a report, to reuse its functions."""
+def as_report(table: Table, rows: pa.Table, config: str = "{}") -> ReportData:
+    """Wrap rows of one slice as the data of a report, as if of all rows, to reuse its functions."""
+    tables = {table.name: [row | {"slice": ALL_ROWS} for row in rows.to_pylist()]}
     return ReportData(corpus="", run_date=date.min, run={"config": config}, tables=tables)  # not of a run

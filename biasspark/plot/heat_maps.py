@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biasspark.plot.panels import INK, LINE, SOFT, Room, make_grid, short_name, text_width, write_above
+from biasspark.plot.panels import INK, LINE, SOFT, Room, color_box, make_grid, short_name, text_width, write_above
 from biasspark.report.cells import TableCell, drop_zeros
-from biasspark.report.color_scale import LIGHT, interpolate, text_color
-
-CELL_COLORS = {
-    f"{name}{number}": color for name, scale in LIGHT.items() for number, color in enumerate(interpolate(scale))
-}
 
 
 class Grid(NamedTuple):
@@ -84,12 +79,9 @@ def _join(name: str, note: str, between: str) -> str:
 
 
 def _draw_cell(axes: Axes, cell: TableCell, corner: tuple[int, int], edge: float) -> None:
-    color = CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
-    axes.add_patch(Rectangle(corner, edge if cell.weak else 1.0, 1, facecolor=color, linewidth=0, label=cell.color))
+    style = color_box(axes, cell, corner, (1, 1), edge=edge, ink=SOFT)
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=LINE, clip_on=False))
     x, y = corner[0] + 0.5, corner[1] + (0.38 if cell.interval else 0.5)
     text = f"{'◦ ' if cell.weak and cell.value is not None else ''}{drop_zeros(cell.text)}"
-    ink = SOFT if cell.weak or color == "none" else text_color(color)
-    style: dict[str, Any] = {"color": ink, "ha": "center", "va": "center", "label": "" if cell.weak else cell.color}
-    axes.text(x, y, text, **style)
-    axes.text(x, corner[1] + 0.75, drop_zeros(cell.interval), fontsize=8, **style)
+    axes.text(x, y, text, ha="center", **style)
+    axes.text(x, corner[1] + 0.75, drop_zeros(cell.interval), fontsize=8, ha="center", **style)

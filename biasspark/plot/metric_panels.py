@@ -85,7 +85,7 @@ def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], mod
         color, marker = model_style(number)
         points = [(lines[row["identity"]] + shift, row) for row in rows if row["model"] == model]
         for weak, alpha in _ALPHAS.items():
-            some = [one for one in points if is_weak(one[1][f"{name}_low"], one[1][f"{name}_high"]) == weak]
+            some = [one for one in points if is_weak(one[1], name) == weak]
             _draw_points(axes, name, some, color=color, alpha=alpha, marker=marker)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="x", labeltop=True)
@@ -115,9 +115,9 @@ def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
 def _extents(rows: Rows, name: str) -> Iterator[float]:
     """Yield the numbers that a scale must include: all values, and the ends of narrow intervals."""
     for row in rows:
-        value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-        if value is not None:
-            yield from (value,) if is_weak(low, high) else (value, low, high)
+        if row[name] is not None:
+            yield row[name]
+            yield from () if is_weak(row, name) else (row[f"{name}_low"], row[f"{name}_high"])
 
 
 # ---- pinned AUC

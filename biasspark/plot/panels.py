@@ -10,12 +10,15 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from biasspark.columns import NEGATIVE, POSITIVE
-from biasspark.report.cells import show_name
+from biasspark.report.cells import N_COLORS, TableCell, show_name
 from biasspark.text import cut_to_width, measure_width
 
 INK, SOFT, LINE = "#111111", "#666666", "#dddddd"
@@ -142,3 +145,76 @@ def short_name(name: str, width: int = NAME_WIDTH) -> str:
 def text_width(text: str) -> float:
     """Return the maximum width in pixels of a text in a figure."""
     return LETTER * measure_width(text)
+
+
+# ---- the color scales of numbers
+#
+# ``a`` is for AUCs, from worst to best, which has the color of the page. ``g`` is for gaps, from scored lower to scored
+# higher, in two hues that color-blind readers can distinguish. ``p`` is for shares, from 0 to the largest. The steps of
+# lightness are even, so that the scales work in gray as well.
+
+LIGHT = {
+    "a": ("#8a3206", "#c9570c", "#f2973a", "#fcc978", "#fdeccb", "#ffffff"),
+    "g": ("#4a2a7a", "#8f83bb", "#d3d0e6", "#ffffff", "#fbd7a6", "#e6933a", "#9c4a06"),
+    "p": ("#ffffff", "#d9efe6", "#97d0cb", "#4a9fbe", "#145c92"),
+}
+DARK = {
+    "a": ("#f8cd74", "#dc9636", "#a1681e", "#6a4516", "#382a19", "#181c22"),
+    "g": ("#beb4ea", "#7d70b4", "#3f385f", "#181c22", "#573b17", "#a86d22", "#f0ad58"),
+    "p": ("#181c22", "#15404a", "#20737f", "#63b7be", "#b8e8e5"),
+}
+
+
+def color_rules() -> str:
+    """Return the CSS rules of all colors, those for dark mode in a media query.
+
+    The variable ``--cell`` is for the charts in the page.
+    """
+    light, dark = (
+        "".join(
+            f".{name}{number}{{--cell:{color};background:{color};color:{text_color(color)}}}"
+            for name, anchors in scales.items()
+            for number, color in enumerate(interpolate(anchors))
+        )
+        for scales in (LIGHT, DARK)
+    )
+    return f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}\n"
+
+
+def interpolate(anchors: Sequence[str]) -> list[str]:
+    """Return the colors of a scale, evenly spaced on the line through the anchors."""
+    rgb = [to_rgb(anchor) for anchor in anchors]
+    scale = [number / (N_COLORS - 1) * (len(rgb) - 1) for number in range(N_COLORS)]
+    channels = (np.interp(scale, range(len(rgb)), values) for values in zip(*rgb, strict=True))
+    return [to_hex(color) for color in zip(*channels, strict=True)]
+
+
+def text_color(background: str) -> str:
+    """Return black or white, whichever has more contrast by WCAG 2: both have 4.58 at a luminance of 0.179."""
+    return "#000000" if luminance(background) > 0.179 else "#ffffff"
+
+
+def luminance(color: str) -> float:
+    """Return the relative luminance of a color by WCAG 2: 0 for black, 1 for white."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+CELL_COLORS = {
+    f"{name}{number}": color for name, scale in LIGHT.items() for number, color in enumerate(interpolate(scale))
+}
+
+
+def color_box(
+    axes: Axes, cell: TableCell, corner: tuple[float, float], size: tuple[float, float], *, edge: float, ink: str
+) -> dict[str, Any]:
+    """Fill a box with the color of a cell, of which a weak one has only an edge; return the style of its text."""
+    color = CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
+    width = edge if cell.weak else size[0]
+    axes.add_patch(Rectangle(corner, width, size[1], facecolor=color, linewidth=0, label=cell.color))
+    is_plain = cell.weak or color == "none"
+    return {
+        "color": ink if is_plain else text_color(color),
+        "va": "center",
+        "label": "" if cell.weak else cell.color,
+    }

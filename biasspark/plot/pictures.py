@@ -25,7 +25,7 @@ from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
 from biasspark.report.histogram_paths import PanelKey, read_histograms
 from biasspark.report.metric_tables import list_balance
-from biasspark.report.report_data import ReportData, Rows, order_worst_first
+from biasspark.report.report_data import Rows, order_worst_first
 from biasspark.tables import schemas
 from biasspark.text import format_count
 
@@ -173,7 +173,7 @@ def intervals(
             heading = f"slice {cut}" if cuts != [ALL_ROWS] else ""
             parts[heading] = ranked, [row for row in of_slice if row["identity"] in ranked]
     drawn = [row for _, of in parts.values() for row in of]
-    has_weak = any(is_weak(row[f"{one}_low"], row[f"{one}_high"]) for row in drawn for one in SUITE)
+    has_weak = any(is_weak(row, one) for row in drawn for one in SUITE)
     n_shown = len({row["identity"] for row in drawn})
     notes = [*([_WEAK] if has_weak else []), *_note_limit(n_shown, len(asked))]
     with notebook_style():
@@ -215,8 +215,7 @@ def pinned_auc(
     name = "plot.pinned_auc()"
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
     rows = without_pairs(read_rows(pinned, schemas.PINNED_AUC, needed, name), identities, name)
-    slice = choose_slice(rows, slice, name)
-    rows = keep(rows, slice=[slice])
+    slice, rows = choose_slice(rows, slice, name)
     chosen = choose_names(rows, "model", models, name)
     order = choose_names(rows, "identity", identities, name)
     suite = _suite_of(pinned, metrics, name)
@@ -224,9 +223,7 @@ def pinned_auc(
     if suite is not None:
         of_suite = keep(suite, slice=[slice]).to_pylist()
         weak = {
-            (row["identity"], row["model"])
-            for row in of_suite
-            if any(is_weak(row[f"{one}_low"], row[f"{one}_high"]) for one in SUMMARIZED_AUCS)
+            (row["identity"], row["model"]) for row in of_suite if any(is_weak(row, one) for one in SUMMARIZED_AUCS)
         }
         worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
         order = order if identities is not None else sorted(order, key=lambda one: worst.get(one, len(worst)))
@@ -275,9 +272,8 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     """
     name = "plot.crosses()"
     rows = read_rows(crosses, schemas.AUC_CROSSES, schemas.AUC_CROSSES.value_columns, name)
-    slice = choose_slice(rows, slice, name)
-    rows = keep(rows, slice=[slice])
-    maps = {(one.grouping, one.model): one for one in list_heat_maps(_of_all_rows(schemas.AUC_CROSSES.name, rows))}
+    slice, rows = choose_slice(rows, slice, name)
+    maps = {(one.grouping, one.model): one for one in list_heat_maps(as_report(schemas.AUC_CROSSES, rows))}
     lines, n_hidden = [], 0
     for grouping in choose_names(rows, "grouping", groupings, name):
         for model in choose_names(rows, "model", models, name):
@@ -328,9 +324,8 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     if "negative_rule" in list_columns(segments, name) if is_frame else pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     rows = read_rows(segments, table, table.value_columns, name)
-    slice = choose_slice(rows, slice, name)
-    rows = keep(rows, slice=[slice], model=choose_names(rows, "model", models, name))
-    trees = list_trees(_of_all_rows(table.name, rows))
+    slice, rows = choose_slice(rows, slice, name)
+    trees = list_trees(as_report(table, keep(rows, model=choose_names(rows, "model", models, name))))
     weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in list_nodes(tree.root)) else []
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
@@ -364,7 +359,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     asked = choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
     rows = keep(rows, identity=[OVERALL, *asked])
     config = json.dumps({"intervals": {"level": level}})
-    shares = list_balance(as_report({schemas.LABEL_BALANCE.name: rows.to_pylist()}, config))
+    shares = list_balance(as_report(schemas.LABEL_BALANCE, rows, config))
     assert shares is not None
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
@@ -407,11 +402,6 @@ def _choose_scores(
             ranks = of_subgroups.aggregate([("n_rows", "sum")]).sort_by(order)["identity"].to_pylist()
         identities = [identity for identity in ranks if identity in set(identities)][:most] or identities[:most]
     return keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
-
-
-def _of_all_rows(table: str, rows: pa.Table) -> ReportData:
-    """Return rows of one slice as the data of a report, under the name of all rows, whose attribution it shows."""
-    return as_report({table: [row | {"slice": ALL_ROWS} for row in rows.to_pylist()]})
 
 
 def _note_slice(name: str) -> list[str]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biasspark.plot.heat_maps import CELL_COLORS
-from biasspark.plot.panels import INK, SOFT, Room, make_grid, write_above
+from biasspark.plot.panels import INK, SOFT, Room, color_box, make_grid, write_above
 from biasspark.report.attributions import Tree, TreeNode
 from biasspark.report.cells import drop_zeros, show_p, show_percent
-from biasspark.report.color_scale import text_color
 from biasspark.text import cut_to_width
 
 _WIDTH, _GAP = 236.0, 44.0
@@ -81,14 +78,10 @@ def _draw_node(axes: Axes, node: TreeNode, level: int, top: float) -> tuple[floa
 
 def _draw_box(axes: Axes, node: TreeNode, x: float, y: float) -> None:
     cell, height = node.cell, _height(node)
-    color = CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
-    width = 4 if cell.weak else _WIDTH
-    axes.add_patch(Rectangle((x, y), width, _VALUE, facecolor=color, linewidth=0, label=cell.color))
+    text = color_box(axes, cell, (x, y), (_WIDTH, _VALUE), edge=4, ink=INK)
     style = {"linestyle": "--", "linewidth": 1.5} if node.is_contradicted else {"linewidth": 1}
     axes.add_patch(Rectangle((x, y), _WIDTH, height, fill=False, edgecolor=SOFT, clip_on=False, **style))
-    ink = INK if cell.weak or color == "none" else text_color(color)
     value = f"{'◦ ' if cell.weak else ''}{drop_zeros(cell.text)}"
-    text: dict[str, Any] = {"color": ink, "va": "center", "label": "" if cell.weak else cell.color}
     axes.text(x + _PAD, y + _VALUE / 2, value, fontsize=12, **text)
     axes.text(x + _WIDTH - _PAD, y + _VALUE / 2, drop_zeros(cell.interval), ha="right", fontsize=9, **text)
     for number, line in enumerate(_texts(node)):

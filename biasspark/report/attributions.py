@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -136,7 +137,8 @@ def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
     shown = [row for row in rows if row["positive_group"] in groups and row["negative_group"] in groups]
     largest = max((row["headroom_share"] or 0.0 for row in shown), default=0.0)
     is_spacious = len(groups) <= MAX_SPACIOUS
-    aucs = {_pair(row): _auc_cell(row, is_spacious) for row in shown}
+    pairs = {(row["positive_group"], row["negative_group"]): row for row in shown}
+    aucs = {pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()}
     return HeatMap(
         model=model,
         grouping=grouping,
@@ -145,7 +147,7 @@ def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
         n_negative={row["negative_group"]: row["n_negative"] for row in shown},
         n_hidden=len(sizes) - len(groups),
         auc=aucs,
-        headroom={_pair(row): _headroom_cell(row, largest, aucs[_pair(row)].weak, is_spacious) for row in shown},
+        headroom={pair: _headroom_cell(row, largest, aucs[pair].weak, is_spacious) for pair, row in pairs.items()},
         max_headroom=largest,
         is_spacious=is_spacious,
     )
@@ -154,10 +156,6 @@ def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
 def list_worst_crosses(one: HeatMap) -> list[tuple[str, str]]:
     """Return the pairs of groups with the largest headroom, the largest first."""
     return sorted(one.headroom, key=lambda pair: (-(one.headroom[pair].value or 0.0), pair))[:MAX_CROSSES]
-
-
-def _pair(row: Row) -> tuple[str, str]:
-    return row["positive_group"], row["negative_group"]
 
 
 def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
@@ -171,7 +169,7 @@ def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
         color=auc_color(row["auc"]),
         value=row["auc"],
         note=counts if is_spacious else interval or "no interval",
-        weak=is_weak(row["auc_low"], row["auc_high"]),
+        weak=is_weak(row, "auc"),
     )
 
 
@@ -277,8 +275,7 @@ def _conditions(rule: str | None) -> list[str]:
 SEGMENT_COLORS: Mapping[str, ColorOf] = {
     "auc": auc_color,
     **dict.fromkeys(_LOSSES, lambda _: ""),
-    # The mean attribution of all rows is half the AUC.
-    "mean_normalized_attribution": lambda value: auc_color(None if value is None else 2 * value),
+    "mean_normalized_attribution": lambda value: auc_color(value and 2 * value),  # that of all rows is half the AUC
 }
 """The measures of a named segment, and their colors."""
 SEGMENT_TITLES = dict(zip(SEGMENT_COLORS, ("AUC", "Cross-entropy", "Gini impurity", "Mean attribution"), strict=True))
@@ -294,13 +291,13 @@ def list_losing_slices(report: ReportData) -> list[TreeNode]:
 
 
 class NamedSegment(NamedTuple):
-    """A named segment; by (measure, model) the value, and its difference from that of all rows."""
+    """A named segment; by (measure, model) the value, with its difference from that of all rows."""
 
     name: str
     first: Row
     n_rows: str
     n_positive: str
-    cells: Mapping[tuple[str, str], tuple[TableCell, str]]
+    cells: Mapping[tuple[str, str], TableCell]
 
 
 def list_named_segments(report: ReportData) -> list[NamedSegment]:
@@ -313,7 +310,7 @@ def list_named_segments(report: ReportData) -> list[NamedSegment]:
         for row, measure in product(rows, SEGMENT_COLORS):
             difference = subtract_overall(row, overall.get(row["model"]), measure)
             shown = "" if difference is None else show_number(difference, signed=True)
-            cells[measure, row["model"]] = segment_cell(row, measure), shown
+            cells[measure, row["model"]] = replace(segment_cell(row, measure), difference=shown)
         n_rows, n_positive = (
             "/".join(map(show_count, dict.fromkeys(row[column] for row in rows))) for column in ("n_rows", "n_positive")
         )
@@ -330,11 +327,8 @@ def _in_configured_order(report: ReportData, key: str, names: Sequence[str]) -> 
 
 def list_measures(segments: Sequence[NamedSegment]) -> list[str]:
     """Return the measures that have any value. Without probabilities there are no losses."""
-    return [
-        name
-        for name in SEGMENT_COLORS
-        if any(one[0].value is not None for row in segments for key, one in row.cells.items() if key[0] == name)
-    ]
+    known = {name for row in segments for (name, _), cell in row.cells.items() if cell.value is not None}
+    return [name for name in SEGMENT_COLORS if name in known]
 
 
 def segment_cell(row: Row, column: str) -> TableCell:

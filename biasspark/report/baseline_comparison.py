@@ -20,7 +20,7 @@ from biasspark.report.cells import (
     show_number,
     show_p,
 )
-from biasspark.report.definitions import TITLES
+from biasspark.report.definitions import title_of
 from biasspark.report.report_data import ReportData
 from biasspark.text import format_count
 
@@ -74,7 +74,7 @@ class BaselineComparison:
         if self.worse:
             row = self.worse[0].row
             size = show_number(row["difference"], signed=True)
-            largest = f", most of all in {TITLES[row['metric']]} of {name_or_all_rows(row['identity'])} ({size})"
+            largest = f", most of all in {title_of(row['metric'])} of {name_or_all_rows(row['identity'])} ({size})"
         return f"{model} is significantly worse than {baseline} in {n[columns.WORSE]:,} of {total}{largest}; {rest}"
 
 
@@ -137,8 +137,7 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
 
 def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
     row = one.row
-    wide = is_weak(row["difference_low"], row["difference_high"])
-    return wide, -abs(row["difference"]), row["identity"], row["metric"]
+    return is_weak(row, "difference"), -abs(row["difference"]), row["identity"], row["metric"]
 
 
 def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:

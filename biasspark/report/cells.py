@@ -29,12 +29,14 @@ MINUS = "−"
 class TableCell:
     """A number as a table shows it, or a dash.
 
-    ``interval`` may be empty; for a sum over identities it says how many of them rest on too few rows. ``color`` is a
-    CSS class. ``note`` is the tooltip: why there is no value, or how the interval was computed. A ``weak`` value rests
-    on too few rows: its interval, or that of a part of a sum, is missing or wide.
+    ``interval`` may be empty; for a sum over identities it says how many of them rest on too few rows. ``difference``
+    is shown after the number: that from the background, or from all rows. ``color`` is a CSS class. ``note`` is the
+    tooltip: why there is no value, or how the interval was computed. A ``weak`` value rests on too few rows: its
+    interval, or that of a part of a sum, is missing or wide.
     """
 
     text: str
+    difference: str = ""
     interval: str = ""
     color: str = ""
     value: float | None = None
@@ -124,7 +126,8 @@ def interval_cell(  # noqa: PLR0913 - the parts of a cell
 ) -> TableCell:
     """Return a number with its interval as a cell, which is weak if the interval is missing or wide."""
     text, interval = show_number(value, signed=signed), show_interval(low, high, signed=signed)
-    return TableCell(text=text, interval=interval, color=color, value=value, note=note, weak=is_weak(low, high))
+    weak = imprecision(low, high) > 0
+    return TableCell(text=text, interval=interval, color=color, value=value, note=note, weak=weak)
 
 
 def metric_cell(row: Row | None, name: str) -> TableCell:
@@ -139,17 +142,25 @@ def metric_cell(row: Row | None, name: str) -> TableCell:
     return interval_cell(value, low, high, signed=is_gap, color=color, note=note)
 
 
-def sum_cell(row: Row, column: str, parts: Row) -> TableCell:
+def sum_cell(row: Row | None, column: str, parts: Row) -> TableCell:
     """Return a sum or mean over identities, marked if some of these rest on too few rows (see `count_parts`)."""
+    if row is None:
+        return TableCell(text=DASH)
     value, n_weak, n = row[column], parts.get(f"{column}_weak", 0), parts.get(f"{column}_n", 0)
     counts = f"{n_weak:,} of {format_count(n, 'identity', 'identities')}" if n_weak else ""
     note = f"{counts} rest on too few rows" if n_weak else ""
     return TableCell(text=show_number(value), value=value, interval=counts, note=note, weak=n_weak > 0)
 
 
-def is_weak(low: float | None, high: float | None) -> bool:
-    """Return whether an interval is missing or wide."""
-    return imprecision(low, high) > 0
+def is_weak(row: Row, name: str) -> bool:
+    """Return whether the interval of a column is missing or wide."""
+    return imprecision(row[f"{name}_low"], row[f"{name}_high"]) > 0
+
+
+def goodness(row: Row, name: str) -> float:
+    """Return a metric of the suite such that lower is worse: an AUC, or minus the size of a gap."""
+    value: float = row[name]
+    return -abs(value) if name in SUMMARIZED_GAPS else value
 
 
 def imprecision(low: float | None, high: float | None) -> int:

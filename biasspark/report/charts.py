@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
 from biasspark.plot import metric_panels, panels
-from biasspark.plot.heat_maps import CELL_COLORS
 from biasspark.plot.score_panels import arrange, draw_curves
 from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
@@ -62,7 +61,7 @@ def write_figure(figure: Figure, label: str) -> Markup:
     Style attributes, which the security policy of the page forbids, become presentation attributes. Cells of a color
     scale get its classes. Unused ids are removed. Text remains text, in the fonts of the page.
     """
-    for artist in figure.findobj(lambda artist: artist.get_label() in CELL_COLORS):
+    for artist in figure.findobj(lambda artist: artist.get_label() in panels.CELL_COLORS):
         artist.set_gid(str(artist.get_label()))
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
@@ -96,7 +95,7 @@ def _remove(root: ElementTree.Element, is_removed: Callable[[ElementTree.Element
 def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
     """Replace style attributes and links in another namespace, drop unused ids, and round to a tenth of a pixel."""
     attributes = element.attrib
-    if attributes.get("id") in CELL_COLORS:
+    if attributes.get("id") in panels.CELL_COLORS:
         attributes["class"] = attributes["id"]
     if attributes.get("id", "").encode() not in used_ids:
         attributes.pop("id", None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from operator import itemgetter
 from typing import Any
 
@@ -192,14 +193,13 @@ _HEADINGS = {
     "mean_honest_low": "low",
     "mean_honest_high": "high",
 }
-_SIDES = ("negative_rule", "positive_rule")
 
 
 @dataclass(frozen=True)
 class Excerpt:
     """Which rows and columns of a table to show: sorted ``by`` a column or a function with None last, at most ``n``.
 
-    Below each row are its ``rules``, in full.
+    With ``is_of_ends``, the first and the last rows of each model are shown. Below each row are its ``rules``, in full.
     """
 
     title: str
@@ -208,64 +208,72 @@ class Excerpt:
     by: str | Callable[[Row], Any] = "mean_honest"
     where: Callable[[Row], Any] = bool
     n: int = 5
+    is_of_ends: bool = False
     rules: tuple[str, ...] = ()
 
     def show(self, tables: Mapping[Table, pa.Table]) -> str:
-        """Return the title and the rows; empty without rows."""
-        rows = self.select(tables)[: self.n]
-        return f"{self.title}:\n{format_with_rules(rows, self.columns, self.rules)}" if rows else ""
-
-    def select(self, tables: Mapping[Table, pa.Table]) -> list[Row]:
-        """Return all matching rows, ties in the order of the key."""
+        """Return the title and the rows, ties in the order of the key; empty without rows."""
         by = itemgetter(self.by) if isinstance(self.by, str) else self.by
         rows = [row for row in _rows(tables, self.table) if self.where(row)]
-        return sorted(rows, key=lambda row: nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
+        rows.sort(key=lambda row: nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
+        if self.is_of_ends:
+            groups = sorted(group_rows(rows, "model", "slice").items())
+            rows = [row for _, of_model in groups for row in pick_ends(of_model)]
+        else:
+            rows = rows[: self.n]
+        return f"{self.title}:\n{format_with_rules(rows, self.columns, self.rules)}" if rows else ""
 
 
-_LEAVES = Excerpt(
-    "leaves by mean attribution, lowest first; 0.5 is best, 0.25 is chance",
-    schemas.ATTRIBUTION_SEGMENTS,
-    ("model", "slice", "node_id", "n_honest", *_ESTIMATE),
-    where=lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
-    n=10,
-    rules=("rule",),
+_TREES = (
+    Excerpt(
+        "leaves by mean attribution, lowest first; 0.5 is best, 0.25 is chance",
+        schemas.ATTRIBUTION_SEGMENTS,
+        ("model", "slice", "node_id", "n_honest", *_ESTIMATE),
+        where=lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
+        n=10,
+        rules=("rule",),
+    ),
+    Excerpt(
+        "leaves of model minus baseline, largest difference first; found: differs from the rest",
+        schemas.ATTRIBUTION_SEGMENTS,
+        ("model", "baseline_model", "slice", "node_id", "n_honest", *_ESTIMATE, "interval"),
+        by=lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
+        where=lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
+        n=10,
+        rules=("rule",),
+    ),
 )
-_DIFFERENCES = Excerpt(
-    "leaves of model minus baseline, largest difference first; found: differs from the rest",
-    schemas.ATTRIBUTION_SEGMENTS,
-    ("model", "baseline_model", "slice", "node_id", "n_honest", *_ESTIMATE, "interval"),
-    by=lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
-    where=lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
-    n=10,
-    rules=("rule",),
-)
-_SLICES = Excerpt(
-    "slices by size times loss, worst of each model first",
-    schemas.ATTRIBUTION_SLICES,
-    ("model", "slice", "rank", "n_honest", *_ESTIMATE),
-    by="rank",
-    rules=("rule",),
-)
-_PAIRS = Excerpt(
-    "leaves of pairs by AUC, the lowest and the highest of each model",
-    schemas.PAIR_SEGMENTS,
-    ("model", "slice", "node_id", "n_negatives_honest", "n_positives_honest", *_ESTIMATE),
-    where=itemgetter("is_leaf"),
-)
-_CROSSES = Excerpt(
-    "pairs of groups by share of all wrongly ordered pairs, largest first",
-    schemas.AUC_CROSSES,
-    ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
-    by=lambda row: -row["headroom_share"],
-    where=itemgetter("headroom_share"),
-)
-_NAMED_PAIRS = Excerpt(
-    "AUC of these negatives against these positives, lowest first",
-    schemas.NAMED_PAIRS,
-    ("model", "slice", "pair", "n_negative", "n_positive", "auc", "auc_low", "auc_high", "headroom_share"),
-    by="auc",
-    n=20,
-    rules=("negative_predicate", "positive_predicate"),
+_EXCERPTS = (
+    Excerpt(
+        "slices by size times loss, worst of each model first",
+        schemas.ATTRIBUTION_SLICES,
+        ("model", "slice", "rank", "n_honest", *_ESTIMATE),
+        by="rank",
+        rules=("rule",),
+    ),
+    Excerpt(
+        "leaves of pairs by AUC, the lowest and the highest of each model",
+        schemas.PAIR_SEGMENTS,
+        ("model", "slice", "node_id", "n_negatives_honest", "n_positives_honest", *_ESTIMATE),
+        where=itemgetter("is_leaf"),
+        is_of_ends=True,
+        rules=("negative_rule", "positive_rule"),
+    ),
+    Excerpt(
+        "AUC of these negatives against these positives, lowest first",
+        schemas.NAMED_PAIRS,
+        ("model", "slice", "pair", "n_negative", "n_positive", "auc", "auc_low", "auc_high", "headroom_share"),
+        by="auc",
+        n=20,
+        rules=("negative_predicate", "positive_predicate"),
+    ),
+    Excerpt(
+        "pairs of groups by share of all wrongly ordered pairs, largest first",
+        schemas.AUC_CROSSES,
+        ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
+        by=lambda row: -row["headroom_share"],
+        where=itemgetter("headroom_share"),
+    ),
 )
 
 
@@ -275,12 +283,8 @@ def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     ``rare`` is a note on rare values, shown below the leaves of trees.
     """
     rare = textwrap.fill(rare, SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
-    trees = [_LEAVES.show(tables), _DIFFERENCES.show(tables)]
-    leaves = group_rows(_PAIRS.select(tables), "model", "slice")
-    chosen = [row for _, rows in sorted(leaves.items()) for row in pick_ends(rows)]
-    pairs = f"{_PAIRS.title}:\n{format_with_rules(chosen, _PAIRS.columns, _SIDES)}" if chosen else ""
-    parts = [*trees, rare if any(trees) else "", _SLICES.show(tables), pairs, _NAMED_PAIRS.show(tables)]
-    parts += [_CROSSES.show(tables), _show_segments(tables), _show_correlations(tables)]
+    trees, tables_below = ([one.show(tables) for one in excerpts] for excerpts in (_TREES, _EXCERPTS))
+    parts = [*trees, rare if any(trees) else "", *tables_below, _show_segments(tables), _show_correlations(tables)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -290,59 +294,53 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
     if "interval" in columns:
         shown = [{**row, "interval": describe_zero(full)} for row, full in zip(shown, rows, strict=True)]
     heading, *lines = format_table(shown, [_HEADINGS.get(name, name) for name in columns]).split("\n")
-    return "\n".join([heading, *(line for one in zip(lines, rows, strict=True) for line in _add_rules(*one, rules))])
-
-
-def _add_rules(line: str, row: Row, rules: Sequence[str]) -> Iterable[str]:
-    yield line
-    for name in rules:
-        side = "" if name == "rule" else f"{name.partition('_')[0]}s: "
-        text = show_visibly(f"{side}{row[name] or 'all'}")
-        yield textwrap.fill(
-            text,
-            SCREEN_WIDTH,
-            initial_indent=_INDENT,
-            subsequent_indent=_INDENT + " " * max(len(side), 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    texts = [heading]
+    for line, row in zip(lines, rows, strict=True):
+        texts.append(line)
+        for name in rules:
+            side = "" if name == "rule" else f"{name.partition('_')[0]}s: "
+            indents = {"initial_indent": _INDENT, "subsequent_indent": _INDENT + " " * max(len(side), 2)}
+            rule = show_visibly(f"{side}{row[name] or 'all'}")
+            texts.append(textwrap.fill(rule, SCREEN_WIDTH, **indents, break_long_words=False, break_on_hyphens=False))
+    return "\n".join(texts)
 
 
 def _show_segments(tables: Mapping[Table, pa.Table]) -> str:
-    """Return the measures of the named segments, models side by side, each with its difference from all rows."""
+    """Return the measures of the named segments, each with its difference from all rows."""
     rows = [row for row in _rows(tables, schemas.LOSS_BY_SEGMENT) if row["slice"] == ALL_ROWS]
     overall = {row["model"]: row for row in rows if row["segment"] == OVERALL}
-    lines = [
-        {
-            "measure": measure,
-            "segment": segment,
-            "n_rows": "/".join(map(str, sorted({row["n_rows"] for row in of_all}))),
-        }
-        | {f"model {row['model']}": _show_difference(row, overall[row["model"]], measure) for row in of_all}
-        for measure in SEGMENT_COLORS
-        if any(row[measure] is not None for row in rows)
-        for (segment,), of_all in group_rows(rows, "segment").items()
-    ]
-    columns = ("measure", "segment", "n_rows", *(f"model {model}" for model in overall))
-    return f"segments, and their difference from all rows:\n{format_table(lines, columns)}" if lines else ""
-
-
-def _show_difference(row: Row, overall: Row, measure: str) -> str:
-    difference = subtract_overall(row, overall, measure)
-    shown = "-" if row[measure] is None else f"{row[measure]:.4f}"
-    return shown if difference is None else f"{shown} {difference:+z.4f}"
+    sizes = {
+        segment: "/".join(map(str, sorted({row["n_rows"] for row in of_segment})))
+        for (segment,), of_segment in group_rows(rows, "segment").items()
+    }
+    measured = []
+    for measure, row in product(SEGMENT_COLORS, rows):
+        difference = subtract_overall(row, overall[row["model"]], measure)
+        shown = "-" if row[measure] is None else f"{row[measure]:.4f}"
+        shown += "" if difference is None else f" {difference:+z.4f}"
+        measured.append({**row, "measure": measure, "n_rows": sizes[row["segment"]], "shown": shown})
+    known = [row for row in measured if any(one[row["measure"]] is not None for one in rows)]
+    title = "segments, and their difference from all rows"
+    return _put_models_side_by_side(title, known, ("measure", "segment", "n_rows"), "shown")
 
 
 def _show_correlations(tables: Mapping[Table, pa.Table]) -> str:
-    """Return the correlations of attributions with losses on all rows, models side by side."""
+    """Return the correlations of attributions with losses on all rows."""
     rows = [row for row in _rows(tables, schemas.ATTRIBUTION_CORRELATIONS) if row["slice"] == ALL_ROWS]
     rows = [row for row in rows if row["pearson"] is not None]
+    return _put_models_side_by_side(
+        "correlations of attributions with losses", rows, ("attribution", "loss"), "pearson"
+    )
+
+
+def _put_models_side_by_side(title: str, rows: Sequence[Row], key: Sequence[str], value: str) -> str:
+    """Return a table with a line per key and a column per model; empty without rows."""
     lines = [
-        {"attribution": attribution, "loss": loss} | {f"model {row['model']}": row["pearson"] for row in of_all}
-        for (attribution, loss), of_all in group_rows(rows, "attribution", "loss").items()
+        dict(zip(key, of_line, strict=True)) | {f"model {row['model']}": row[value] for row in of_models}
+        for of_line, of_models in group_rows(rows, *key).items()
     ]
-    columns = ("attribution", "loss", *dict.fromkeys(f"model {row['model']}" for row in rows))
-    return f"correlations of attributions with losses:\n{format_table(lines, columns)}" if lines else ""
+    columns = (*key, *dict.fromkeys(f"model {row['model']}" for row in rows))
+    return f"{title}:\n{format_table(lines, columns)}" if lines else ""
 
 
 def _rows(tables: Mapping[Table, pa.Table], table: Table) -> list[Row]:

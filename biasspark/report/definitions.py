@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -12,21 +13,20 @@ from biasspark.tables.schemas import TABLES
 SUITE = (*SUMMARIZED_AUCS, *SUMMARIZED_GAPS)
 """The five metrics, in the order of the papers."""
 
-SUITE_TITLES = {
-    "subgroup_auc": "Subgroup AUC",
-    "bpsn_auc": "BPSN AUC",
-    "bnsp_auc": "BNSP AUC",
-    "negative_aeg": "Negative AEG",
-    "positive_aeg": "Positive AEG",
-}
+_ABBREVIATIONS = re.compile(r"\b(?:auc|aeg|bpsn|bnsp)\b", re.IGNORECASE)
+
+
+def _words(column: str) -> str:
+    return _ABBREVIATIONS.sub(lambda word: word[0].upper(), column.replace("_", " ").capitalize())
+
+
+SUITE_TITLES = {name: _words(name) for name in SUITE}
 
 _REASONS = {
     "no_subgroup_positives": "no positives in the identity",
     "no_subgroup_negatives": "no negatives in the identity",
     "no_background_positives": "no positives in the background",
     "no_background_negatives": "no negatives in the background",
-    "no_positives": "no positives",
-    "no_negatives": "no negatives",
     "below_minimum_rows": "fewer rows than the configured minimum",
     "withheld": "withheld: too few rows to be shown",
 }
@@ -41,12 +41,9 @@ METHODS = {
 """Interval methods other than the usual one, DeLong's variance on the logit scale."""
 
 _RATE_TITLES = dict(zip(RATES, ("TPR", "FPR", "TNR", "FNR", "Precision", "Selected"), strict=True))
-TITLES: Mapping[str, str] = {
-    **SUITE_TITLES,
+_TITLES: Mapping[str, str] = {
     "auc": "Overall AUC",
-    "background_auc": "Background AUC",
     "n_identities_undefined": "Identities missing a metric",
-    "pinned_auc_equality_difference": "Pinned AUC equality difference",
     **{f"{name}_power_mean": f"Mean {SUITE_TITLES[name]}" for name in SUMMARIZED_AUCS},
     **{f"{name}_min": f"Lowest {SUITE_TITLES[name]}" for name in SUMMARIZED_AUCS},
     **{f"{name}_max_abs": f"Largest |{SUITE_TITLES[name]}|" for name in SUMMARIZED_GAPS},
@@ -70,12 +67,19 @@ TITLES: Mapping[str, str] = {
     "n_false_negative": "FN",
     "n_false_positive": "FP",
     "n_true_negative": "TN",
-    "pinned_auc": "Pinned AUC",
     "p_adjusted": "Adjusted p",
     "n_low": "Rows of the low cell",
     "n_high": "Rows of the high cell",
+    "auc_crosses.auc": "AUC of a cross",
+    "loss_by_segment.auc": "AUC of a segment",
+    "named_pairs.auc": "AUC of a named pair",
+    "pinned_skew.pinned_auc_skewed": "Pinned AUC after rows are dropped",
+    "pinned_skew.cell": "Cell that loses rows",
+    "attribution_correlations.attribution": "Attribution that is correlated",
+    "attribution_correlations.loss": "Loss that is correlated",
+    "attribution_correlations.pearson": "Correlation of attribution and loss",
 }
-"""Titles of columns. The title of any other column is its name."""
+"""Titles of columns, of any table or of one. The title of any other column is its name."""
 
 _BIASES = {"poorly_separated": "poorly separated within", "wide": "wide scores"}
 """Biases whose names are not words already."""
@@ -94,24 +98,16 @@ class Definition(NamedTuple):
     column: str
 
 
-_TITLES_BY_TABLE = {
-    ("auc_crosses", "auc"): "AUC of a cross",
-    ("loss_by_segment", "auc"): "AUC of a segment",
-    ("named_pairs", "auc"): "AUC of a named pair",
-    ("pinned_skew", "pinned_auc_skewed"): "Pinned AUC after rows are dropped",
-    ("pinned_skew", "cell"): "Cell that loses rows",
-    ("attribution_correlations", "attribution"): "Attribution that is correlated",
-    ("attribution_correlations", "loss"): "Loss that is correlated",
-    ("attribution_correlations", "pearson"): "Correlation of attribution and loss",
-}
+def title_of(column: str, table: str = "") -> str:
+    """Return the title of a column."""
+    return _TITLES.get(f"{table}.{column}") or _TITLES.get(column) or _words(column)
 
 
 def define(table: str, column: str, title: str = "") -> Definition:
     """Return the definition of a column, which is its comment."""
     (declared,) = (declared for declared in TABLES[table].columns if declared.name == column)
-    default = _TITLES_BY_TABLE.get((table, column)) or TITLES.get(column) or column.replace("_", " ").capitalize()
     anchor = f"def-{table}-{column}".replace("_", "-")
-    return Definition(anchor, title or default, declared.comment, table, column)
+    return Definition(anchor, title or title_of(column, table), declared.comment, table, column)
 
 
 _DEFINED = {

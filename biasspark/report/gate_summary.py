@@ -9,7 +9,16 @@ from datetime import date
 from typing import NamedTuple
 
 from biasspark import columns
-from biasspark.report.cells import Row, TableCell, interval_cell, show_count, show_interval, show_name, show_number
+from biasspark.report.cells import (
+    Row,
+    TableCell,
+    goodness,
+    interval_cell,
+    show_count,
+    show_interval,
+    show_name,
+    show_number,
+)
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, group_rows, worst_outcome
 
@@ -200,9 +209,8 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
                 continue
             n_compared += 1
             if ends[2] > ends[1] or ends[0] > ends[3]:
-                worse = abs(row[name]) > abs(past[name]) if name in columns.SUMMARIZED_GAPS else row[name] < past[name]
+                worse, size = goodness(row, name) < goodness(past, name), abs(row[name] - past[name])
                 values = _with_interval(past, name), _with_interval(row, name)
-                size = abs(row[name] - past[name])
                 changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
     return sorted(changes, key=lambda one: (not one.worse, -one.size, one.model, one.identity)), n_compared
 

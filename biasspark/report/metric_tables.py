@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS
 from biasspark.distributions import normal_quantile, student_quantile
 from biasspark.metrics.proportions import Share, wilson_interval
 from biasspark.report.cells import (
@@ -19,6 +20,8 @@ from biasspark.report.cells import (
     TableCell,
     describe_outside,
     gap_color,
+    goodness,
+    imprecision,
     interval_cell,
     is_weak,
     lacks_by_length,
@@ -36,7 +39,6 @@ from biasspark.report.report_data import (
     RATE_SUMS,
     WORST,
     ReportData,
-    Rows,
     choose_thresholds,
     find_lowest,
     group_rows,
@@ -86,43 +88,32 @@ class MetricRow(NamedTuple):
 def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
     """Return for each measure of a slice a cell per model. Worst values have the interval of their identity."""
     summaries, models = report.summaries(slice_name), report.models()
+    parts = {row["model"]: row for row in report.rows("auc_sums", slice=slice_name)}
     rows = {"auc": [SummaryCell(metric_cell(summaries.get(model), "auc")) for model in models]}
-    rows |= {
-        column: [_worst_value(report, slice_name, model, name) for model in models] for name, column in WORST.items()
-    }
-    rows |= {column: [SummaryCell(_mean(report, slice_name, model, column)) for model in models] for column in _MEANS}
+    for name, column in WORST.items():
+        rows[column] = [_worst_value(report, slice_name, model, name) for model in models]
+    for column in _MEANS:
+        cells = (sum_cell(summaries.get(model), column, parts.get(model, {})) for model in models)
+        rows[column] = list(map(SummaryCell, cells))
     return {column: _mark_best(cells, column) for column, cells in rows.items()}
 
 
 def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> SummaryCell:
-    summary, suite = report.summaries(slice_name).get(model), report.suite(slice_name)
-    identity = (summary and summary[f"{WORST[name]}_identity"]) or ""
-    row = suite.get((model, identity))
-    worst = SummaryCell(metric_cell(row, name), identity)
-    if not worst.cell.weak:
+    summary: Row = report.summaries(slice_name).get(model) or {}
+    identity = summary.get(f"{WORST[name]}_identity") or ""
+    worst = SummaryCell(metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
+    precise = [row for row in _identities(report, model, slice_name) if not is_weak(row, name)]
+    if not worst.cell.weak or not precise:
         return worst
-    precise = [
-        (-abs(row[name]) if name in SUMMARIZED_GAPS else row[name], row["identity"], row)
-        for row in _identities(report, model, slice_name)
-        if not is_weak(row[f"{name}_low"], row[f"{name}_high"])
-    ]
-    if not precise:
-        return worst
-    _, identity, row = min(precise, key=lambda one: one[:2])
-    return SummaryCell(metric_cell(row, name), identity, weak_worst=worst)
-
-
-def _mean(report: ReportData, slice_name: str, model: str, column: str) -> TableCell:
-    summary = report.summaries(slice_name).get(model)
-    if summary is None:
-        return TableCell(text=DASH)
-    parts: Row = next(iter(report.rows("auc_sums", slice=slice_name, model=model)), {})
-    return sum_cell(summary, column, parts)
+    row = min(precise, key=lambda row: (goodness(row, name), row["identity"]))
+    return SummaryCell(metric_cell(row, name), row["identity"], weak_worst=worst)
 
 
 def pinned_differences(report: ReportData) -> dict[str, TableCell]:
     """Return the pinned AUC equality difference by model."""
-    return {model: _mean(report, ALL_ROWS, model, "pinned_auc_equality_difference") for model in report.summaries()}
+    parts = {row["model"]: row for row in report.rows("auc_sums", slice=ALL_ROWS)}
+    name = "pinned_auc_equality_difference"
+    return {model: sum_cell(row, name, parts.get(model, {})) for model, row in report.summaries().items()}
 
 
 def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
@@ -156,42 +147,36 @@ def list_worst_pairs(report: ReportData) -> dict[str, list[WorstIdentity]]:
 
 def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
     """Return the number of identities with an AUC below that of the worst identity with enough rows."""
-    rows = _identities(report, model)
-    return sum(
-        any(row[name] is not None and row[name] < worst.row[worst.metric] for name in SUMMARIZED_AUCS) for row in rows
-    )
+    aucs = ([row[name] for name in SUMMARIZED_AUCS if row[name] is not None] for row in _identities(report, model))
+    return sum(any(auc < worst.row[worst.metric] for auc in of_row) for of_row in aucs)
 
 
 def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
-    lowest = sorted(((find_lowest(row), row) for row in rows), key=lambda one: (one[0][:2], one[1]["identity"]))
+    lowest = sorted(((find_lowest(row), row["identity"], row) for row in rows), key=lambda one: (one[0][:2], one[1]))
     return [
-        WorstIdentity(row["identity"], auc.metric, metric_cell(row, auc.metric), row)
-        for auc, row in lowest
-        if auc.metric
+        WorstIdentity(name, low.metric, metric_cell(row, low.metric), row) for low, name, row in lowest if low.metric
     ]
 
 
 def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
     """Return the identities of a slice with the metrics of all models, those with the lowest AUC first."""
-    rows = {(row["identity"], row["model"]): row for row in report.rows("bias_metrics", slice=slice_name)}
-    keys = [(name, model) for name in SUITE for model in report.models()]
-    tables = []
+    suite, models, listed = report.suite(slice_name), report.models(), []
     for identity in report.identities(slice_name):
-        measured = [rows[identity, model] for model in report.models() if (identity, model) in rows]
-        sizes = {(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in measured}
+        rows = {model: suite[model, identity] for model in models if (model, identity) in suite}
+        sizes = {(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in rows.values()}
         cells = {
-            (name, model): metric_cell(rows[identity, model], name) if (identity, model) in rows else _UNMEASURED
-            for name, model in keys
+            (name, model): metric_cell(rows[model], name) if model in rows else _UNMEASURED
+            for name, model in product(SUITE, models)
         }
-        biases = {model: describe_bias(rows.get((identity, model), {})) for model in report.models()}
-        tables.append(MetricRow(identity, measured[0], len(sizes) > 1, cells, biases))
-    return tables
+        biases = {model: describe_bias(rows.get(model, {})) for model in models}
+        listed.append(MetricRow(identity, next(iter(rows.values())), len(sizes) > 1, cells, biases))
+    return listed
 
 
 def count_weak(report: ReportData) -> tuple[int, int]:
     """Return the number of metrics on all rows that rest on too few rows, and the number of all of them."""
-    rows: Rows = [row for model in report.models() for row in _identities(report, model)]
-    weak = [is_weak(row[f"{name}_low"], row[f"{name}_high"]) for row in rows for name in SUITE]
+    rows = [row for model in report.models() for row in _identities(report, model)]
+    weak = [is_weak(row, name) for row, name in product(rows, SUITE)]
     return sum(weak), len(weak)
 
 
@@ -211,13 +196,6 @@ _OF_ONE_LABEL = {"tpr", "fpr", "tnr", "fnr"}
 """The rates among rows of one label. The others move with the share of positives, so their gaps have no color."""
 
 
-class RateCell(NamedTuple):
-    """A rate of an identity, and its gap to the background, with the color and the interval."""
-
-    rate: str
-    gap: TableCell
-
-
 class ModelRates(NamedTuple):
     """One model: its error rates on all rows, and its sums over identities, by column."""
 
@@ -230,7 +208,7 @@ class ThresholdRates(NamedTuple):
     """The rates at one threshold: of each row of ``threshold_rates`` by name, and of each model."""
 
     threshold: float
-    rows: Sequence[tuple[Row, Mapping[str, RateCell]]]
+    rows: Sequence[tuple[Row, Mapping[str, TableCell]]]
     totals: Sequence[ModelRates]
 
 
@@ -249,14 +227,21 @@ def list_rates(report: ReportData) -> list[ThresholdRates]:
     return rates
 
 
-def _rate_cell(row: Row, rate: str) -> RateCell:
-    gap, low, high = row[f"{rate}_gap"], row[f"{rate}_gap_low"], row[f"{rate}_gap_high"]
+def _rate_cell(row: Row, rate: str) -> TableCell:
+    """Return a rate with its gap to the background, which gives the cell its value, interval and color."""
+    name = f"{rate}_gap"
+    gap, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if row[rate] is None:
         note = describe_reason(row["reason"]) if row["reason"] else "no such rows in the identity"
-        return RateCell(rate=DASH, gap=TableCell(text="", note=note, weak=True))
-    cell = interval_cell(gap, low, high, signed=True, color=gap_color(gap) if rate in _OF_ONE_LABEL else "")
-    cell = replace(cell, text="") if gap is None else cell
-    return RateCell(rate=show_number(row[rate]), gap=replace(cell, interval="") if rate in _COMPLEMENTS else cell)
+        return TableCell(text=DASH, note=note, weak=True)
+    return TableCell(
+        text=show_number(row[rate]),
+        difference="" if gap is None else show_number(gap, signed=True),
+        interval="" if rate in _COMPLEMENTS else show_interval(low, high, signed=True),
+        color=gap_color(gap) if rate in _OF_ONE_LABEL else "",
+        value=gap,
+        weak=is_weak(row, name),
+    )
 
 
 def _model_rates(report: ReportData, total: Row) -> ModelRates:
@@ -433,7 +418,7 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
         color=share_color(row["positive_rate"]),
         value=row["positive_rate"],
         note=f"{counts} rows, {show_interval(*ends, digits=2)}",
-        weak=row["n_rows"] < FEWEST_ROWS or (goal is not None and is_weak(*ends) and ends[0] <= goal <= ends[1]),
+        weak=row["n_rows"] < FEWEST_ROWS or (goal is not None and imprecision(*ends) and ends[0] <= goal <= ends[1]),
     )
 
 

@@ -19,6 +19,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from biasspark import __version__, columns
+from biasspark.plot.panels import color_rules
 from biasspark.report import (
     attributions,
     baseline_comparison,
@@ -31,7 +32,6 @@ from biasspark.report import (
     report_data,
 )
 from biasspark.report.cells import Row
-from biasspark.report.color_scale import color_rules
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
 from biasspark.report.text_formats import escape_markdown, write_out
 from biasspark.tables.schemas import BIAS_METRICS

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import starmap
+from operator import itemgetter
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
-from biasspark.report.cells import Row, imprecision, is_weak
+from biasspark.report.cells import Row, goodness, imprecision, is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES, tables_of
@@ -23,13 +23,6 @@ from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES, table
 BY_GATE, BY_PERSON = "the last accepted run", "the last accepted run, accepted by hand"
 NIGHT_BEFORE = "the run before"
 """Why a run is the baseline."""
-
-
-class Baseline(NamedTuple):
-    """The run with which a run is compared, as its row of the ledger, and why."""
-
-    row: Row
-    label: str
 
 
 def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
@@ -50,8 +43,10 @@ def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
     return list({row["accepts_run_id"]: row for row in sorted(rows, key=_by_publication)}.values())
 
 
-def find_baseline(ledger: Sequence[Row], run: Row, baseline_ids: Collection[str], has_gate: bool) -> Baseline | None:
-    """Return the run with which a run is compared.
+def find_baseline(
+    ledger: Sequence[Row], run: Row, baseline_ids: Collection[str], has_gate: bool
+) -> tuple[Row | None, str]:
+    """Return the run with which a run is compared, as its row of the ledger, and why; None without one.
 
     It is the last run that the gate compared with; else the last run for an earlier date that the gate or a person
     accepted; else, without a gate, the last run for an earlier date.
@@ -62,8 +57,8 @@ def find_baseline(ledger: Sequence[Row], run: Row, baseline_ids: Collection[str]
     candidates = [row for row in before if row["run_id"] in baseline_ids] or accepted
     if candidates:
         row = max(candidates, key=_by_publication)
-        return Baseline(row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON)
-    return Baseline(max(before, key=_by_publication), NIGHT_BEFORE) if before and not has_gate else None
+        return row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON
+    return (max(before, key=_by_publication), NIGHT_BEFORE) if before and not has_gate else (None, "")
 
 
 def read_config(run: Row) -> dict[str, Any]:
@@ -123,10 +118,6 @@ class PastRun(NamedTuple):
     metrics: Rows
     summaries: Rows = ()
     is_lost: bool = False
-
-    def summary_of(self, model: str) -> Row | None:
-        """Return the row of a model on all rows."""
-        return next((row for row in self.summaries if row["model"] == model), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,14 +341,6 @@ _SUITE_COLUMNS = (
 )
 
 
-class Shown(NamedTuple):
-    """The slices to show, all rows first; the identities on all rows; and those whose scores are drawn by slice."""
-
-    slices: Sequence[str]
-    identities: Sequence[str]
-    pictured: Sequence[str]
-
-
 def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
     """Return the rows to show by table, given the whole tables of a run and the number of bins of its histograms.
 
@@ -371,38 +354,36 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     ``excess`` of alerts (`alert_excess`).
     """
     tables: dict[str, Rows] = {}
-    shown = Shown([ALL_ROWS], [], [])
+    slices, shown, pictured = [ALL_ROWS], list[str](), list[str]()
     if "bias_metrics" in whole:
-        shown, tables = _filter_suite(whole["bias_metrics"], whole["model_summary"])
+        slices, shown, pictured, tables = _filter_suite(whole["bias_metrics"], whole["model_summary"])
     elif "label_balance" in whole:
         rows = whole["label_balance"].sort_by([("n_negatives_to_add", "descending")])
-        identities = dict.fromkeys(rows["identity"].to_pylist())
-        shown = Shown([ALL_ROWS], [OVERALL, *list(identities)[:MAX_IDENTITIES]], [])
+        shown = [OVERALL, *list(dict.fromkeys(rows["identity"].to_pylist()))[:MAX_IDENTITIES]]
     for name, table in whole.items():
         of_all_rows = _on_all_rows(table)
         if name in ("pinned_auc", "label_balance", "training_balance"):
-            tables[name] = _of_identities(of_all_rows, shown.identities).to_pylist()
+            tables[name] = _where_in(of_all_rows, "identity", shown).to_pylist()
         elif name == "pinned_skew":
-            skewed = {*shown.identities, *of_all_rows["skewed_identity"].to_pylist()} - {None}
-            rows = _of_identities(of_all_rows, sorted(skewed)) if shown.identities else of_all_rows
-            tables[name] = rows.to_pylist()
+            skewed = {*shown, *of_all_rows["skewed_identity"].to_pylist()} - {None}
+            tables[name] = (_where_in(of_all_rows, "identity", skewed) if shown else of_all_rows).to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:
             tables[name] = of_all_rows.to_pylist()
         elif name == "model_comparisons":
-            tables[name] = _shown_comparisons(of_all_rows, shown.identities)
+            tables[name] = _shown_comparisons(of_all_rows, shown)
         elif name == "template_scores":
-            tables["template_means"] = mean_over_templates(_of_identities(table, shown.identities).to_pylist())
+            tables["template_means"] = mean_over_templates(_where_in(table, "identity", shown).to_pylist())
         elif name == "score_histograms":
-            of_slices = _where_in(table, "slice", shown.slices[1:])
-            bins = [_of_identities(of_all_rows, shown.identities), _of_identities(of_slices, shown.pictured)]
+            of_slices = _where_in(_where_in(table, "slice", slices[1:]), "identity", pictured)
+            bins = [_where_in(of_all_rows, "identity", shown), of_slices]
             tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in whole and "threshold_summary" in whole:
         tables["threshold_summary"] = whole["threshold_summary"].to_pylist()
         thresholds = choose_thresholds(tables["threshold_summary"])
         rates = _where_in(_on_all_rows(whole["threshold_rates"]), "threshold", thresholds)
-        tables["threshold_rates"] = _of_identities(rates, shown.identities).to_pylist()
+        tables["threshold_rates"] = _where_in(rates, "identity", shown).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         columns = ("model", "threshold", "identity", "crossed", *parts)
         singles = _single(rates.select(columns).to_pylist())
@@ -410,8 +391,8 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     return {name: rows for name, rows in tables.items() if rows}
 
 
-def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[str, Rows]]:
-    """Choose what to show, and return it with the rows of the suite."""
+def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], list[str], list[str], dict[str, Rows]]:
+    """Return the slices to show, the identities on all rows, those drawn by slice, and the rows of the suite."""
     slices, hidden = _choose_slices(metrics, summaries)
     rows = _where_in(metrics, "slice", slices)
     singles = _single(rows.select(_SUITE_COLUMNS).to_pylist())
@@ -427,14 +408,15 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[Shown, dict[s
         ).union(pictured)
         for name in slices
     }
-    of_slices = [_of_identities(_where_in(rows, "slice", [name]), sorted(identities[name])) for name in slices]
-    return Shown(slices, sorted(identities[ALL_ROWS]), pictured), {
+    of_slices = [_where_in(_where_in(rows, "slice", [name]), "identity", identities[name]) for name in slices]
+    tables: dict[str, Rows] = {
         "bias_metrics": pa.concat_tables(of_slices).to_pylist(),
         "model_summary": _where_in(summaries, "slice", slices).to_pylist(),
         "hidden_slices": [{"slice": name} for name in hidden],
         "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
         "auc_sums": count_parts(singles, ("slice", "model"), AUC_SUMS),
     }
+    return slices, sorted(identities[ALL_ROWS]), pictured, tables
 
 
 def count_rows(whole: Mapping[str, pa.Table]) -> dict[str, Counter[tuple[Any, ...]]]:
@@ -459,7 +441,7 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
     return PastRun(
         run_date=row["run_date"],
         run_id=row["run_id"],
-        metrics=_of_identities(_on_all_rows(metrics.filter(of_run)), shown).to_pylist(),
+        metrics=_where_in(_on_all_rows(metrics.filter(of_run)), "identity", shown).to_pylist(),
         summaries=_on_all_rows(summaries.filter(of_run)).to_pylist(),
         is_lost=is_lost,
     )
@@ -471,11 +453,9 @@ def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]
     for key, of_key in group_rows(rows, *by).items():
         counts = dict(zip(by, key, strict=True))
         for total, parts in sums.items():
-            intervals = [
-                [(row[f"{name}_low"], row[f"{name}_high"]) for name in parts if row[name] is not None] for row in of_key
-            ]
-            counts[f"{total}_n"] = sum(map(bool, intervals))
-            counts[f"{total}_weak"] = sum(any(starmap(is_weak, ends)) for ends in intervals)
+            weak = [[is_weak(row, name) for name in parts if row[name] is not None] for row in of_key]
+            counts[f"{total}_n"] = sum(map(bool, weak))
+            counts[f"{total}_weak"] = sum(map(any, weak))
         counted.append(counts)
     return counted
 
@@ -485,14 +465,16 @@ def worst_alerts(alerts: Rows) -> Rows:
 
     An alert on "the worst identity" gets the largest excess of its rule.
     """
+
+    def rule_of(row: Row) -> tuple[Any, ...]:
+        return row["rule"], row["model"], row["slice"], row.get("baseline_model")
+
     rows = [{**row, "excess": alert_excess(row)} for row in alerts]
-    largest: dict[tuple[Any, ...], float] = {}
-    for row in rows:
-        if row["excess"] is not None:
-            largest[_rule_of(row)] = max(row["excess"], largest.get(_rule_of(row), row["excess"]))
+    ascending = sorted((row for row in rows if row["excess"] is not None), key=itemgetter("excess"))
+    largest = {rule_of(row): row["excess"] for row in ascending}
     for row in rows:
         if row["excess"] is None and row["identity"] == OVERALL:
-            row["excess"] = largest.get(_rule_of(row))
+            row["excess"] = largest.get(rule_of(row))
     rows.sort(key=lambda row: (*_severity(row), *(row[name] for name in ("rule", "model", "slice", "identity"))))
     return rows[:MAX_ALERTS]
 
@@ -573,9 +555,8 @@ def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
     precise: dict[tuple[str, str], tuple[float, str]] = {}  # the worst identity among those with a narrow interval
     for row in singles:
         for name in SUITE:
-            if not is_weak(row[f"{name}_low"], row[f"{name}_high"]):
-                value = -abs(row[name]) if name in SUMMARIZED_GAPS else row[name]
-                key, candidate = (row["model"], name), (value, row["identity"])
+            if not is_weak(row, name):
+                key, candidate = (row["model"], name), (goodness(row, name), row["identity"])
                 precise[key] = min(precise.get(key, candidate), candidate)
     return {*order_worst_first(singles)[:n], *of_summaries, *(name for _, name in precise.values()), OVERALL}
 
@@ -584,12 +565,8 @@ def _on_all_rows(table: pa.Table) -> pa.Table:
     return table.filter(pc.field("slice") == ALL_ROWS) if "slice" in table.column_names else table
 
 
-def _of_identities(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    return _where_in(table, "identity", names)
-
-
-def _where_in(table: pa.Table, column: str, values: Sequence[Any]) -> pa.Table:
-    return table.filter(pc.is_in(table[column], pa.array(values, table.schema.field(column).type)))
+def _where_in(table: pa.Table, column: str, values: Collection[Any]) -> pa.Table:
+    return table.filter(pc.is_in(table[column], pa.array(list(values), table.schema.field(column).type)))
 
 
 def _single(rows: Rows) -> Rows:
@@ -617,7 +594,3 @@ def _shown_comparisons(compared: pa.Table, shown: Sequence[str]) -> Rows:
     unlisted.sort(key=lambda row: (row["p_value"], -abs(row["difference"]), row["identity"], row["metric"]))
     by_pair = group_rows(unlisted, "model", "baseline_model").values()
     return [*compared.filter(is_shown).to_pylist(), *(row for rows in by_pair for row in rows[:MAX_WORSE])]
-
-
-def _rule_of(alert: Row) -> tuple[Any, ...]:
-    return alert["rule"], alert["model"], alert["slice"], alert.get("baseline_model")

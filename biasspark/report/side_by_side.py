@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -250,7 +250,7 @@ LINE_WIDTH = 120
 NAME_WIDTH = 38
 LONGEST_NAME = 200
 MAX_GAP = 3
-N_HEADS = 3
+_LEAD = "lead"
 WORSE = "!"
 WEAK, WEAK_IN_MARKDOWN = "?", "◦"
 UNPAIRED = "A and B count different numbers of rows: some rows lack a score"
@@ -269,15 +269,21 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
     """
     first, second = map(show_visibly, comparison.request.models)
     notes: dict[str, str] = {}
-    layouts = [_Layout(part.rows, digits, notes) for part in comparison.slices]
-    groups = (SUITE,) if all(layout.fits for layout in layouts) else (SUMMARIZED_AUCS, SUMMARIZED_GAPS)
+    blocks = [_make_blocks(part.rows, digits, notes) for part in comparison.slices]
+    widths = [sum(measure_width(of_slice[name][0]) + 1 for name in (_LEAD, *SUITE)) - 1 for of_slice in blocks]
+    groups = (SUITE,) if max(widths, default=0) <= LINE_WIDTH else (SUMMARIZED_AUCS, SUMMARIZED_GAPS)
     lines = [f"A: {first}   B: {second}", show_visibly(comparison.source), ""]
-    for part, layout in zip(comparison.slices, layouts, strict=True):
+    for part, of_slice in zip(comparison.slices, blocks, strict=True):
         lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_size(part)}")
         named = (("bias",),) if any(map(_biases, part.rows)) else ()
-        lines += [*(layout.lines((*groups, *named)) if part.rows else ()), ""]
+        for number, names in enumerate((*groups, *named) if part.rows else ()):
+            heads, rows = _join([of_slice[_LEAD], *(of_slice[name] for name in names)])
+            lines += [*([""] if number else []), *heads]
+            for line, row in zip(rows, part.rows, strict=True):
+                lines += [line, *(f"    {rest}" for rest in _wrap_identity(row)[1:])]
+        lines.append("")
     shown = [row for part in comparison.slices for row in part.rows]
-    has_weak = any(_is_weak(row, name, side) for row in shown for name in SUITE for side in ("first", "second"))
+    has_weak = any(_is_weak(row, name, side) for row in shown for name in SUITE for side in _SIDES)
     lines += [
         "diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: percent positive.",
         f"{WORSE} B is worse: after a difference, in that metric; before a name, in the lowest of the three AUCs.",
@@ -292,40 +298,18 @@ def _mark(notes: dict[str, str], text: str) -> str:
     return notes.setdefault(text, f"({chr(ord('a') + len(notes))})")
 
 
-class _Layout:
-    """The blocks of one slice: the columns before the metrics, and each metric; and the remainders of long names."""
+def _make_blocks(rows: Sequence[Row], digits: int, notes: dict[str, str]) -> dict[str, Block]:
+    """Return the blocks of a slice: the columns before the metrics, each metric, and the bias in words."""
+    names = [f"{WORSE if is_worse(row, WORST_AUC, digits) else ' '} {_wrap_identity(row)[0]}" for row in rows]
+    counts = [n if n == other else f"{n} {_mark(notes, UNPAIRED)}" for n, other in map(_counts, rows)]
+    lead = (["  identity", *names], ["rows", *counts], ["pos%", *map(_positive_rate, rows)])
+    metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
+    biases = list(zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True))
+    return {_LEAD: _block("", lead, "  ", n_left=1), **metrics, "bias": _block("bias", biases, "  ", n_left=2)}
 
-    def __init__(self, rows: Sequence[Row], digits: int, notes: dict[str, str]) -> None:
-        names = [wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME)) for row in rows]
-        self.rests = [rest for _, *rest in names]
-        counts = [n if n == other else f"{n} {_mark(notes, UNPAIRED)}" for n, other in map(_counts, rows)]
-        lead = (
-            _pad_column([" ", *(WORSE if is_worse(row, WORST_AUC, digits) else "" for row in rows)], right=False),
-            _pad_column(["identity", *(first for first, *_ in names)], right=False),
-            _pad_column(["rows", *counts], right=True),
-            _pad_column(["pos%", *map(_positive_rate, rows)], right=True),
-        )
-        self.lead = _block("", [f"{mark} {name}  {n}  {rate}" for mark, name, n, rate in zip(*lead, strict=True)])
-        self.metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
-        biases = zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True)
-        sides = [_pad_column(column, right=False) for column in biases]
-        self.metrics["bias"] = _block("bias", ["  ".join(cells) for cells in zip(*sides, strict=True)])
 
-    @property
-    def fits(self) -> bool:
-        """Whether all metrics fit on one line."""
-        blocks = (self.lead, *(self.metrics[name] for name in SUITE))
-        return sum(measure_width(block[0]) + 1 for block in blocks) - 1 <= LINE_WIDTH
-
-    def lines(self, groups: Iterable[Sequence[str]]) -> list[str]:
-        """Return the lines of the table, with groups of metrics below each other."""
-        lines: list[str] = []
-        for names in groups:
-            joined = _join([self.lead, *(self.metrics[name] for name in names)])
-            lines += ["", *joined[:N_HEADS]] if lines else joined[:N_HEADS]
-            for row, rest in zip(joined[N_HEADS:], self.rests, strict=True):
-                lines += [row, *(f"    {part}" for part in rest)]
-        return lines
+def _wrap_identity(row: Row) -> list[str]:
+    return wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME))
 
 
 def wrap_name(name: str) -> list[str]:
@@ -343,47 +327,50 @@ def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, 
     """Return the block of one metric: A, B, and the difference, marked if B is worse."""
     columns = [["A"], ["B"], ["diff"]]
     for row in rows:
-        marks = [WEAK if _is_weak(row, name, side) else "" for side in ("first", "second")]
+        marks = [WEAK if _is_weak(row, name, side) else "" for side in _SIDES]
         for column, (text, reason), mark in zip(columns, _metric_texts(row, name, digits), (*marks, ""), strict=True):
             column.append(_mark(notes, reason) if reason else mark + drop_zeros(text or "-"))
-    lines = [" ".join(cells) for cells in zip(*(_pad_column(column, right=True) for column in columns), strict=True)]
-    marks = [WORSE if is_worse(row, name, digits) else " " for row in rows]
-    if WORSE in marks:
-        lines = [line + mark for line, mark in zip(lines, (" ", *marks), strict=True)]
-    return _block(SUITE_TITLES[name], lines)
+    worse = [is_worse(row, name, digits) for row in rows]
+    if any(worse):
+        marks = [WORSE if is_marked else " " for is_marked in (False, *worse)]
+        columns[2] = [cell + mark for cell, mark in zip(columns[2], marks, strict=True)]
+    return _block(SUITE_TITLES[name], columns, " ")
 
 
 def _biases(row: Row) -> list[str]:
     """Return the bias of A and of B in words; empty if neither has one."""
-    biases = [describe_bias(row, f"_{side}") for side in ("first", "second")]
+    biases = [describe_bias(row, f"_{side}") for side in _SIDES]
     return [bias or "-" for bias in biases] if any(biases) else []
 
 
 def _is_weak(row: Row, name: str, side: str) -> bool:
     """Return whether the metric of a model has a value that rests on too few rows."""
-    ends = (row[f"{name}_{side}_{end}"] for end in ("low", "high"))
-    return row[f"{name}_{side}"] is not None and is_weak(*ends)
+    return row[f"{name}_{side}"] is not None and is_weak(row, f"{name}_{side}")
 
 
-def _block(title: str, lines: Sequence[str]) -> Block:
-    """Return a block with its title centered above, and a rule below its first line, the headings."""
-    width = max(measure_width(title), *map(measure_width, lines))
+def _block(title: str, columns: Sequence[Sequence[str]], between: str, n_left: int = 0) -> Block:
+    """Return columns as a block, the first ``n_left`` of them left-aligned, with its title and a rule.
+
+    The title is centered above. The rule is below the headings, which are the first cells of the columns.
+    """
+    padded = []
+    for number, column in enumerate(columns):
+        width = max(map(measure_width, column))
+        spaces = [" " * (width - measure_width(cell)) for cell in column]
+        pairs = zip(column, spaces, strict=True) if number < n_left else zip(spaces, column, strict=True)
+        padded.append(["".join(pair) for pair in pairs])
+    lines = [between.join(cells) for cells in zip(*padded, strict=True)]
+    width = max(map(measure_width, (title, *lines)))
     heads, *rows = (line + " " * (width - measure_width(line)) for line in lines)
     return [title.center(width), heads, "-" * width, *rows]
 
 
-def _pad_column(cells: Sequence[str], right: bool) -> list[str]:
-    width = max(map(measure_width, cells))
-    spaces = [" " * (width - measure_width(cell)) for cell in cells]
-    return [space + cell if right else cell + space for cell, space in zip(cells, spaces, strict=True)]
-
-
-def _join(blocks: Sequence[Block]) -> list[str]:
-    """Put blocks next to each other, at most `MAX_GAP` columns apart."""
-    rows = list(zip(*blocks, strict=True))
-    room = LINE_WIDTH - sum(measure_width(cell) for cell in rows[0])
+def _join(blocks: Sequence[Block]) -> tuple[list[str], list[str]]:
+    """Put blocks next to each other, at most `MAX_GAP` columns apart; return the lines of the heading and the rows."""
+    room = LINE_WIDTH - sum(measure_width(block[0]) for block in blocks)
     gap = max(1, min(MAX_GAP, room // (len(blocks) - 1)))
-    return [(" " * gap).join(cells).rstrip() for cells in rows]
+    lines = [(" " * gap).join(cells).rstrip() for cells in zip(*blocks, strict=True)]
+    return lines[:3], lines[3:]
 
 
 # ---- for other programs
@@ -425,7 +412,7 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
     ]
     for name in SUITE:
         *values, (difference, _) = _metric_texts(row, name, digits)
-        for side, (text, reason) in zip(("first", "second"), values, strict=True):
+        for side, (text, reason) in zip(_SIDES, values, strict=True):
             mark = f"{WEAK_IN_MARKDOWN} " if _is_weak(row, name, side) else ""
             cells.append(mark + escape_markdown(text or reason or "-"))
         cells.append(f"**{difference}**" if is_worse(row, name, digits) else difference or "-")
@@ -454,7 +441,7 @@ def _metric_texts(row: Row, name: str, digits: int) -> list[tuple[str | None, st
 
 
 def _counts(row: Row) -> list[str]:
-    counts = (row[f"n_subgroup_{side}"] for side in ("first", "second"))
+    counts = (row[f"n_subgroup_{side}"] for side in _SIDES)
     return ["-" if count is None else f"{count:,}" for count in counts]
 
 

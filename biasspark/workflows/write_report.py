@@ -120,9 +120,9 @@ def read_report_data(
     alerts = stored.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
     before = ledger if BIAS_METRICS.name in stored else []
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())
-    baseline = report_data.find_baseline(before, main, baseline_ids, has_gate=len(alerts) > 0)
+    baseline, label = report_data.find_baseline(before, main, baseline_ids, has_gate=len(alerts) > 0)
     earlier = report_data.earlier_runs(before, main, n_nights)
-    past_rows = {row["run_id"]: row for row in [*earlier, *([baseline.row] if baseline else [])]}
+    past_rows = {row["run_id"]: row for row in [*earlier, *([baseline] if baseline else [])]}
     with describe(spark, "report: earlier runs"):
         past_runs = [to_run(row) for row in past_rows.values()]
         (metrics, with_metrics), (summaries, with_summaries) = (
@@ -139,7 +139,7 @@ def read_report_data(
     if not measured:
         of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
         measured = {row["identity"] for row in (*of_labels, *of_skew)} - {OVERALL}
-    of_baseline = report_data.list_identities(metrics, baseline.row["run_id"]) if baseline else set()
+    of_baseline = report_data.list_identities(metrics, baseline["run_id"]) if baseline else set()
     return report_data.ReportData(
         corpus=corpus,
         run_date=run_date,
@@ -150,8 +150,8 @@ def read_report_data(
         runs={job: row["run_id"] for job, row in runs.items()},
         configs={job: report_data.read_config(row) for job, row in runs.items()},
         history=[past[row["run_id"]] for row in earlier],
-        baseline=past[baseline.row["run_id"]] if baseline else None,
-        baseline_label=baseline.label if baseline else "",
+        baseline=past[baseline["run_id"]] if baseline else None,
+        baseline_label=label,
         acceptances=report_data.list_acceptances(ledger),
         n_identities=len(measured),
         missing_identities=sorted(of_baseline - measured)[:MAX_MISSING],

@@ -196,8 +196,8 @@ TONIGHT = ran("r9", 15)
 def test_a_night_is_compared_with_the_last_accepted_run(
     ledger: list[dict[str, Any]], baseline_ids: list[str], has_gate: bool, expected: tuple[str, str] | None
 ) -> None:
-    baseline = find_baseline([*ledger, TONIGHT], TONIGHT, baseline_ids, has_gate)
-    assert (baseline and (baseline.row["run_id"], baseline.label)) == expected
+    baseline, label = find_baseline([*ledger, TONIGHT], TONIGHT, baseline_ids, has_gate)
+    assert (baseline and (baseline["run_id"], label)) == expected
 
 
 def test_readers_see_the_latest_run_of_each_job_and_night() -> None:

@@ -57,10 +57,10 @@ def test_all_six_rates_are_shown_with_their_counts_gaps_and_intervals(report: Re
     assert "".join(f"<td>{row[f'n_{kind}']}</td>" for kind in kinds) in page
     assert list(first) == ["tpr", "fpr", "tnr", "fnr", "precision", "selection_rate"]
     for rate, cell in first.items():
-        assert (cell.rate, cell.gap.value) == (show_number(row[rate]), row[rate] - row[f"background_{rate}"])
-        assert bool(cell.gap.interval) == (rate not in {"tpr", "tnr"})
+        assert (cell.text, cell.value) == (show_number(row[rate]), row[rate] - row[f"background_{rate}"])
+        assert bool(cell.interval) == (rate not in {"tpr", "tnr"})
     nobody = next(rates for shown, rates in at.rows if shown["identity"] == EMPTY)
-    assert (nobody["tpr"].rate, nobody["tpr"].gap.note) == ("–", "no such rows in the identity")
+    assert (nobody["tpr"].text, nobody["tpr"].note) == ("–", "no such rows in the identity")
     whole = at.totals[0].rates["fpr"]
     n = report.rows("model_summary", slice="all")[0]["n_negative"]
     assert whole.interval == show_interval(*share_interval(round(0.1 * n), n, 0.95))
@@ -196,7 +196,7 @@ def test_named_segments_keep_the_order_of_the_configuration(report: ReportData) 
     segments = list_named_segments(replace(with_rows(report, loss_by_segment=rows), configs=configs))
     assert [row.name for row in segments] == ["(overall)", "z", "b", "a"]
     assert {row.n_rows for row in segments} == {"7/8"}
-    shown = [(cell.text, difference) for row in segments for cell, difference in [row.cells["auc", MODELS[1]]]]
+    shown = [(cell.text, cell.difference) for row in segments for cell in [row.cells["auc", MODELS[1]]]]
     assert shown == [("0.900", ""), ("0.950", "+0.050"), ("–", ""), ("0.700", "−0.200")]
 
 
@@ -258,8 +258,8 @@ def test_crosses_have_intervals_in_the_cell_or_a_hover_away(report: ReportData) 
 
 def test_named_segments_have_intervals_where_their_run_made_them(report: ReportData) -> None:
     segment = list_named_segments(report)[0]
-    row, (cell, difference) = segment.first, segment.cells["mean_normalized_attribution", MODELS[0]]
-    assert (segment.name, difference) == ("(overall)", "")
+    row, cell = segment.first, segment.cells["mean_normalized_attribution", MODELS[0]]
+    assert (segment.name, cell.difference) == ("(overall)", "")
     assert (cell.text, cell.interval, cell.color, cell.weak) == ("0.450", "0.430 to 0.470", "a16", False)
     ends = {f"auc_{end}": None for end in ("low", "high")}
     auc, gini = (segment_cell(row | ends | {"gini_impurity": None}, name) for name in ("auc", "gini_impurity"))
