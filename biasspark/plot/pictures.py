@@ -23,7 +23,7 @@ from biasspark.plot.segment_trees import draw_trees, list_nodes
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
-from biasspark.report.histogram_paths import PanelKey, read_histograms
+from biasspark.report.histogram_paths import by_panel, read_histograms
 from biasspark.report.metric_tables import list_balance
 from biasspark.report.report_data import Rows, order_worst_first
 from biasspark.tables import schemas
@@ -122,8 +122,7 @@ def rate_curves(
     of_suite = _suite_of(scores, metrics, name)
     rows, shown, n_all = _choose_scores(scores, of_suite, (slices, identities, models), most, name)
     _, cells_of = read_histograms(rows)
-    suite_rows = of_suite.to_pylist() if of_suite is not None else []
-    suite = {PanelKey(row["slice"], row["identity"], row["model"]): row for row in suite_rows}
+    suite = by_panel(of_suite.to_pylist() if of_suite is not None else [])
     notes = [*([] if suite else [_AREAS_OF_BINS]), *_note_limit(len(shown[1]), n_all)]
     with notebook_style():
         lines = arrange(*shown, n_columns=8)

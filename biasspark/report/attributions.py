@@ -346,41 +346,30 @@ def subtract_overall(row: Row, overall: Row | None, measure: str) -> float | Non
     return float(row[measure] - overall[measure])
 
 
-class NamedPairs(NamedTuple):
-    """Named pairs in the order of the configuration; by name and model the row, its AUC and its share of headroom."""
+def list_named_pairs(report: ReportData) -> dict[str, dict[str, tuple[Row, TableCell, TableCell]]]:
+    """Return by named pair and model the row, the AUC of its negatives against its positives, and their headroom.
 
-    models: Sequence[str]
-    pairs: Mapping[str, Mapping[str, tuple[Row, TableCell, TableCell]]]
-
-
-def list_named_pairs(report: ReportData) -> NamedPairs | None:
-    """Return the AUC of the negatives of each named pair against its positives; None without named pairs."""
+    Pairs are in the order of the configuration.
+    """
     rows = report.rows("named_pairs", slice=ALL_ROWS)
     names = _in_configured_order(report, "pairs_of", list(dict.fromkeys(row["pair"] for row in rows)))
     pairs: dict[str, dict[str, tuple[Row, TableCell, TableCell]]] = {name: {} for name in names}
     for row in rows:
         auc = _auc_cell(row, is_spacious=True, digits=3)
         pairs[row["pair"]][row["model"]] = row, auc, _headroom_cell(row, 0.0, auc.weak, is_spacious=True)
-    return NamedPairs(sorted({row["model"] for row in rows}), pairs) if rows else None
+    return pairs
 
 
-class Correlations(NamedTuple):
-    """Correlations by (attribution, loss, model)."""
-
-    models: Sequence[str]
-    cells: Mapping[tuple[str, str, str], TableCell]
-
-
-def list_correlations(report: ReportData) -> Correlations | None:
-    """Return the correlations of attributions with losses on all rows; None without any."""
+def list_correlations(report: ReportData) -> dict[tuple[str, str, str], TableCell]:
+    """Return the correlations on all rows by (attribution, loss, model), for the models that have any."""
     rows = report.rows("attribution_correlations", slice=ALL_ROWS)
-    models = list(dict.fromkeys(row["model"] for row in rows if row["pearson"] is not None))
-    cells = {
+    models = {row["model"] for row in rows if row["pearson"] is not None}
+    return {
         (row["attribution"], row["loss"], row["model"]): TableCell(
             text=show_number(row["pearson"], signed=True),
             value=row["pearson"],
             note=f"{show_count(row['n_rows'])} rows",
         )
         for row in rows
+        if row["model"] in models
     }
-    return Correlations(models, cells) if models else None

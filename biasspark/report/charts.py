@@ -6,9 +6,8 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,7 +22,7 @@ from biasspark.plot.score_panels import arrange, draw_curves
 from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
 from biasspark.report.gate_summary import describe_changes
-from biasspark.report.histogram_paths import PanelKey, read_histograms, sum_bins
+from biasspark.report.histogram_paths import PanelKey, by_panel, read_histograms, sum_bins
 from biasspark.report.metric_tables import list_pinned, list_worst
 from biasspark.report.report_data import ReportData
 
@@ -182,8 +181,7 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
     _, cells_of = read_histograms(report.rows("score_histograms", slice=ALL_ROWS))
     if not cells_of or not names:
         return None
-    suite = {PanelKey(ALL_ROWS, name, model): row for (model, name), row in report.suite().items()}
-    lines = arrange([ALL_ROWS], names, models, MAX_CURVES)
+    lines, suite = arrange([ALL_ROWS], names, models, MAX_CURVES), by_panel(report.rows("bias_metrics"))
     with drawing("curves"):
         figure = draw_curves(lines, models, cells_of, suite, n_columns=MAX_CURVES)
         return write_figure(figure, "False and true positive rates of the worst identities against their background")
@@ -203,13 +201,13 @@ def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
     binned = {
         key: {cell: sum_bins(bins, MAX_SLICE_BINS) for cell, bins in cells.items()} for key, cells in cells_of.items()
     }
-    suite = {key: row for key in binned for row in [report.suite(key.slice).get((key.model, key.identity))] if row}
     step = max(1, MAX_CURVES // len(models))
     lines = [
         [PanelKey(name, identity, model) for name in slices[start : start + step] for model in models]
         for start in range(0, len(slices), step)
     ]
     with drawing(f"curves of {identity}"):
+        suite = by_panel(report.rows("bias_metrics"))
         figure = draw_curves(lines, models, binned, suite, n_columns=max(map(len, lines)))
         return write_figure(figure, f"Rates of {show_name(identity)} against those of its background, by slice")
 
@@ -242,7 +240,7 @@ def draw_trends(report: ReportData) -> Markup | None:
         figure.subplots_adjust(left=0.045, right=0.985, **room)
         for axes, (title, name, identity) in zip(grid.flat, shown, strict=False):
             axes.set_title(title, pad=8)
-            _draw_trend(axes, _trend(report, name, identity))
+            _draw_trend(axes, report, name, identity)
         for axes in list(grid.flat)[len(shown) :]:
             axes.set_axis_off()
         return write_figure(figure, "Overall AUC and the worst metrics over time, with their intervals")
@@ -263,22 +261,21 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
     ]
 
 
-def _trend(report: ReportData, name: str, identity: str | None) -> dict[str, list[tuple[date, list[float]]]]:
-    """Return for each model the dates, values and interval ends of a metric, or of the overall AUC without identity."""
-    points: dict[str, list[tuple[date, list[float]]]] = {model: [] for model in report.models()}
-    for run in report.all_runs():
-        for row in run.summaries if identity is None else run.metrics:
-            is_shown = row["slice"] == ALL_ROWS and row[name] is not None and row["model"] in points
-            if is_shown and (identity is None or row["identity"] == identity):
-                ends = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
-                points[row["model"]].append((run.run_date, [math.nan if end is None else end for end in ends]))
-    return points
-
-
-def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float]]]]) -> None:
-    for number, of_model in enumerate(points.values()):
-        days = [day.toordinal() for day, _ in of_model]
-        values, lows, highs = zip(*(ends for _, ends in of_model), strict=True) if of_model else ((), (), ())
+def _draw_trend(axes: Axes, report: ReportData, name: str, identity: str | None) -> None:
+    """Draw a metric of an identity, or the overall AUC without one, by model and date."""
+    points = [
+        (run.run_date, row)
+        for run in report.all_runs()
+        for row in (run.summaries if identity is None else run.metrics)
+        if row["slice"] == ALL_ROWS and row[name] is not None and row.get("identity") == identity
+    ]
+    for number, model in enumerate(report.models()):
+        of_model = [(day.toordinal(), row) for day, row in points if row["model"] == model]
+        days = [day for day, _ in of_model]
+        values, lows, highs = (
+            [math.nan if row[f"{name}{end}"] is None else row[f"{name}{end}"] for _, row in of_model]
+            for end in ("", "_low", "_high")
+        )
         (color, marker), step = panels.model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
         axes.fill_between(days, lows, highs, color=color, alpha=0.14, linewidth=0)
         for edge in (lows, highs):  # edges keep overlapping bands apart
@@ -289,7 +286,7 @@ def _draw_trend(axes: Axes, points: Mapping[str, Sequence[tuple[date, list[float
         axes.plot(days, values, markevery=every, **style)
     axes.yaxis.grid(True)
     axes.spines["left"].set_visible(False)
-    dates = [day for of_model in points.values() for day, _ in of_model]
+    dates = [day for day, row in points if row["model"] in report.models()]
     ends = sorted({min(dates), max(dates)}) if dates else []
     axes.set_xticks([day.toordinal() for day in ends], [f"{day.day} {day:%b}" for day in ends])
     axes.locator_params(axis="y", nbins=4)

@@ -299,7 +299,10 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
         texts.append(line)
         for name in rules:
             side = "" if name == "rule" else f"{name.partition('_')[0]}s: "
-            indents = {"initial_indent": _INDENT, "subsequent_indent": _INDENT + " " * max(len(side), 2)}
+            indents: dict[str, Any] = {
+                "initial_indent": _INDENT,
+                "subsequent_indent": _INDENT + " " * max(len(side), 2),
+            }
             rule = show_visibly(f"{side}{row[name] or 'all'}")
             texts.append(textwrap.fill(rule, SCREEN_WIDTH, **indents, break_long_words=False, break_on_hyphens=False))
     return "\n".join(texts)

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from biasspark.columns import NEGATIVE, POSITIVE
-from biasspark.report.cells import MINUS
+from biasspark.report.cells import MINUS, Row
 from biasspark.report.report_data import Rows, group_rows
 
 MAX_BARS = 25
@@ -70,6 +70,11 @@ def read_histograms(rows: Rows) -> tuple[dict[str, Scale], dict[PanelKey, Cells]
     return scales, dict(histograms)
 
 
+def by_panel(metrics: Rows) -> dict[PanelKey, Row]:
+    """Return rows of ``bias_metrics`` by (slice, identity, model)."""
+    return {PanelKey(row["slice"], row["identity"], row["model"]): row for row in metrics}
+
+
 def _scale(rows: Rows) -> Scale:
     """Return the bins of a model, which span 0 to 1, or all its scores, the highest in the last bin."""
     last = max(rows, key=lambda row: row["bin"])
@@ -116,10 +121,7 @@ def draw_steps(counts: Bins, baseline: int) -> str:
 
 def trace_rates(cells: Cells, label: str) -> RateCurve | None:
     """Return the curve of the rows of a label over thresholds at all bin edges; None if either side has no rows."""
-    rates = [_shares_at_or_above(cells.get(f"{side}_{label}", ())) for side in ("background", "subgroup")]
-    return RateCurve(*rates) if all(rates) else None
-
-
-def _shares_at_or_above(counts: Bins) -> list[float]:
-    total = sum(counts)
-    return [0.0, *(count / total for count in accumulate(reversed(counts)))] if total else []
+    sides = [cells.get(f"{side}_{label}", ()) for side in ("background", "subgroup")]
+    if not all(map(sum, sides)):
+        return None
+    return RateCurve(*([0.0, *(n / sum(counts) for n in accumulate(reversed(counts)))] for counts in sides))

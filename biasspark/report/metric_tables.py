@@ -145,6 +145,13 @@ def list_worst_pairs(report: ReportData) -> dict[str, list[WorstIdentity]]:
     return {model: _sort_worst(rows) for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
 
 
+def axis_start(by_model: Mapping[str, Sequence[WorstIdentity]]) -> float:
+    """Return the lower end of the axis of intervals: 0.5, or the next tenth below the lowest interval."""
+    rows = [(one.row[one.metric], one.row[f"{one.metric}_low"]) for worst in by_model.values() for one in worst]
+    lowest = min((value if low is None else low for value, low in rows), default=0.5)
+    return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10
+
+
 def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
     """Return the number of identities with an AUC below that of the worst identity with enough rows."""
     aucs = ([row[name] for name in SUMMARIZED_AUCS if row[name] is not None] for row in _identities(report, model))
@@ -418,7 +425,8 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
         color=share_color(row["positive_rate"]),
         value=row["positive_rate"],
         note=f"{counts} rows, {show_interval(*ends, digits=2)}",
-        weak=row["n_rows"] < FEWEST_ROWS or (goal is not None and imprecision(*ends) and ends[0] <= goal <= ends[1]),
+        weak=row["n_rows"] < FEWEST_ROWS
+        or (goal is not None and imprecision(*ends) > 0 and ends[0] <= goal <= ends[1]),
     )
 
 

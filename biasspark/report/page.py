@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from html import escape
 from importlib import resources
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +38,6 @@ from biasspark.report.text_formats import escape_markdown, write_out
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.text import format_count
 
-MAX_CARDS = 9
 LONGEST_UNBROKEN = 12
 
 
@@ -195,8 +195,7 @@ def environment() -> Environment:
         *(histogram_paths, metric_tables, report_data),
     )
     shared.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
-    shared.globals |= {"version": __version__, "define": definitions.define}
-    shared.globals |= {function.__name__: function for function in (axis_start, list_cards, list_slice_cards)}
+    shared.globals |= {"version": __version__, "define": definitions.define, "draw_cards": draw_cards}
     shared.filters |= {
         "name": cells.show_name,
         "breakable": break_long_name,
@@ -221,32 +220,12 @@ class Card(NamedTuple):
     counts: Row
 
 
-def axis_start(by_model: Mapping[str, Sequence[metric_tables.WorstIdentity]]) -> float:
-    """Return the lower end of the axis of intervals: 0.5, or the next tenth below the lowest interval."""
-    rows = [(one.row[one.metric], one.row[f"{one.metric}_low"]) for worst in by_model.values() for one in worst]
-    lowest = min((value if low is None else low for value, low in rows), default=0.5)
-    return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10
-
-
-def list_cards(report: ReportData) -> list[list[Card]]:
-    """Return the cards of score distributions in two lists: those of the worst identities, and the others."""
-    cards = _draw_cards(report, [(columns.ALL_ROWS, name) for name in report.identities()])
-    return [part for part in (cards[:MAX_CARDS], cards[MAX_CARDS:]) if part]
-
-
-def list_slice_cards(report: ReportData) -> dict[str, list[Card]]:
-    """Return the cards of each slice by identity, for the few identities that are shown by slice."""
-    return {
-        name: _draw_cards(report, [(slice_name, name) for slice_name in report.slices()]) for name in report.pictured()
-    }
-
-
-def _draw_cards(report: ReportData, keys: Sequence[tuple[str, str]]) -> list[Card]:
-    """Return a card for each (slice, identity) that has rows."""
+def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[str]) -> list[Card]:
+    """Return a card of score distributions for each slice and identity that has rows."""
     scales, histograms = histogram_paths.read_histograms(report.rows("score_histograms"))
     counts = {(row["slice"], row["identity"]): row for row in reversed(report.rows("bias_metrics"))}
     cards = []
-    for slice_name, identity in keys:
+    for slice_name, identity in product(slices, identities):
         pictures = [
             (model, histogram_paths.draw_distribution(histograms[key], scales[model]))
             for model in report.models()
