@@ -11,19 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.plot.panels import (
-    INK,
-    LINE,
-    SOFT,
-    WIDTH,
-    Room,
-    add_model_key,
-    make_grid,
-    model_style,
-    short_name,
-    text_width,
-    write_above,
-)
+from biasspark.plot import panels
 from biasspark.report.cells import MINUS, Row, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.report.report_data import Rows
@@ -51,38 +39,38 @@ def draw_intervals(
     these identities. A figure that stands alone, without a page that names the models, has a legend.
     """
     row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
-    labels = [short_name(name) for names, _ in parts.values() for name in names]
-    left = 14 + max(map(text_width, labels), default=0)
+    labels = [panels.short_name(name) for names, _ in parts.values() for name in names]
+    left = 14 + max(map(panels.text_width, labels), default=0)
     is_titled, key = any(parts), 24 * is_alone
     gap, right = 19.0, 6.0
-    width = (WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
-    room = Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
-    figure, grid = make_grid(row_heights, len(SUITE), width, room, notes=notes, sharey="row")
+    width = (panels.WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
+    room = panels.Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
+    figure, grid = panels.make_grid(row_heights, len(SUITE), width, room, notes=notes, sharey="row")
     drawn = [row for _, rows in parts.values() for row in rows]
-    for panels, (heading, (names, rows)) in zip(grid, parts.items(), strict=True):
+    for line, (heading, (names, rows)) in zip(grid, parts.items(), strict=True):
         lines = {name: number for number, name in enumerate(names)}
-        for axes, name in zip(panels, SUITE, strict=True):
+        for axes, name in zip(line, SUITE, strict=True):
             _draw_panel(axes, name, [row for row in rows if row[name] is not None], lines, models)
         # A stripe behind every other line, from the first panel through the last.
-        first, *_, last = (axes.get_position() for axes in panels)
-        stripe: dict[str, Any] = {"color": LINE, "alpha": 0.35, "linewidth": 0, "zorder": 0, "clip_on": False}
-        for line in range(0, len(names), 2):
-            panels[0].axhspan(line - 0.5, line + 0.5, xmax=(last.x1 - first.x0) / first.width, **stripe)
-        _align_scales(panels, drawn)
-        panels[0].set_yticks(range(len(names)), [short_name(name) for name in names], color=INK)
-        panels[0].set_ylim(len(names) - 0.4, -0.6)
-        write_above(panels[0], short_name(heading), 44, fontsize=13)
+        first, *_, last = (axes.get_position() for axes in line)
+        stripe: dict[str, Any] = {"color": panels.LINE, "alpha": 0.35, "linewidth": 0, "zorder": 0, "clip_on": False}
+        for y in range(0, len(names), 2):
+            line[0].axhspan(y - 0.5, y + 0.5, xmax=(last.x1 - first.x0) / first.width, **stripe)
+        _align_scales(line, drawn)
+        line[0].set_yticks(range(len(names)), [panels.short_name(name) for name in names], color=panels.INK)
+        line[0].set_ylim(len(names) - 0.4, -0.6)
+        panels.write_above(line[0], panels.short_name(heading), 44, fontsize=13)
     if is_alone:
-        add_model_key(figure, models)
+        panels.add_model_key(figure, models)
     return figure
 
 
 def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], models: Sequence[str]) -> None:
     axes.set_title(SUITE_TITLES[name], pad=10)
-    axes.axvline(0.0 if name in SUMMARIZED_GAPS else 1.0, color=SOFT, linewidth=1)
+    axes.axvline(0.0 if name in SUMMARIZED_GAPS else 1.0, color=panels.SOFT, linewidth=1)
     for number, model in enumerate(models):
         shift = (number - (len(models) - 1) / 2) * 0.68 / len(models)
-        color, marker = model_style(number)
+        color, marker = panels.model_style(number)
         points = [(lines[row["identity"]] + shift, row) for row in rows if row["model"] == model]
         for weak, alpha in _ALPHAS.items():
             some = [one for one in points if is_weak(one[1], name) == weak]
@@ -101,11 +89,11 @@ def _draw_points(axes: Axes, name: str, points: Sequence[tuple[float, Row]], *, 
     )
 
 
-def _align_scales(panels: Sequence[Axes], rows: Rows) -> None:
+def _align_scales(line: Sequence[Axes], rows: Rows) -> None:
     """Give the AUCs one scale, and the gaps one that is symmetric about 0."""
     lowest = min((0.9, *(end for name in SUMMARIZED_AUCS for end in _extents(rows, name))))
     widest = max((0.1, *(abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name))))
-    for axes, name in zip(panels, SUITE, strict=True):
+    for axes, name in zip(line, SUITE, strict=True):
         # A fifth beyond the widest gap: the numbers at the ends of two panels do not touch.
         axes.set_xlim((-1.2 * widest, 1.2 * widest) if name in SUMMARIZED_GAPS else (lowest - 0.02, 1.012))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
@@ -137,13 +125,13 @@ def draw_pinned(
     The ``weak`` (identity, model) pairs, which rest on too few rows, are pale.
     """
     columns = {name: number for number, name in enumerate(names)}
-    labels = [short_name(name) for name in names]
+    labels = [panels.short_name(name) for name in names]
     left, below = _label_room(labels)
-    room = Room(left=left, right=6, top=34 if is_alone else 10, bottom=below)
-    figure, [[axes]] = make_grid([180], 1, WIDTH - left - 6, room, notes=notes)
+    room = panels.Room(left=left, right=6, top=34 if is_alone else 10, bottom=below)
+    figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes=notes)
     for number, model in enumerate(models):
         of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
-        color, marker = model_style(number)
+        color, marker = panels.model_style(number)
         known = {columns[row["identity"]]: row["known_auc"] for row in of_model if row["known_auc"] is not None}
         dashed: dict[str, Any] = {"color": color, "linewidth": 1.2, "dashes": (4, 3)}
         if len(set(known.values())) == 1:
@@ -156,18 +144,18 @@ def draw_pinned(
             across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
             style: dict[str, Any] = {"color": color, "alpha": alpha, "markersize": 5, "markeredgewidth": 0}
             axes.plot(across, values, marker, **style)
-    axes.set_xticks(range(len(names)), labels, rotation=_SLOPE, ha="right", color=INK, rotation_mode="anchor")
+    axes.set_xticks(range(len(names)), labels, rotation=_SLOPE, ha="right", color=panels.INK, rotation_mode="anchor")
     axes.set_xlim(-0.7, len(names) - 0.3)
     axes.xaxis.grid(True)
     axes.set_axisbelow(True)
     if is_alone:
-        add_model_key(figure, models)
+        panels.add_model_key(figure, models)
     return figure
 
 
 def _label_room(labels: Sequence[str]) -> tuple[float, float]:
     """Return the pixels that the slanted column labels need at the left and below."""
-    step = (WIDTH - 60) / len(labels)
-    across = [math.cos(math.radians(_SLOPE)) * text_width(label) for label in labels]
+    step = (panels.WIDTH - 60) / len(labels)
+    across = [math.cos(math.radians(_SLOPE)) * panels.text_width(label) for label in labels]
     left = max(reach - (number + 0.7) * step for number, reach in enumerate(across))
-    return max(50, left + 8), 22 + math.sin(math.radians(_SLOPE)) * max(map(text_width, labels))
+    return max(50, left + 8), 22 + math.sin(math.radians(_SLOPE)) * max(map(panels.text_width, labels))

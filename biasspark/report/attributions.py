@@ -10,20 +10,8 @@ from itertools import product
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from biasspark.columns import ALL_ROWS, OVERALL
-from biasspark.report.cells import (
-    DASH,
-    Row,
-    TableCell,
-    auc_color,
-    gap_color,
-    interval_cell,
-    is_weak,
-    root_share_color,
-    show_count,
-    show_interval,
-    show_name,
-    show_number,
-)
+from biasspark.report import cells
+from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.report_data import ReportData, Rows, group_rows
 
 MAX_GROUPS, MAX_SPACIOUS = 20, 5
@@ -161,15 +149,15 @@ def list_worst_crosses(one: HeatMap) -> list[tuple[str, str]]:
 def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
     if row["auc"] is None:
         return TableCell(text=DASH, note="no pairs")
-    interval = show_interval(row["auc_low"], row["auc_high"], digits=digits)
-    counts = f"{show_count(row['n_positive'])} positives, {show_count(row['n_negative'])} negatives"
+    interval = cells.show_interval(row["auc_low"], row["auc_high"], digits=digits)
+    counts = f"{cells.show_count(row['n_positive'])} positives, {cells.show_count(row['n_negative'])} negatives"
     return TableCell(
-        text=show_number(row["auc"], digits),
+        text=cells.show_number(row["auc"], digits),
         interval=interval if is_spacious else "",
-        color=auc_color(row["auc"]),
+        color=cells.auc_color(row["auc"]),
         value=row["auc"],
         note=counts if is_spacious else interval or "no interval",
-        weak=is_weak(row, "auc"),
+        weak=cells.is_weak(row, "auc"),
     )
 
 
@@ -177,10 +165,10 @@ def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> T
     """Return a cross's share of all wrongly ordered pairs, in percent. It is as uncertain as the AUC of the cross."""
     share = row["headroom_share"]
     return TableCell(
-        text=DASH if share is None else show_number(100 * share, 1 if is_spacious else 2),
-        color=root_share_color(share, largest),
+        text=DASH if share is None else cells.show_number(100 * share, 1 if is_spacious else 2),
+        color=cells.root_share_color(share, largest),
         value=share,
-        note=f"{row['headroom_pairs']:,.0f} of {show_count(row['n_pairs'])} pairs",
+        note=f"{row['headroom_pairs']:,.0f} of {cells.show_count(row['n_pairs'])} pairs",
         weak=weak,
     )
 
@@ -191,11 +179,11 @@ def list_segment_trees(report: ReportData) -> list[Tree]:
     groups = group_rows(rows, "target", "baseline_model", "model")
     trees = []
     for target, baseline, model in sorted(groups, key=lambda key: (key[0] != "auc", key)):
-        subject = f"{show_name(model)} minus {show_name(baseline)}" if baseline else show_name(model)
-        title = f"{subject}, {'attribution' if target == 'auc' else show_name(target)}"
+        subject = f"{cells.show_name(model)} minus {cells.show_name(baseline)}" if baseline else cells.show_name(model)
+        title = f"{subject}, {'attribution' if target == 'auc' else cells.show_name(target)}"
         best = "0 means equal" if baseline else "0.5 is best, 0.25 is chance" if target == "auc" else "0 is best"
         measure = "mean_normalized_attribution" if target == "auc" else "gini_impurity"
-        color = gap_color if baseline else SEGMENT_COLORS[measure]
+        color = cells.gap_color if baseline else SEGMENT_COLORS[measure]
         trees.append(Tree(title, best, _grow(groups[target, baseline, model], color)))
     return trees
 
@@ -204,14 +192,17 @@ def list_pair_trees(report: ReportData) -> list[Tree]:
     """Return the trees of pairs on all rows, one per model."""
     groups = group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model")
     best = "1 is best, 0.5 is chance"
-    return [Tree(f"{show_name(model)}, pairs", best, _grow(rows, auc_color)) for (model,), rows in groups.items()]
+    return [
+        Tree(f"{cells.show_name(model)}, pairs", best, _grow(rows, cells.auc_color))
+        for (model,), rows in groups.items()
+    ]
 
 
 def list_pair_ends(report: ReportData) -> dict[str, list[TreeNode]]:
     """Return for each model the leaves of its tree of pairs with the lowest and the highest AUC, ascending."""
     ends = {}
     for (model,), rows in group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model").items():
-        leaves = [leaf for leaf in _grow(rows, auc_color).leaves() if leaf.cell.value is not None]
+        leaves = [leaf for leaf in _grow(rows, cells.auc_color).leaves() if leaf.cell.value is not None]
         leaves.sort(key=lambda leaf: (leaf.cell.value, leaf.row["node_id"]))
         ends[model] = pick_ends(leaves)
     return ends
@@ -247,8 +238,8 @@ def _grow(rows: Rows, color: ColorOf) -> TreeNode:
             rule=_join_rules(rules, above) or whole_rule,
             whole_rule=whole_rule,
             predicate="; ".join(_with_side(side, row[f"{side[:-1]}_predicate".lstrip("_")]) for side in rules),
-            n=" × ".join(show_count(row["_".join(filter(None, ("n", side, "honest")))]) for side in rules),
-            cell=interval_cell(mean, low, high, color=color(mean)),
+            n=" × ".join(cells.show_count(row["_".join(filter(None, ("n", side, "honest")))]) for side in rules),
+            cell=cells.interval_cell(mean, low, high, color=color(mean)),
             children=children,
         )
 
@@ -256,7 +247,7 @@ def _grow(rows: Rows, color: ColorOf) -> TreeNode:
 
 
 def _with_side(side: str, text: str | None) -> str:
-    return f"{side}: {show_name(text)}" if side else show_name(text)
+    return f"{side}: {cells.show_name(text)}" if side else cells.show_name(text)
 
 
 def _join_rules(rules: Rules, above: Rules) -> str:
@@ -273,9 +264,11 @@ def _conditions(rule: str | None) -> list[str]:
 
 
 SEGMENT_COLORS: Mapping[str, ColorOf] = {
-    "auc": auc_color,
+    "auc": cells.auc_color,
     **dict.fromkeys(_LOSSES, lambda _: ""),
-    "mean_normalized_attribution": lambda value: auc_color(value and 2 * value),  # that of all rows is half the AUC
+    "mean_normalized_attribution": lambda value: cells.auc_color(
+        value and 2 * value
+    ),  # that of all rows is half the AUC
 }
 """The measures of a named segment, and their colors."""
 SEGMENT_TITLES = dict(zip(SEGMENT_COLORS, ("AUC", "Cross-entropy", "Gini impurity", "Mean attribution"), strict=True))
@@ -306,15 +299,16 @@ def list_named_segments(report: ReportData) -> list[NamedSegment]:
     overall = {row["model"]: row for row in groups.get((OVERALL,), ())}
     segments = []
     for name in _in_configured_order(report, "segments", [name for (name,) in groups]):
-        rows, cells = groups[name,], {}
+        rows, by_key = groups[name,], dict[tuple[str, str], TableCell]()
         for row, measure in product(rows, SEGMENT_COLORS):
             difference = subtract_overall(row, overall.get(row["model"]), measure)
-            shown = "" if difference is None else show_number(difference, signed=True)
-            cells[measure, row["model"]] = replace(segment_cell(row, measure), difference=shown)
+            shown = "" if difference is None else cells.show_number(difference, signed=True)
+            by_key[measure, row["model"]] = replace(segment_cell(row, measure), difference=shown)
         n_rows, n_positive = (
-            "/".join(map(show_count, dict.fromkeys(row[column] for row in rows))) for column in ("n_rows", "n_positive")
+            "/".join(map(cells.show_count, dict.fromkeys(row[column] for row in rows)))
+            for column in ("n_rows", "n_positive")
         )
-        segments.append(NamedSegment(name, rows[0], n_rows, n_positive, cells))
+        segments.append(NamedSegment(name, rows[0], n_rows, n_positive, by_key))
     return segments
 
 
@@ -336,7 +330,7 @@ def segment_cell(row: Row, column: str) -> TableCell:
     value = row[column]
     if value is None:
         return TableCell(text=DASH, note="no rows, or no probabilities" if column in _LOSSES else "no rows of a label")
-    return interval_cell(value, row[f"{column}_low"], row[f"{column}_high"], color=SEGMENT_COLORS[column](value))
+    return cells.interval_cell(value, row[f"{column}_low"], row[f"{column}_high"], color=SEGMENT_COLORS[column](value))
 
 
 def subtract_overall(row: Row, overall: Row | None, measure: str) -> float | None:
@@ -366,9 +360,9 @@ def list_correlations(report: ReportData) -> dict[tuple[str, str, str], TableCel
     models = {row["model"] for row in rows if row["pearson"] is not None}
     return {
         (row["attribution"], row["loss"], row["model"]): TableCell(
-            text=show_number(row["pearson"], signed=True),
+            text=cells.show_number(row["pearson"], signed=True),
             value=row["pearson"],
-            note=f"{show_count(row['n_rows'])} rows",
+            note=f"{cells.show_count(row['n_rows'])} rows",
         )
         for row in rows
         if row["model"] in models

@@ -8,18 +8,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from biasspark import columns
-from biasspark.report.cells import (
-    DASH,
-    Row,
-    TableCell,
-    is_weak,
-    metric_cell,
-    show_count,
-    show_interval,
-    show_name,
-    show_number,
-    show_p,
-)
+from biasspark.report import cells
+from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import title_of
 from biasspark.report.report_data import ReportData
 from biasspark.text import format_count
@@ -61,7 +51,7 @@ class BaselineComparison:
     @property
     def sentence(self) -> str:
         """The sentence that says whether the model is significantly worse anywhere."""
-        model, baseline, n = show_name(self.model), show_name(self.baseline), self.counts
+        model, baseline, n = cells.show_name(self.model), cells.show_name(self.baseline), self.counts
         total = f"{sum(n.values()):,} comparisons on the same rows"
         better, no_evidence = (
             format_count(n[verdict], "is", "are") for verdict in (columns.BETTER, columns.NO_EVIDENCE)
@@ -73,7 +63,7 @@ class BaselineComparison:
         largest = ""
         if self.worse:
             row = self.worse[0].row
-            size = show_number(row["difference"], signed=True)
+            size = cells.show_number(row["difference"], signed=True)
             largest = f", most of all in {title_of(row['metric'])} of {name_or_all_rows(row['identity'])} ({size})"
         return f"{model} is significantly worse than {baseline} in {n[columns.WORSE]:,} of {total}{largest}; {rest}"
 
@@ -92,7 +82,7 @@ def describe_method(report: ReportData) -> str:
     if cluster is None:
         return f"{method}, which treats rows as independent."
     return (
-        f"{method}, where rows with the same {show_name(cluster)} are in one group. The intervals of the values "
+        f"{method}, where rows with the same {cells.show_name(cluster)} are in one group. The intervals of the values "
         "themselves treat rows as independent."
     )
 
@@ -109,8 +99,10 @@ def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
 def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str, int]) -> BaselineComparison:
     rows = report.rows("model_comparisons", slice=columns.ALL_ROWS, model=model, baseline_model=baseline)
     measured = [*report.rows("bias_metrics", slice=columns.ALL_ROWS), *report.rows("crossed_pairs")]
-    suite = {(row["model"], row["identity"], name): metric_cell(row, name) for row in measured for name in METRICS}
-    suite |= {(name, columns.OVERALL, "auc"): metric_cell(row, "auc") for name, row in report.summaries().items()}
+    suite = {
+        (row["model"], row["identity"], name): cells.metric_cell(row, name) for row in measured for name in METRICS
+    }
+    suite |= {(name, columns.OVERALL, "auc"): cells.metric_cell(row, "auc") for name, row in report.summaries().items()}
     differences = [
         Difference(
             row,
@@ -137,7 +129,7 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
 
 def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
     row = one.row
-    return is_weak(row, "difference"), -abs(row["difference"]), row["identity"], row["metric"]
+    return cells.is_weak(row, "difference"), -abs(row["difference"]), row["identity"], row["metric"]
 
 
 def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:
@@ -146,19 +138,19 @@ def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str
     if value is not None and cell and cell.value is not None and math.isclose(value, cell.value, abs_tol=1e-9):
         return replace(cell, color="")
     return TableCell(
-        text=show_number(value, signed=row["metric"] in columns.SUITE_GAPS), value=value, weak=value is None
+        text=cells.show_number(value, signed=row["metric"] in columns.SUITE_GAPS), value=value, weak=value is None
     )
 
 
 def _difference_cell(row: Row) -> TableCell:
     if row["difference"] is None:
         return TableCell(text=DASH, note="no rows in a cell", weak=True)
-    verdict, rows = row["verdict"], f"{show_count(row['n_low'])} and {show_count(row['n_high'])} rows"
+    verdict, rows = row["verdict"], f"{cells.show_count(row['n_low'])} and {cells.show_count(row['n_high'])} rows"
     weak = verdict == columns.INSUFFICIENT_DATA
-    evidence = "too little data to tell" if weak else f"adjusted p {show_p(row['p_adjusted'])}"
+    evidence = "too little data to tell" if weak else f"adjusted p {cells.show_p(row['p_adjusted'])}"
     return TableCell(
-        text=_ARROWS.get(verdict, "") + show_number(row["difference"], signed=True),
-        interval=show_interval(row["difference_low"], row["difference_high"], signed=True),
+        text=_ARROWS.get(verdict, "") + cells.show_number(row["difference"], signed=True),
+        interval=cells.show_interval(row["difference_low"], row["difference_high"], signed=True),
         color=verdict if verdict in _ARROWS else "",
         value=row["difference"],
         note=f"{evidence}, {rows}",
@@ -168,4 +160,4 @@ def _difference_cell(row: Row) -> TableCell:
 
 def name_or_all_rows(identity: str) -> str:
     """Return the name of an identity, or ``all rows`` for the whole slice."""
-    return "all rows" if identity == columns.OVERALL else show_name(identity)
+    return "all rows" if identity == columns.OVERALL else cells.show_name(identity)

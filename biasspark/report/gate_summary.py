@@ -9,16 +9,8 @@ from datetime import date
 from typing import NamedTuple
 
 from biasspark import columns
-from biasspark.report.cells import (
-    Row,
-    TableCell,
-    goodness,
-    interval_cell,
-    show_count,
-    show_interval,
-    show_name,
-    show_number,
-)
+from biasspark.report import cells
+from biasspark.report.cells import Row, TableCell
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, group_rows, worst_outcome
 
@@ -136,7 +128,7 @@ def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
     n, total = counts[outcome], counts.total()
     checks = "its only check" if total == 1 else f"{n:,} of {total:,} checks"
     state = "not shown to hold" if _any_undecided(alerts) else "shown to be broken"
-    rules = list(dict.fromkeys(f"“{show_name(row['rule'])}”" for row in alerts))
+    rules = list(dict.fromkeys(f"“{cells.show_name(row['rule'])}”" for row in alerts))
     more = f" and {len(rules) - MAX_RULES:,} more" if len(rules) > MAX_RULES else ""
     names = f" (rule{'' if len(rules) == 1 else 's'} {', '.join(rules[:MAX_RULES])}{more})" if rules else ""
     broken = f"{checks} {'is' if n == 1 else 'are'} {state}{names}"
@@ -155,7 +147,7 @@ def alert_cell(row: Row) -> TableCell:
     what = "value" if row.get("change") is None else "change"
     signed = what == "change" or row["metric"] in (*columns.SUITE_GAPS, *columns.RATE_GAPS)
     value, low, high = (row.get(name) for name in (what, f"{what}_low", f"{what}_high"))
-    return replace(interval_cell(value, low, high, signed=signed), weak=False)
+    return replace(cells.interval_cell(value, low, high, signed=signed), weak=False)
 
 
 def is_undecided_among_many(alert: Row, alpha: float) -> bool:
@@ -188,7 +180,7 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
         note += f"{n_worse:,} got worse, {len(changes) - n_worse:,} got better."
     before = {row["model"]: _with_interval(row, "auc") for row in baseline.summaries}
     overall = [
-        f"{show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
+        f"{cells.show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
         for model, row in report.summaries().items()
         if model in before
     ]
@@ -209,7 +201,7 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
                 continue
             n_compared += 1
             if ends[2] > ends[1] or ends[0] > ends[3]:
-                worse, size = goodness(row, name) < goodness(past, name), abs(row[name] - past[name])
+                worse, size = cells.goodness(row, name) < cells.goodness(past, name), abs(row[name] - past[name])
                 values = _with_interval(past, name), _with_interval(row, name)
                 changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
     return sorted(changes, key=lambda one: (not one.worse, -one.size, one.model, one.identity)), n_compared
@@ -217,16 +209,17 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
 
 def _with_interval(row: Row, name: str) -> str:
     signed = name in columns.SUMMARIZED_GAPS
-    interval = show_interval(row[f"{name}_low"], row[f"{name}_high"], signed=signed)
-    return show_number(row[name], signed=signed) + (f" ({interval})" if interval else "")
+    interval = cells.show_interval(row[f"{name}_low"], row[f"{name}_high"], signed=signed)
+    return cells.show_number(row[name], signed=signed) + (f" ({interval})" if interval else "")
 
 
 def _compare_identities(report: ReportData, baseline: PastRun) -> list[str]:
     """Return which identities are new or missing, or how many if there are many."""
     new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
+    titles = (("New identities", new), ("Identities no longer measured", report.missing_identities))
     return [
-        f"{title}: {', '.join(map(show_name, sorted(names))) if len(names) <= MAX_CHANGES else show_count(len(names))}."
-        for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities))
+        f"{title}: {', '.join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f'{len(names):,}'}."
+        for title, names in titles
         if names
     ]
 

@@ -14,26 +14,8 @@ import numpy as np
 from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS
 from biasspark.distributions import normal_quantile, student_quantile
 from biasspark.metrics.proportions import Share, wilson_interval
-from biasspark.report.cells import (
-    DASH,
-    Row,
-    TableCell,
-    describe_outside,
-    gap_color,
-    goodness,
-    imprecision,
-    interval_cell,
-    is_weak,
-    lacks_by_length,
-    metric_cell,
-    share_color,
-    show_count,
-    show_interval,
-    show_name,
-    show_number,
-    show_percent,
-    sum_cell,
-)
+from biasspark.report import cells
+from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_bias, describe_reason
 from biasspark.report.report_data import (
     RATE_SUMS,
@@ -89,45 +71,45 @@ def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str
     """Return for each measure of a slice a cell per model. Worst values have the interval of their identity."""
     summaries, models = report.summaries(slice_name), report.models()
     parts = {row["model"]: row for row in report.rows("auc_sums", slice=slice_name)}
-    rows = {"auc": [SummaryCell(metric_cell(summaries.get(model), "auc")) for model in models]}
+    rows = {"auc": [SummaryCell(cells.metric_cell(summaries.get(model), "auc")) for model in models]}
     for name, column in WORST.items():
         rows[column] = [_worst_value(report, slice_name, model, name) for model in models]
     for column in _MEANS:
-        cells = (sum_cell(summaries.get(model), column, parts.get(model, {})) for model in models)
-        rows[column] = list(map(SummaryCell, cells))
-    return {column: _mark_best(cells, column) for column, cells in rows.items()}
+        means = (cells.sum_cell(summaries.get(model), column, parts.get(model, {})) for model in models)
+        rows[column] = list(map(SummaryCell, means))
+    return {column: _mark_best(of_models, column) for column, of_models in rows.items()}
 
 
 def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> SummaryCell:
     summary: Row = report.summaries(slice_name).get(model) or {}
     identity = summary.get(f"{WORST[name]}_identity") or ""
-    worst = SummaryCell(metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
-    precise = [row for row in _identities(report, model, slice_name) if not is_weak(row, name)]
+    worst = SummaryCell(cells.metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
+    precise = [row for row in _identities(report, model, slice_name) if not cells.is_weak(row, name)]
     if not worst.cell.weak or not precise:
         return worst
-    row = min(precise, key=lambda row: (goodness(row, name), row["identity"]))
-    return SummaryCell(metric_cell(row, name), row["identity"], weak_worst=worst)
+    row = min(precise, key=lambda row: (cells.goodness(row, name), row["identity"]))
+    return SummaryCell(cells.metric_cell(row, name), row["identity"], weak_worst=worst)
 
 
 def pinned_differences(report: ReportData) -> dict[str, TableCell]:
     """Return the pinned AUC equality difference by model."""
     parts = {row["model"]: row for row in report.rows("auc_sums", slice=ALL_ROWS)}
     name = "pinned_auc_equality_difference"
-    return {model: sum_cell(row, name, parts.get(model, {})) for model, row in report.summaries().items()}
+    return {model: cells.sum_cell(row, name, parts.get(model, {})) for model, row in report.summaries().items()}
 
 
-def _mark_best(cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
+def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     """Mark the best number of a row, as far as the shown digits tell.
 
     None is marked if all are equal, if there is only one, or if any is weak: then the worst values may be of different
     identities.
     """
     sign = -1.0 if column.endswith("_max_abs") else 1.0
-    values = [None if one.cell.value is None else round(sign * abs(one.cell.value), 3) for one in cells]
+    values = [None if one.cell.value is None else round(sign * abs(one.cell.value), 3) for one in of_models]
     defined = [value for value in values if value is not None]
-    if len(defined) < 2 or min(defined) == max(defined) or any(one.cell.weak or one.weak_worst for one in cells):
-        return list(cells)
-    return [one._replace(best=value == max(defined)) for one, value in zip(cells, values, strict=True)]
+    if len(defined) < 2 or min(defined) == max(defined) or any(one.cell.weak or one.weak_worst for one in of_models):
+        return list(of_models)
+    return [one._replace(best=value == max(defined)) for one, value in zip(of_models, values, strict=True)]
 
 
 def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[WorstIdentity]:
@@ -161,7 +143,9 @@ def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
 def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
     lowest = sorted(((find_lowest(row), row["identity"], row) for row in rows), key=lambda one: (one[0][:2], one[1]))
     return [
-        WorstIdentity(name, low.metric, metric_cell(row, low.metric), row) for low, name, row in lowest if low.metric
+        WorstIdentity(name, low.metric, cells.metric_cell(row, low.metric), row)
+        for low, name, row in lowest
+        if low.metric
     ]
 
 
@@ -171,19 +155,19 @@ def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
     for identity in report.identities(slice_name):
         rows = {model: suite[model, identity] for model in models if (model, identity) in suite}
         sizes = {(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in rows.values()}
-        cells = {
-            (name, model): metric_cell(rows[model], name) if model in rows else _UNMEASURED
+        by_key = {
+            (name, model): cells.metric_cell(rows[model], name) if model in rows else _UNMEASURED
             for name, model in product(SUITE, models)
         }
         biases = {model: describe_bias(rows.get(model, {})) for model in models}
-        listed.append(MetricRow(identity, next(iter(rows.values())), len(sizes) > 1, cells, biases))
+        listed.append(MetricRow(identity, next(iter(rows.values())), len(sizes) > 1, by_key, biases))
     return listed
 
 
 def count_weak(report: ReportData) -> tuple[int, int]:
     """Return the number of metrics on all rows that rest on too few rows, and the number of all of them."""
     rows = [row for model in report.models() for row in _identities(report, model)]
-    weak = [is_weak(row, name) for row, name in product(rows, SUITE)]
+    weak = [cells.is_weak(row, name) for row, name in product(rows, SUITE)]
     return sum(weak), len(weak)
 
 
@@ -242,12 +226,12 @@ def _rate_cell(row: Row, rate: str) -> TableCell:
         note = describe_reason(row["reason"]) if row["reason"] else "no such rows in the identity"
         return TableCell(text=DASH, note=note, weak=True)
     return TableCell(
-        text=show_number(row[rate]),
-        difference="" if gap is None else show_number(gap, signed=True),
-        interval="" if rate in _COMPLEMENTS else show_interval(low, high, signed=True),
-        color=gap_color(gap) if rate in _OF_ONE_LABEL else "",
+        text=cells.show_number(row[rate]),
+        difference="" if gap is None else cells.show_number(gap, signed=True),
+        interval="" if rate in _COMPLEMENTS else cells.show_interval(low, high, signed=True),
+        color=cells.gap_color(gap) if rate in _OF_ONE_LABEL else "",
         value=gap,
-        weak=is_weak(row, name),
+        weak=cells.is_weak(row, name),
     )
 
 
@@ -258,8 +242,8 @@ def _model_rates(report: ReportData, total: Row) -> ModelRates:
     for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
         rate, n = total[name], summary.get(size)
         ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
-        rates[name] = interval_cell(rate, *ends)
-    return ModelRates(total["model"], rates, {name: sum_cell(total, name, parts) for name in RATE_SUMS})
+        rates[name] = cells.interval_cell(rate, *ends)
+    return ModelRates(total["model"], rates, {name: cells.sum_cell(total, name, parts) for name in RATE_SUMS})
 
 
 def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
@@ -290,18 +274,18 @@ def list_templates(report: ReportData) -> TemplateScores | None:
     if not means:
         return None
     spreads: dict[str, tuple[Row, Row]] = {}
-    cells: dict[tuple[str, str], Sequence[TableCell]] = {}
+    by_key: dict[tuple[str, str], Sequence[TableCell]] = {}
     for model in report.models():
         rows = sorted(report.rows("template_means", model=model), key=itemgetter("mean_departure", "identity"))
         is_probability = all(row["lowest_score"] >= 0 and row["highest_score"] <= 1 for row in rows)
         if rows:
             spreads[model] = (rows[0], rows[-1])
-        cells |= {(row["identity"], model): _template_cells(row, report.level, is_probability) for row in rows}
+        by_key |= {(row["identity"], model): _template_cells(row, report.level, is_probability) for row in rows}
     first = {row["identity"]: row for row in reversed(means)}
     largest = {name: max(abs(row["mean_departure"]) for row in means if row["identity"] == name) for name in first}
     names = sorted(first, key=lambda name: (-largest[name], name))
     missing = {(name, model): [TableCell(text=DASH)] * 2 for name in names for model in spreads}
-    return TemplateScores([first[name] for name in names], spreads, missing | cells)
+    return TemplateScores([first[name] for name in names], spreads, missing | by_key)
 
 
 def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[TableCell]:
@@ -310,8 +294,10 @@ def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[Ta
     score_ends = mean_interval(score, row["score_deviation"], n, level, 0.0 if is_probability else None)
     ends = mean_interval(departure, row["departure_deviation"], n, level, -1.0 if is_probability else None)
     return [
-        interval_cell(score, *score_ends, note=f"{show_count(row['n_rows'])} rows of {show_count(n)} templates"),
-        interval_cell(departure, *ends, signed=True, color=gap_color(departure)),
+        cells.interval_cell(
+            score, *score_ends, note=f"{cells.show_count(row['n_rows'])} rows of {cells.show_count(n)} templates"
+        ),
+        cells.interval_cell(departure, *ends, signed=True, color=cells.gap_color(departure)),
     ]
 
 
@@ -385,7 +371,7 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
         if row["positive_rate"] is not None
     }
     goals = {row["bucket"]: row["positive_rate"] for row in rows if row["identity"] == OVERALL}
-    cells = {
+    by_key = {
         key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]) if key[0] != OVERALL else None, added)
         for row in rows
         for key in [(row["identity"], row["bucket"])]
@@ -393,18 +379,20 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
 
     def order(name: str) -> tuple[bool, bool, float, str]:
         low, _ = intervals.get((name, EVERY_LENGTH), (None, None))
-        return name != OVERALL, low is None or cells[name, EVERY_LENGTH].weak, -(low or 0.0), name
+        return name != OVERALL, low is None or by_key[name, EVERY_LENGTH].weak, -(low or 0.0), name
 
     names = sorted({row["identity"] for row in rows}, key=order)
     titles = ["all lengths" if name == EVERY_LENGTH else name for name in bins]
-    table = {name: [cells.get((name, one), _NO_ROWS) for one in bins] for name in names}
+    table = {name: [by_key.get((name, one), _NO_ROWS) for one in bins] for name in names}
     title = "Share of positives"
     if len(bins) > 1:
         config = read_config(report.run)
         keys = config.get("label_balance") or config.get("mitigation") or {}
         text, length = keys.get("text"), keys.get("length") or "length"
-        title += f" by the length of {show_name(text)} in characters" if text else f" by {show_name(length)}"
-    return BalanceTable(titles, table, title, describe_outside(rows))
+        title += (
+            f" by the length of {cells.show_name(text)} in characters" if text else f" by {cells.show_name(length)}"
+        )
+    return BalanceTable(titles, table, title, cells.describe_outside(rows))
 
 
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
@@ -415,18 +403,18 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
     """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
-    n_added = f"+{show_count(row[added])}" if row[added] else ""
-    if added == "n_negatives_to_add" and lacks_by_length(row, goal):
+    n_added = f"+{cells.show_count(row[added])}" if row[added] else ""
+    if added == "n_negatives_to_add" and cells.lacks_by_length(row, goal):
         n_added += " by length"  # some lengths lack negatives though the share over all lengths is below the goal
-    counts = f"{show_count(row['n_positive'])} of {show_count(row['n_rows'])}"
+    counts = f"{cells.show_count(row['n_positive'])} of {cells.show_count(row['n_rows'])}"
     return TableCell(
-        text=show_percent(row["positive_rate"], 0),
+        text=cells.show_percent(row["positive_rate"], 0),
         interval=n_added,
-        color=share_color(row["positive_rate"]),
+        color=cells.share_color(row["positive_rate"]),
         value=row["positive_rate"],
-        note=f"{counts} rows, {show_interval(*ends, digits=2)}",
+        note=f"{counts} rows, {cells.show_interval(*ends, digits=2)}",
         weak=row["n_rows"] < FEWEST_ROWS
-        or (goal is not None and imprecision(*ends) > 0 and ends[0] <= goal <= ends[1]),
+        or (goal is not None and cells.imprecision(*ends) > 0 and ends[0] <= goal <= ends[1]),
     )
 
 
@@ -460,10 +448,12 @@ def list_pinned(report: ReportData) -> list[PinnedRow]:
             name, weight, auc = f"{part}_auc", row[f"{part}_weight"], TableCell(text=DASH)
             if weight:
                 in_suite = f"{name}_low" in of_suite  # with an interval
-                auc = replace(metric_cell(of_suite, name), color="") if in_suite else interval_cell(row[name])
-            parts.append((auc, show_number(weight, 2) if weight else ""))
+                auc = (
+                    replace(cells.metric_cell(of_suite, name), color="") if in_suite else cells.interval_cell(row[name])
+                )
+            parts.append((auc, cells.show_number(weight, 2) if weight else ""))
         cell = TableCell(
-            text=show_number(row["pinned_auc"]),
+            text=cells.show_number(row["pinned_auc"]),
             value=row["pinned_auc"],
             note=describe_reason(row["reason"]) if row["reason"] else "",
             weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
@@ -494,10 +484,10 @@ def list_skewed(report: ReportData) -> list[SkewedRow]:
         loses_rows = row["identity"] == (row["skewed_identity"] or row["identity"])
         before, after = row["pinned_auc"], row["pinned_auc_skewed"]
         change = None if before is None or after is None else after - before
-        values = {"pinned_auc": (show_number(before), show_number(after))}
+        values = {"pinned_auc": (cells.show_number(before), cells.show_number(after))}
         for name in SUMMARIZED_AUCS:
-            mean = show_number(row[f"{name}_sampled_mean"]) if loses_rows else ""
-            values[name] = (show_number(row[name]), mean)
+            mean = cells.show_number(row[f"{name}_sampled_mean"]) if loses_rows else ""
+            values[name] = (cells.show_number(row[name]), mean)
         listed.append(SkewedRow(row, loses_rows, change, values))
 
     def order(one: SkewedRow) -> tuple[bool, float, str, str]:
