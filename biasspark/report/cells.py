@@ -142,11 +142,11 @@ def metric_cell(row: Row | None, name: str) -> TableCell:
     return interval_cell(value, low, high, signed=is_gap, color=color, note=note)
 
 
-def sum_cell(row: Row | None, column: str, parts: Row) -> TableCell:
+def sum_cell(row: Row | None, column: str) -> TableCell:
     """Return a sum or mean over identities, marked if some of these rest on too few rows (see `count_parts`)."""
     if row is None:
         return TableCell(text=DASH)
-    value, n_weak, n = row[column], parts.get(f"{column}_weak", 0), parts.get(f"{column}_n", 0)
+    value, n_weak, n = row[column], row.get(f"{column}_weak") or 0, row.get(f"{column}_n") or 0
     counts = f"{n_weak:,} of {format_count(n, 'identity', 'identities')}" if n_weak else ""
     note = f"{counts} rest on too few rows" if n_weak else ""
     return TableCell(text=show_number(value), value=value, interval=counts, note=note, weak=n_weak > 0)

@@ -216,12 +216,11 @@ def _with_interval(row: Row, name: str) -> str:
 def _compare_identities(report: ReportData, baseline: PastRun) -> list[str]:
     """Return which identities are new or missing, or how many if there are many."""
     new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
-    titles = (("New identities", new), ("Identities no longer measured", report.missing_identities))
-    return [
-        f"{title}: {', '.join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f'{len(names):,}'}."
-        for title, names in titles
-        if names
-    ]
+    notes = []
+    for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities)):
+        shown = ", ".join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
+        notes += [f"{title}: {shown}."] if names else []
+    return notes
 
 
 def format_date(day: date) -> str:

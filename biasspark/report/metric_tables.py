@@ -70,13 +70,11 @@ class MetricRow(NamedTuple):
 def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
     """Return for each measure of a slice a cell per model. Worst values have the interval of their identity."""
     summaries, models = report.summaries(slice_name), report.models()
-    parts = {row["model"]: row for row in report.rows("auc_sums", slice=slice_name)}
     rows = {"auc": [SummaryCell(cells.metric_cell(summaries.get(model), "auc")) for model in models]}
     for name, column in WORST.items():
         rows[column] = [_worst_value(report, slice_name, model, name) for model in models]
     for column in _MEANS:
-        means = (cells.sum_cell(summaries.get(model), column, parts.get(model, {})) for model in models)
-        rows[column] = list(map(SummaryCell, means))
+        rows[column] = [SummaryCell(cells.sum_cell(summaries.get(model), column)) for model in models]
     return {column: _mark_best(of_models, column) for column, of_models in rows.items()}
 
 
@@ -89,13 +87,6 @@ def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> 
         return worst
     row = min(precise, key=lambda row: (cells.goodness(row, name), row["identity"]))
     return SummaryCell(cells.metric_cell(row, name), row["identity"], weak_worst=worst)
-
-
-def pinned_differences(report: ReportData) -> dict[str, TableCell]:
-    """Return the pinned AUC equality difference by model."""
-    parts = {row["model"]: row for row in report.rows("auc_sums", slice=ALL_ROWS)}
-    name = "pinned_auc_equality_difference"
-    return {model: cells.sum_cell(row, name, parts.get(model, {})) for model, row in report.summaries().items()}
 
 
 def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
@@ -236,14 +227,12 @@ def _rate_cell(row: Row, rate: str) -> TableCell:
 
 
 def _model_rates(report: ReportData, total: Row) -> ModelRates:
-    summary = report.summaries().get(total["model"], {})
-    parts: Row = next(iter(report.rows("rate_sums", model=total["model"], threshold=total["threshold"])), {})
-    rates = {}
+    summary, rates = report.summaries().get(total["model"], {}), {}
     for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
         rate, n = total[name], summary.get(size)
         ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
         rates[name] = cells.interval_cell(rate, *ends)
-    return ModelRates(total["model"], rates, {name: cells.sum_cell(total, name, parts) for name in RATE_SUMS})
+    return ModelRates(total["model"], rates, {name: cells.sum_cell(total, name) for name in RATE_SUMS})
 
 
 def share_interval(n: int, total: int, level: float) -> tuple[float, float]:

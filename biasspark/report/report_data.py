@@ -350,7 +350,7 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     left out.
 
     Some entries are derived: ``hidden_slices``; ``crossed_pairs``, the worst pairs of each model, as rows of
-    ``bias_metrics``; ``template_means`` (`mean_over_templates`); ``auc_sums`` and ``rate_sums`` (`count_parts`); the
+    ``bias_metrics``; ``template_means`` (`mean_over_templates`); the numbers of identities in sums (`count_parts`); the
     ``excess`` of alerts (`alert_excess`).
     """
     tables: dict[str, Rows] = {}
@@ -380,14 +380,14 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
             bins = [_where_in(of_all_rows, "identity", shown), of_slices]
             tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in whole and "threshold_summary" in whole:
-        tables["threshold_summary"] = whole["threshold_summary"].to_pylist()
-        thresholds = choose_thresholds(tables["threshold_summary"])
+        totals = whole["threshold_summary"].to_pylist()
+        thresholds = choose_thresholds(totals)
         rates = _where_in(_on_all_rows(whole["threshold_rates"]), "threshold", thresholds)
         tables["threshold_rates"] = _where_in(rates, "identity", shown).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
-        columns = ("model", "threshold", "identity", "crossed", *parts)
-        singles = _single(rates.select(columns).to_pylist())
-        tables["rate_sums"] = count_parts(singles, ("model", "threshold"), RATE_SUMS)
+        key = ("slice", "model", "threshold")
+        singles = _single(rates.select([*key, "identity", "crossed", *parts]).to_pylist())
+        tables["threshold_summary"] = count_parts(totals, singles, key, RATE_SUMS)
     return {name: rows for name, rows in tables.items() if rows}
 
 
@@ -409,12 +409,12 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], li
         for name in slices
     }
     of_slices = [_where_in(_where_in(rows, "slice", [name]), "identity", identities[name]) for name in slices]
+    of_models = _where_in(summaries, "slice", slices).to_pylist()
     tables: dict[str, Rows] = {
         "bias_metrics": pa.concat_tables(of_slices).to_pylist(),
-        "model_summary": _where_in(summaries, "slice", slices).to_pylist(),
+        "model_summary": count_parts(of_models, singles, ("slice", "model"), AUC_SUMS),
         "hidden_slices": [{"slice": name} for name in hidden],
         "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
-        "auc_sums": count_parts(singles, ("slice", "model"), AUC_SUMS),
     }
     return slices, sorted(identities[ALL_ROWS]), pictured, tables
 
@@ -447,16 +447,16 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
     )
 
 
-def count_parts(rows: Rows, by: Sequence[str], sums: Mapping[str, Sequence[str]]) -> Rows:
-    """Return for each sum X the number of its identities, ``X_n``, and of those with too few rows, ``X_weak``."""
-    counted = []
-    for key, of_key in group_rows(rows, *by).items():
-        counts = dict(zip(by, key, strict=True))
-        for total, parts in sums.items():
-            weak = [[is_weak(row, name) for name in parts if row[name] is not None] for row in of_key]
-            counts[f"{total}_n"] = sum(map(bool, weak))
-            counts[f"{total}_weak"] = sum(map(any, weak))
-        counted.append(counts)
+def count_parts(totals: Rows, rows: Rows, key: Sequence[str], sums: Mapping[str, Sequence[str]]) -> list[Row]:
+    """Add to totals for each sum X the number of its identities, ``X_n``, and of those of few rows, ``X_weak``."""
+    groups, counted = group_rows(rows, *key), []
+    for total in totals:
+        counts: Row = {}
+        for name, parts in sums.items():
+            of_total = groups.get(tuple(total[column] for column in key), ())
+            weak = [[is_weak(row, part) for part in parts if row[part] is not None] for row in of_total]
+            counts |= {f"{name}_n": sum(map(bool, weak)), f"{name}_weak": sum(map(any, weak))}
+        counted.append(total | counts)
     return counted
 
 

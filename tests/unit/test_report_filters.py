@@ -102,7 +102,7 @@ def test_what_is_not_shown_is_counted(shown: ReportData) -> None:
     assert (len(pair.rows), len(pair.worse)) == (101, 601)
     worst = [row["identity"] for row in shown.rows("crossed_pairs", model=MODELS[0])]
     assert sorted(worst) == [f"{name} & b" for name in NAMES[:8]]  # the lowest of i077 has no interval
-    (sums,) = shown.rows("auc_sums", model=MODELS[0], slice="all")
+    (sums,) = shown.rows("model_summary", model=MODELS[0], slice="all")
     assert (sums["competition_score_weak"], sums["competition_score_n"]) == (N_WEAK + 1, N)
     assert (sums["bnsp_auc_power_mean_weak"], sums["bnsp_auc_power_mean_n"]) == (1, 1)
 
