@@ -15,10 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 from biasspark.columns import NEGATIVE, POSITIVE
-from biasspark.report.cells import N_COLORS, TableCell, show_name
+from biasspark.report.cells import N_COLORS, show_name
 from biasspark.text import cut_to_width, measure_width
 
 INK, SOFT, LINE = "#111111", "#666666", "#dddddd"
@@ -203,18 +202,3 @@ def luminance(color: str) -> float:
 CELL_COLORS = {
     f"{name}{number}": color for name, scale in LIGHT.items() for number, color in enumerate(interpolate(scale))
 }
-
-
-def color_box(
-    axes: Axes, cell: TableCell, corner: tuple[float, float], size: tuple[float, float], *, edge: float, ink: str
-) -> dict[str, Any]:
-    """Fill a box with the color of a cell, of which a weak one has only an edge; return the style of its text."""
-    color = CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
-    width = edge if cell.weak else size[0]
-    axes.add_patch(Rectangle(corner, width, size[1], facecolor=color, linewidth=0, label=cell.color))
-    is_plain = cell.weak or color == "none"
-    return {
-        "color": ink if is_plain else text_color(color),
-        "va": "center",
-        "label": "" if cell.weak else cell.color,
-    }

@@ -14,12 +14,11 @@ from matplotlib.figure import Figure
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
+from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
 from biasspark.plot.chosen_rows import Names, as_report, choose_names, choose_slice, keep, read_rows, without_pairs
-from biasspark.plot.heat_maps import Grid, draw_heat_maps
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
 from biasspark.plot.score_panels import arrange, draw_curves, draw_histograms
-from biasspark.plot.segment_trees import draw_trees, list_nodes
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
@@ -325,7 +324,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     rows = read_rows(segments, table, table.value_columns, name)
     slice, rows = choose_slice(rows, slice, name)
     trees = list_trees(as_report(table, keep(rows, model=choose_names(rows, "model", models, name))))
-    weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in list_nodes(tree.root)) else []
+    weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else []
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
         return draw_trees(trees, [*_note_slice(slice), values, *weak])

@@ -94,12 +94,15 @@ class TreeNode(NamedTuple):
             words = "false discovery" if self.row["false_discovery"] else "not significant"
         return f"{words}; interval {describe_zero(self.row)}" if is_difference else words
 
+    def nodes(self) -> Iterator[TreeNode]:
+        """Return the node and those below it, from left to right."""
+        yield self
+        for child in self.children:
+            yield from child.nodes()
+
     def leaves(self) -> Iterator[TreeNode]:
         """Return the leaves at and below the node, from left to right."""
-        if self.row["is_leaf"]:
-            yield self
-        for child in self.children:
-            yield from child.leaves()
+        return (node for node in self.nodes() if node.row["is_leaf"])
 
 
 class Tree(NamedTuple):

@@ -11,7 +11,6 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from biasspark.columns import NEGATIVE, POSITIVE
 from biasspark.report.cells import MINUS, Row
 from biasspark.report.report_data import Rows, group_rows
 
@@ -43,14 +42,6 @@ class PanelKey(NamedTuple):
     slice: str
     identity: str
     model: str
-
-
-class Picture(NamedTuple):
-    """The four cells of one identity and model: their paths, and the rows in the identity."""
-
-    paths: Mapping[str, str]
-    n_subgroup: int
-    scale: Scale
 
 
 class RateCurve(NamedTuple):
@@ -87,15 +78,10 @@ def _scale(rows: Rows) -> Scale:
     return Scale(low, last["bin_high"], last["bin"] + 1)
 
 
-def draw_distribution(cells: Cells, scale: Scale) -> Picture:
-    """Draw the background above the subgroup, negatives and positives of each, each cell scaled to its peak."""
-    bins = {
-        f"{side}_{label}": (cells.get(f"{side}_{label}", ()), (half + 1) * HEIGHT + half * GAP)
-        for half, side in enumerate(("background", "subgroup"))
-        for label in (NEGATIVE, POSITIVE)
-    }
-    paths = {cell: draw_steps(sum_bins(counts), baseline) for cell, (counts, baseline) in bins.items()}
-    return Picture(paths, sum(sum(bins[f"subgroup_{label}"][0]) for label in (NEGATIVE, POSITIVE)), scale)
+def draw_cell(cells: Cells, side: str, label: str) -> str:
+    """Return the outline of a cell, scaled to its peak: the background in the upper half, the subgroup in the lower."""
+    baseline = HEIGHT if side == "background" else 2 * HEIGHT + GAP
+    return draw_steps(sum_bins(cells.get(f"{side}_{label}", ())), baseline)
 
 
 def sum_bins(counts: Bins, n: int = MAX_BARS) -> list[int]:

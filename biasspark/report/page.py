@@ -211,12 +211,15 @@ def environment() -> Environment:
     return shared
 
 
+_IN_IDENTITY = (columns.SUBGROUP_NEGATIVE, columns.SUBGROUP_POSITIVE)
+
+
 class Card(NamedTuple):
     """The score distributions of an identity in a slice, one per model, and its row of ``bias_metrics``."""
 
     slice: str
     identity: str
-    pictures: Sequence[tuple[str, histogram_paths.Picture]]
+    pictures: Sequence[tuple[str, histogram_paths.Cells, histogram_paths.Scale]]
     counts: Row
 
 
@@ -227,13 +230,13 @@ def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[s
     cards = []
     for slice_name, identity in product(slices, identities):
         pictures = [
-            (model, histogram_paths.draw_distribution(histograms[key], scales[model]))
+            (model, histograms[key], scales[model])
             for model in report.models()
             for key in [histogram_paths.PanelKey(slice_name, identity, model)]
             if key in histograms
         ]
         row = counts.get((slice_name, identity))
-        if row and any(picture.n_subgroup for _, picture in pictures):
+        if row and any(sum(of_model.get(name, ())) for _, of_model, _ in pictures for name in _IN_IDENTITY):
             cards.append(Card(slice_name, identity, pictures, row))
     return cards
 

@@ -19,7 +19,7 @@ from biasspark.columns import ALL_ROWS, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.cells import WIDE, Row, drop_zeros, format_decimal, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES, describe_bias
-from biasspark.report.text_formats import escape_markdown, markdown_table, write_csv
+from biasspark.report.text_formats import escape_markdown, write_csv
 from biasspark.tables.runs import Run
 from biasspark.text import cut_to_width, format_count, list_choices, measure_width, show_value, show_visibly
 
@@ -396,7 +396,8 @@ def format_markdown(comparison: SideBySide, digits: int = 3) -> str:
         heading, size = escape_markdown(part.name), escape_markdown(comparison.describe_size(part))
         lines += ["", f"### Slice {heading}", "", f"{size}."]
         if part.rows:
-            lines += ["", *markdown_table(head, rule, (_markdown_cells(row, digits) for row in part.rows))]
+            table = (head, rule, *(_markdown_cells(row, digits) for row in part.rows))
+            lines += ["", *(f"| {' | '.join(cells)} |" for cells in table)]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -25,11 +25,6 @@ def escape_markdown(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", html.escape(show_visibly(text), quote=False))
 
 
-def markdown_table(head: Sequence[str], rule: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table of escaped cells; ``rule`` aligns its columns."""
-    return [f"| {' | '.join(cells)} |" for cells in (head, rule, *rows)]
-
-
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> int:
     """Write rows as CSV (RFC 4180), and return their number.
 
