@@ -10,18 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biasspark.plot.panels import (
-    CELL_COLORS,
-    INK,
-    LINE,
-    SOFT,
-    Room,
-    make_grid,
-    short_name,
-    text_color,
-    text_width,
-    write_above,
-)
+from biasspark.plot import panels
 from biasspark.report.attributions import Tree, TreeNode
 from biasspark.report.cells import TableCell, drop_zeros, show_p, show_percent
 from biasspark.text import cut_to_width
@@ -31,12 +20,12 @@ def _fill_box(
     axes: Axes, cell: TableCell, corner: tuple[float, float], size: tuple[float, float], *, edge: float, ink: str
 ) -> dict[str, Any]:
     """Fill a box with the color of a cell, of which a weak one has only an edge; return the style of its text."""
-    color = CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
+    color = panels.CELL_COLORS.get(cell.color, "none")  # transparent: the page may be light or dark
     width = edge if cell.weak else size[0]
     axes.add_patch(Rectangle(corner, width, size[1], facecolor=color, linewidth=0, label=cell.color))
     is_plain = cell.weak or color == "none"
     label = "" if cell.weak else cell.color
-    return {"color": ink if is_plain else text_color(color), "va": "center", "label": label}
+    return {"color": ink if is_plain else panels.text_color(color), "va": "center", "label": label}
 
 
 # ---- heat maps: AUCs of groups against groups, and shares of positives by text length
@@ -62,12 +51,12 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
     across, up = (78, 38) if has_intervals else (46, 26)
     highest = max(_room_above(grid, across)[1] for grid in grids)
     names = [*what.split("\n"), *(_join(*row, "  ") for grid in grids for row in grid.rows.items())]
-    left = 26 + max(map(text_width, names))
-    room = Room(left=left, right=12, top=30 + highest, bottom=10, across=left, down=44 + highest)
+    left = 26 + max(map(panels.text_width, names))
+    room = panels.Room(left=left, right=12, top=30 + highest, bottom=10, across=left, down=44 + highest)
     row_heights = [up * max(len(grid.rows) for grid in line) for line in lines]
     n_columns = max(len(grid.columns) for grid in grids)
-    figure, panels = make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes=notes)
-    for line, of_line in zip(panels, lines, strict=True):
+    figure, lines_of_axes = panels.make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes=notes)
+    for line, of_line in zip(lines_of_axes, lines, strict=True):
         for axes, grid in zip(line, of_line, strict=True):
             axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
             is_level, above = _room_above(grid, across)
@@ -75,14 +64,14 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
             for (row, column), cell in grid.cells.items():
                 corner = [*grid.columns].index(column), [*grid.rows].index(row)
                 _draw_cell(axes, cell, corner, edge=4 / across)
-            write_above(axes, grid.title, above + 8, fontsize=12)
-            write_above(axes, what, 6, fontsize=9, color=SOFT, ha="right")
+            panels.write_above(axes, grid.title, above + 8, fontsize=12)
+            panels.write_above(axes, what, 6, fontsize=9, color=panels.SOFT, ha="right")
     return figure
 
 
 def _room_above(grid: Grid, width: float) -> tuple[bool, float]:
     """Return whether all column names fit horizontally in this width, and the height of the names and their counts."""
-    widths = [text_width(short_name(name)) for name in grid.columns]
+    widths = [panels.text_width(panels.short_name(name)) for name in grid.columns]
     is_level, is_counted = max(widths) <= width, any(grid.columns.values())
     if is_level:
         return is_level, 40.0 if is_counted else 24.0
@@ -92,21 +81,21 @@ def _room_above(grid: Grid, width: float) -> tuple[bool, float]:
 def _draw_names(axes: Axes, grid: Grid, *, is_level: bool) -> None:
     columns = [_join(name, note, "\n" if is_level else "  ") for name, note in grid.columns.items()]
     rotation = 0 if is_level else 90
-    axes.set_xticks([number + 0.5 for number in range(len(columns))], columns, color=INK, rotation=rotation)
+    axes.set_xticks([number + 0.5 for number in range(len(columns))], columns, color=panels.INK, rotation=rotation)
     axes.xaxis.tick_top()
     rows = [_join(name, note, "  ") for name, note in grid.rows.items()]
-    axes.set_yticks([number + 0.5 for number in range(len(rows))], rows, color=INK)
+    axes.set_yticks([number + 0.5 for number in range(len(rows))], rows, color=panels.INK)
     axes.tick_params(top=False, left=False)
     axes.spines[:].set_visible(False)
 
 
 def _join(name: str, note: str, between: str) -> str:
-    return f"{short_name(name)}{between}{note}" if note else short_name(name)
+    return f"{panels.short_name(name)}{between}{note}" if note else panels.short_name(name)
 
 
 def _draw_cell(axes: Axes, cell: TableCell, corner: tuple[int, int], edge: float) -> None:
-    style = _fill_box(axes, cell, corner, (1, 1), edge=edge, ink=SOFT)
-    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=LINE, clip_on=False))
+    style = _fill_box(axes, cell, corner, (1, 1), edge=edge, ink=panels.SOFT)
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=panels.LINE, clip_on=False))
     x, y = corner[0] + 0.5, corner[1] + (0.38 if cell.interval else 0.5)
     text = f"{'◦ ' if cell.weak and cell.value is not None else ''}{drop_zeros(cell.text)}"
     axes.text(x, y, text, ha="center", **style)
@@ -127,13 +116,13 @@ def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
     """Draw trees below each other; a node shows its value with the interval, the gain of its split, and its rows."""
     depth = max(node.row["node_id"].bit_length() for tree in trees for node in tree.root.nodes())
     row_heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
-    room = Room(left=8, right=8, top=40, bottom=8, down=48)
-    figure, grid = make_grid(row_heights, 1, depth * (_WIDTH + _GAP) - _GAP, room, notes=notes)
+    room = panels.Room(left=8, right=8, top=40, bottom=8, down=48)
+    figure, grid = panels.make_grid(row_heights, 1, depth * (_WIDTH + _GAP) - _GAP, room, notes=notes)
     for [axes], tree, height in zip(grid, trees, row_heights, strict=True):
         axes.set_axis_off()
         axes.set(xlim=(0, depth * (_WIDTH + _GAP) - _GAP), ylim=(height, 0))
         _draw_node(axes, tree.root, 0, 0.0)
-        write_above(axes, f"{tree.title} ({tree.best})", 14, fontsize=12)
+        panels.write_above(axes, f"{tree.title} ({tree.best})", 14, fontsize=12)
     return figure
 
 
@@ -166,17 +155,17 @@ def _draw_node(axes: Axes, node: TreeNode, level: int, top: float) -> tuple[floa
     _draw_box(axes, node, x, middle - height / 2)
     right, bend = x + _WIDTH, x + _WIDTH + _GAP / 2
     for below in middles:
-        axes.plot([right, bend, bend, right + _GAP], [middle, middle, below, below], color=SOFT, linewidth=1)
+        axes.plot([right, bend, bend, right + _GAP], [middle, middle, below, below], color=panels.SOFT, linewidth=1)
     return middle, bottom
 
 
 def _draw_box(axes: Axes, node: TreeNode, x: float, y: float) -> None:
     cell, height = node.cell, _height(node)
-    text = _fill_box(axes, cell, (x, y), (_WIDTH, _VALUE), edge=4, ink=INK)
+    text = _fill_box(axes, cell, (x, y), (_WIDTH, _VALUE), edge=4, ink=panels.INK)
     style = {"linestyle": "--", "linewidth": 1.5} if node.is_contradicted else {"linewidth": 1}
-    axes.add_patch(Rectangle((x, y), _WIDTH, height, fill=False, edgecolor=SOFT, clip_on=False, **style))
+    axes.add_patch(Rectangle((x, y), _WIDTH, height, fill=False, edgecolor=panels.SOFT, clip_on=False, **style))
     value = f"{'◦ ' if cell.weak else ''}{drop_zeros(cell.text)}"
     axes.text(x + _PAD, y + _VALUE / 2, value, fontsize=12, **text)
     axes.text(x + _WIDTH - _PAD, y + _VALUE / 2, drop_zeros(cell.interval), ha="right", fontsize=9, **text)
     for number, line in enumerate(_texts(node)):
-        axes.text(x + _PAD, y + _VALUE + _LINE * (number + 0.7), line, va="center", fontsize=10, color=INK)
+        axes.text(x + _PAD, y + _VALUE + _LINE * (number + 0.7), line, va="center", fontsize=10, color=panels.INK)

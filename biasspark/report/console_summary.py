@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
@@ -40,7 +41,9 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. A
     line below the table counts them.
     """
-    lowest = [(row, _lowest_auc(row)) for row in metrics.to_pylist() if not row["crossed"]]
+    sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
+    singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed"))
+    lowest = [(row, _lowest_auc(row)) for row in singles.to_pylist()]
     rows = [{**row, **auc} for row, auc in lowest if auc is not None]
     rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
     lines = [_describe_left_out([(row["identity"], auc is None) for row, auc in lowest])]
@@ -54,7 +57,7 @@ def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
     """Return the worst identities; without identities, the AUC of every model on all rows, then in slices."""
     if len(metrics):
         return show_worst_identities(metrics)
-    rows = [{**row, "n_rows": _add(row["n_negative"], row["n_positive"])} for row in summaries.to_pylist()]
+    rows = summaries.append_column("n_rows", pc.add(summaries["n_negative"], summaries["n_positive"])).to_pylist()
     rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
     n_more = len(rows) - MOST_SHOWN
     more = [f"and {n_more:,} more in latest_{MODEL_SUMMARY.name}"] if n_more > 0 else []
@@ -128,13 +131,11 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:
     """Return the AUC with the lowest upper end of its interval; None with too few rows or without an interval."""
-    n_rows = _add(row["n_subgroup_negative"], row["n_subgroup_positive"])
     highs = [(row[f"{name}_high"], name) for name in SUMMARIZED_AUCS if row[f"{name}_high"] is not None]
-    if not highs or n_rows is None or n_rows < MIN_ROWS:
+    if not highs or row["n_rows"] is None or row["n_rows"] < MIN_ROWS:
         return None
     high, name = min(highs)
-    interval = {"low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
-    return {"n_rows": n_rows, "metric": name, "value": row[name], **interval}
+    return {"metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
 
 
 def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
@@ -171,10 +172,6 @@ def _skew_changes(row: Row) -> Iterator[dict[str, Any]]:
         before, after = row[name], row[skewed]
         change = None if before is None or after is None else after - before
         yield {**row, "metric": metric, "before": before, "after": after, "sd": sd and row[sd], "change": change}
-
-
-def _add(first: int | None, second: int | None) -> int | None:
-    return None if first is None or second is None else first + second
 
 
 def nulls_last(*values: Any) -> tuple[Any, ...]:

@@ -14,18 +14,10 @@ import numpy as np
 from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS
 from biasspark.distributions import normal_quantile, student_quantile
 from biasspark.metrics.proportions import Share, wilson_interval
-from biasspark.report import cells
+from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_bias, describe_reason
-from biasspark.report.report_data import (
-    RATE_SUMS,
-    WORST,
-    ReportData,
-    choose_thresholds,
-    find_lowest,
-    group_rows,
-    read_config,
-)
+from biasspark.report.report_data import ReportData, group_rows
 
 MAX_WORST = 8
 _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARIZED_AUCS))
@@ -71,7 +63,7 @@ def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str
     """Return for each measure of a slice a cell per model. Worst values have the interval of their identity."""
     summaries, models = report.summaries(slice_name), report.models()
     rows = {"auc": [SummaryCell(cells.metric_cell(summaries.get(model), "auc")) for model in models]}
-    for name, column in WORST.items():
+    for name, column in report_data.WORST.items():
         rows[column] = [_worst_value(report, slice_name, model, name) for model in models]
     for column in _MEANS:
         rows[column] = [SummaryCell(cells.sum_cell(summaries.get(model), column)) for model in models]
@@ -80,7 +72,7 @@ def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str
 
 def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> SummaryCell:
     summary: Row = report.summaries(slice_name).get(model) or {}
-    identity = summary.get(f"{WORST[name]}_identity") or ""
+    identity = summary.get(f"{report_data.WORST[name]}_identity") or ""
     worst = SummaryCell(cells.metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
     precise = [row for row in _identities(report, model, slice_name) if not cells.is_weak(row, name)]
     if not worst.cell.weak or not precise:
@@ -132,7 +124,9 @@ def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
 
 
 def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
-    lowest = sorted(((find_lowest(row), row["identity"], row) for row in rows), key=lambda one: (one[0][:2], one[1]))
+    lowest = sorted(
+        ((report_data.find_lowest(row), row["identity"], row) for row in rows), key=lambda one: (one[0][:2], one[1])
+    )
     return [
         WorstIdentity(name, low.metric, cells.metric_cell(row, low.metric), row)
         for low, name, row in lowest
@@ -197,7 +191,7 @@ class ThresholdRates(NamedTuple):
 def list_rates(report: ReportData) -> list[ThresholdRates]:
     """Return the rates on all rows at each shown threshold."""
     rates = []
-    for threshold in choose_thresholds(report.rows("threshold_rates")):
+    for threshold in report_data.choose_thresholds(report.rows("threshold_rates")):
         rows, totals = (
             report.rows(table, slice=ALL_ROWS, threshold=threshold)
             for table in ("threshold_rates", "threshold_summary")
@@ -232,7 +226,7 @@ def _model_rates(report: ReportData, total: Row) -> ModelRates:
         rate, n = total[name], summary.get(size)
         ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
         rates[name] = cells.interval_cell(rate, *ends)
-    return ModelRates(total["model"], rates, {name: cells.sum_cell(total, name) for name in RATE_SUMS})
+    return ModelRates(total["model"], rates, {name: cells.sum_cell(total, name) for name in report_data.RATE_SUMS})
 
 
 def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
@@ -375,7 +369,7 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
     table = {name: [by_key.get((name, one), _NO_ROWS) for one in bins] for name in names}
     title = "Share of positives"
     if len(bins) > 1:
-        config = read_config(report.run)
+        config = report_data.read_config(report.run)
         keys = config.get("label_balance") or config.get("mitigation") or {}
         text, length = keys.get("text"), keys.get("length") or "length"
         title += (

@@ -279,10 +279,8 @@ def _severity(alert: Row) -> tuple[int, bool, float]:
 
 def order_worst_first(metrics: Rows) -> list[str]:
     """Return the identities in rows of ``bias_metrics``, sorted by their lowest AUC of any model, then by name."""
-    lowest: dict[str, Lowest] = {}
-    for row in metrics:
-        if row["identity"] != OVERALL and not row["crossed"]:
-            lowest[row["identity"]] = min(lowest.get(row["identity"], _NO_VALUE), find_lowest(row))
+    groups = group_rows(_single(metrics), "identity")
+    lowest = {name: min(map(find_lowest, rows)) for (name,), rows in groups.items()}
     return sorted(lowest, key=lambda name: (lowest[name][:2], name))
 
 
@@ -448,7 +446,7 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
 
 
 def count_parts(totals: Rows, rows: Rows, key: Sequence[str], sums: Mapping[str, Sequence[str]]) -> list[Row]:
-    """Add to totals for each sum X the number of its identities, ``X_n``, and of those of few rows, ``X_weak``."""
+    """Add to totals for each sum X the number of its identities, ``X_n``, and of those with few rows, ``X_weak``."""
     groups, counted = group_rows(rows, *key), []
     for total in totals:
         counts: Row = {}
