@@ -6,28 +6,31 @@ Each raises `TypeError` or `InputError` if its argument is not a frame or not th
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from biasspark.api.record_batches import Frame, list_columns
+from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
 from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
-from biasspark.plot.chosen_rows import Names, as_report, choose_names, choose_slice, keep, read_rows, without_pairs
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
-from biasspark.plot.score_panels import arrange, draw_curves, draw_histograms
+from biasspark.plot.score_panels import arrange, by_panel, draw_curves, draw_histograms, read_histograms
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
-from biasspark.report.histogram_paths import by_panel, read_histograms
 from biasspark.report.metric_tables import list_balance
-from biasspark.report.report_data import Rows, order_worst_first
+from biasspark.report.report_data import ReportData, Rows, order_worst_first
 from biasspark.tables import schemas
-from biasspark.text import format_count
+from biasspark.tables.schemas import Table
+from biasspark.text import format_count, list_choices, list_first, show_value
 
+Names = str | Sequence[str] | None
+_MAX_LISTED = 6
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
 _METRICS = (
     *("model", "slice", "identity", "crossed"),
@@ -156,11 +159,11 @@ def intervals(
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
     name = "plot.intervals()"
-    rows = without_pairs(read_rows(metrics, schemas.BIAS_METRICS, _METRICS, name), identities, name)
-    asked = choose_names(rows, "identity", identities, name)
-    chosen = choose_names(rows, "model", models, name)
-    cuts = choose_names(rows, "slice", slices, name)
-    of_slices = {cut: keep(rows, slice=[cut], identity=asked, model=chosen).to_pylist() for cut in cuts}
+    rows = _without_pairs(_read_rows(metrics, schemas.BIAS_METRICS, _METRICS, name), identities, name)
+    asked = _choose_names(rows, "identity", identities, name)
+    chosen = _choose_names(rows, "model", models, name)
+    cuts = _choose_names(rows, "slice", slices, name)
+    of_slices = {cut: _keep(rows, slice=[cut], identity=asked, model=chosen).to_pylist() for cut in cuts}
     if len(asked) == 1 < len(cuts):  # a line per slice
         lines = [row | {"identity": row["slice"]} for of_slice in of_slices.values() for row in of_slice]
         parts = {asked[0]: (cuts, lines)}
@@ -212,20 +215,20 @@ def pinned_auc(
     """
     name = "plot.pinned_auc()"
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
-    rows = without_pairs(read_rows(pinned, schemas.PINNED_AUC, needed, name), identities, name)
-    slice, rows = choose_slice(rows, slice, name)
-    chosen = choose_names(rows, "model", models, name)
-    order = choose_names(rows, "identity", identities, name)
+    rows = _without_pairs(_read_rows(pinned, schemas.PINNED_AUC, needed, name), identities, name)
+    slice, rows = _choose_slice(rows, slice, name)
+    chosen = _choose_names(rows, "model", models, name)
+    order = _choose_names(rows, "identity", identities, name)
     suite = _suite_of(pinned, metrics, name)
     weak = set()
     if suite is not None:
-        of_suite = keep(suite, slice=[slice]).to_pylist()
+        of_suite = _keep(suite, slice=[slice]).to_pylist()
         weak = {
             (row["identity"], row["model"]) for row in of_suite if any(is_weak(row, one) for one in SUMMARIZED_AUCS)
         }
         worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
         order = order if identities is not None else sorted(order, key=lambda one: worst.get(one, len(worst)))
-    drawn = [row for row in keep(rows, model=chosen, identity=order).to_pylist() if row["pinned_auc"] is not None]
+    drawn = [row for row in _keep(rows, model=chosen, identity=order).to_pylist() if row["pinned_auc"] is not None]
     defined = {row["identity"] for row in drawn}
     names = [identity for identity in order if identity in defined]
     shown, n_undefined = names if identities is not None else names[:most], len(order) - len(names)
@@ -269,12 +272,12 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     >>> biasspark.plot.crosses(biasspark.auc_crosses(df, groupings={"by": "lang"}, **keywords))  # doctest: +SKIP
     """
     name = "plot.crosses()"
-    rows = read_rows(crosses, schemas.AUC_CROSSES, schemas.AUC_CROSSES.value_columns, name)
-    slice, rows = choose_slice(rows, slice, name)
-    maps = {(one.grouping, one.model): one for one in list_heat_maps(as_report(schemas.AUC_CROSSES, rows))}
+    rows = _read_rows(crosses, schemas.AUC_CROSSES, schemas.AUC_CROSSES.value_columns, name)
+    slice, rows = _choose_slice(rows, slice, name)
+    maps = {(one.grouping, one.model): one for one in list_heat_maps(_as_report(schemas.AUC_CROSSES, rows))}
     lines, n_hidden = [], 0
-    for grouping in choose_names(rows, "grouping", groupings, name):
-        for model in choose_names(rows, "model", models, name):
+    for grouping in _choose_names(rows, "grouping", groupings, name):
+        for model in _choose_names(rows, "model", models, name):
             one = maps[grouping, model]
             down = {group: show_count(one.n_positive[group]) for group in one.groups}
             across = {group: show_count(one.n_negative[group]) for group in one.groups}
@@ -321,9 +324,9 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     is_frame = not hasattr(type(segments), table.name)
     if "negative_rule" in list_columns(segments, name) if is_frame else pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
-    rows = read_rows(segments, table, table.value_columns, name)
-    slice, rows = choose_slice(rows, slice, name)
-    trees = list_trees(as_report(table, keep(rows, model=choose_names(rows, "model", models, name))))
+    rows = _read_rows(segments, table, table.value_columns, name)
+    slice, rows = _choose_slice(rows, slice, name)
+    trees = list_trees(_as_report(table, _keep(rows, model=_choose_names(rows, "model", models, name))))
     weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else []
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
@@ -353,11 +356,11 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     >>> biasspark.plot.label_balance(biasspark.label_balance(df, label="toxic", identities=["gay"]))  # doctest: +SKIP
     """
     name = "plot.label_balance()"
-    rows = read_rows(balance, schemas.LABEL_BALANCE, schemas.LABEL_BALANCE.value_columns, name)
-    asked = choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
-    rows = keep(rows, identity=[OVERALL, *asked])
+    rows = _read_rows(balance, schemas.LABEL_BALANCE, schemas.LABEL_BALANCE.value_columns, name)
+    asked = _choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
+    rows = _keep(rows, identity=[OVERALL, *asked])
     config = json.dumps({"intervals": {"level": level}})
-    shares = list_balance(as_report(schemas.LABEL_BALANCE, rows, config))
+    shares = list_balance(_as_report(schemas.LABEL_BALANCE, rows, config))
     assert shares is not None
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
@@ -376,30 +379,108 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])
 
 
+# ---- the rows that a figure shows
+
+
+def _read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> pa.Table:
+    """Return the needed columns of a table, given it or something measured, with a method of its name that returns it.
+
+    ``name`` is the calling function, for messages. Raises `TypeError` or `InputError` if it is not a frame, lacks
+    columns, has no row, or has rows of several runs.
+    """
+    method = getattr(type(given), table.name, None)  # looked up on the type, as a frame may have a column of that name
+    frame = method(given) if callable(method) else given
+    known = list_columns(frame, name)
+    missing = [column for column in needed if column not in known]
+    if missing:
+        raise InputError(
+            f"{name}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what biasspark.{table.name}() returns."
+        )
+    schema = pa.schema([table.arrow_schema.field(column) for column in needed])
+    if is_spark(frame):
+        from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
+
+        rows = collect_columns(frame, schema, name)
+    else:
+        rows = cast_columns(open_frame(frame, name).read_all(), schema, name)
+    if not len(rows):
+        raise InputError(f"{name}: the table has no row. Give one that has.")
+    key = [column for column in table.key_columns if column in needed]
+    if len(rows.group_by(key).aggregate([])) < len(rows):
+        raise InputError(f"{name}: the table has several rows of one key, as those of several runs. Keep one run.")
+    return rows
+
+
+def _choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[str]:
+    """Return the requested values of a column in order; by default all values, ``all`` first, then in row order.
+
+    Raises `InputError` if a requested name does not occur.
+    """
+    known = list(dict.fromkeys(rows[column].to_pylist()))
+    if names is None:
+        return sorted(known, key=lambda value: column == "slice" and value != ALL_ROWS)
+    asked = [names] if isinstance(names, str) else list(names)
+    unknown = [value for value in asked if value not in known]
+    if unknown or not asked:
+        rule = f"{name}: {column} = {show_value(unknown[0]) if unknown else '[]'}."
+        raise InputError(f"{rule} The table has {list_choices(known[:_MAX_LISTED])}. Name one that it has.")
+    return list(dict.fromkeys(asked))
+
+
+def _choose_slice(rows: pa.Table, asked: str | None, name: str) -> tuple[str, pa.Table]:
+    """Return the requested slice, by default ``all`` or the only slice, and its rows."""
+    known = _choose_names(rows, "slice", asked, name)
+    if asked is None and known[0] != ALL_ROWS and len(known) > 1:
+        raise InputError(f"{name}: the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
+    return known[0], _keep(rows, slice=known[:1])
+
+
+def _keep(rows: pa.Table, **names: Sequence[str]) -> pa.Table:
+    """Return the rows in which each named column has one of the given values."""
+    for column, values in names.items():
+        rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string())))
+    return rows
+
+
+def _without_pairs(rows: pa.Table, identities: Names, name: str) -> pa.Table:
+    """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
+    of_identities = pc.field("identity") != OVERALL
+    kept = rows.filter(of_identities if identities is not None else of_identities & ~pc.field("crossed"))
+    if not len(kept):
+        raise InputError(f"{name}: the table has no identity. Measure some.")
+    return kept
+
+
+def _as_report(table: Table, rows: pa.Table, config: str = "{}") -> ReportData:
+    """Wrap rows of one slice as the data of a report, as if of all rows, to reuse its functions."""
+    tables = {table.name: [row | {"slice": ALL_ROWS} for row in rows.to_pylist()]}
+    return ReportData(corpus="", run_date=date.min, run={"config": config}, tables=tables)  # not of a run
+
+
 def _suite_of(given: Frame, metrics: Frame | None, name: str) -> pa.Table | None:
     """Return the given metrics, or those of a measured corpus."""
     has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
     source = given if metrics is None and has_metrics else metrics
-    return None if source is None else read_rows(source, schemas.BIAS_METRICS, _METRICS, name)
+    return None if source is None else _read_rows(source, schemas.BIAS_METRICS, _METRICS, name)
 
 
 def _choose_scores(
     scores: Frame, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int, name: str
 ) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
     """Return the histograms to draw, their slices, identities and models, and the number of all identities."""
-    rows = without_pairs(read_rows(scores, schemas.SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
-    slices, models = choose_names(rows, "slice", asked[0], name), choose_names(rows, "model", asked[2], name)
-    identities = choose_names(rows, "identity", asked[1], name)
+    rows = _without_pairs(_read_rows(scores, schemas.SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
+    slices, models = _choose_names(rows, "slice", asked[0], name), _choose_names(rows, "model", asked[2], name)
+    identities = _choose_names(rows, "identity", asked[1], name)
     n_all = len(identities)
     if asked[1] is None:
         if suite is not None:
-            ranks = order_worst_first(keep(suite, slice=slices, model=models).to_pylist())
+            ranks = order_worst_first(_keep(suite, slice=slices, model=models).to_pylist())
         else:
             of_subgroups = rows.filter(pc.starts_with(rows["cell"], "subgroup")).group_by("identity")
             order = [("n_rows_sum", "descending"), ("identity", "ascending")]
             ranks = of_subgroups.aggregate([("n_rows", "sum")]).sort_by(order)["identity"].to_pylist()
         identities = [identity for identity in ranks if identity in set(identities)][:most] or identities[:most]
-    return keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
+    return _keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
 
 
 def _note_slice(name: str) -> list[str]:

@@ -18,11 +18,10 @@ from matplotlib.figure import Figure
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
 from biasspark.plot import metric_panels, panels
-from biasspark.plot.score_panels import arrange, draw_curves
+from biasspark.plot.score_panels import PanelKey, arrange, by_panel, draw_curves, read_histograms, sum_bins
 from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
 from biasspark.report.gate_summary import describe_changes
-from biasspark.report.histogram_paths import PanelKey, by_panel, read_histograms, sum_bins
 from biasspark.report.metric_tables import list_pinned, list_worst
 from biasspark.report.report_data import ReportData
 

@@ -20,6 +20,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from biasspark import __version__, columns
+from biasspark.plot import score_panels
 from biasspark.plot.panels import color_rules
 from biasspark.report import (
     attributions,
@@ -28,7 +29,6 @@ from biasspark.report import (
     charts,
     definitions,
     gate_summary,
-    histogram_paths,
     metric_tables,
     report_data,
 )
@@ -192,7 +192,7 @@ def environment() -> Environment:
     )
     modules = (
         *(attributions, baseline_comparison, cells, charts, columns, definitions, gate_summary),
-        *(histogram_paths, metric_tables, report_data),
+        *(metric_tables, report_data, score_panels),
     )
     shared.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
     shared.globals |= {"version": __version__, "define": definitions.define, "draw_cards": draw_cards}
@@ -219,20 +219,20 @@ class Card(NamedTuple):
 
     slice: str
     identity: str
-    pictures: Sequence[tuple[str, histogram_paths.Cells, histogram_paths.Scale]]
+    pictures: Sequence[tuple[str, score_panels.Cells, score_panels.Scale]]
     counts: Row
 
 
 def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[str]) -> list[Card]:
     """Return a card of score distributions for each slice and identity that has rows."""
-    scales, histograms = histogram_paths.read_histograms(report.rows("score_histograms"))
+    scales, histograms = score_panels.read_histograms(report.rows("score_histograms"))
     counts = {(row["slice"], row["identity"]): row for row in reversed(report.rows("bias_metrics"))}
     cards = []
     for slice_name, identity in product(slices, identities):
         pictures = [
             (model, histograms[key], scales[model])
             for model in report.models()
-            for key in [histogram_paths.PanelKey(slice_name, identity, model)]
+            for key in [score_panels.PanelKey(slice_name, identity, model)]
             if key in histograms
         ]
         row = counts.get((slice_name, identity))

@@ -138,7 +138,8 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     for name in ("n_subgroup", "positive_rate", WORST_AUC, *SUITE):
         columns |= {f"{name}_{side}": both[f"{name}_{side}"] for side in _SIDES}
         if name in SORT_KEYS:
-            columns[f"{name}_difference"] = _difference(both, name)
+            sizes = [both[f"{name}_{side}"] for side in reversed(_SIDES)]
+            columns[f"{name}_difference"] = pc.subtract(*(map(pc.abs, sizes) if name in SUMMARIZED_GAPS else sizes))
         if name == WORST_AUC:
             columns["worse"] = pc.less(columns[f"{name}_difference"], 0.0)
         elif name in SUITE:
@@ -177,11 +178,6 @@ def _side(metrics: pa.Table, key: Sequence[str]) -> pa.Table:
     return pa.table(columns | {column: metrics[column] for column in values})
 
 
-def _difference(both: pa.Table, name: str) -> pa.ChunkedArray:
-    first, second = both[f"{name}_first"], both[f"{name}_second"]
-    return pc.subtract(pc.abs(second), pc.abs(first)) if name in SUMMARIZED_GAPS else pc.subtract(second, first)
-
-
 def _is_doubtful(both: pa.Table, name: str, side: str) -> pa.ChunkedArray:
     """Return whether a value is known but rests on too few rows."""
     width = pc.subtract(both[f"{name}_high_{side}"], both[f"{name}_low_{side}"])
@@ -203,24 +199,20 @@ def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideB
     chosen = metrics.filter(pc.is_in(metrics["slice"], pa.array(slices)))
     if not request.crossed:
         chosen = chosen.filter(~pc.field("crossed"))
+
+    def worst_first(row: Row) -> tuple[bool, float, str]:
+        value = row[f"{request.sort}_first"]
+        size = value or 0.0
+        return value is None, -abs(size) if request.sort in SUMMARIZED_GAPS else size, row["identity"]
+
     compared = side_by_side(chosen, *request.models)
     n_all = Counter(compared["slice"].to_pylist())
-    rows = _sort_worst_first(leave_out_small(compared, request.min_rows).to_pylist(), request.sort)
+    rows = sorted(leave_out_small(compared, request.min_rows).to_pylist(), key=worst_first)
     parts = []
     for name in slices:
         large = [row for row in rows if row["slice"] == name]
         parts.append(SliceRows(name, large[: request.limit], n_all[name], n_all[name] - len(large)))
     return SideBySide(request=request, run=run, columns=tuple(compared.column_names), slices=tuple(parts))
-
-
-def _sort_worst_first(rows: Sequence[Row], sort: str) -> list[Row]:
-    """Return rows by a metric of the first model: the lowest AUC or the largest gap first, NULL last, then by name."""
-
-    def order(row: Row) -> tuple[bool, float, str]:
-        value = row[f"{sort}_first"] or 0.0
-        return row[f"{sort}_first"] is None, -abs(value) if sort in SUMMARIZED_GAPS else value, row["identity"]
-
-    return sorted(rows, key=order)
 
 
 def _choose_slices(metrics: pa.Table, request: Request) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from biasspark.plot.score_panels import Scale, draw_steps, read_histograms, sum_bins, trace_rates
 from biasspark.report.attributions import (
     list_correlations,
     list_heat_maps,
@@ -23,7 +24,6 @@ from biasspark.report.attributions import (
 )
 from biasspark.report.cells import root_share_color, show_interval, show_number
 from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned, draw_trends
-from biasspark.report.histogram_paths import Scale, draw_steps, read_histograms, sum_bins, trace_rates
 from biasspark.report.metric_tables import list_pinned, list_rates, share_interval
 from biasspark.report.report_data import ReportData, choose_thresholds
 from tests.fixtures.made_up_report import (
