@@ -83,10 +83,13 @@ def _scale(rows: Rows) -> Scale:
 
 def trace_rates(cells: Cells, label: str) -> RateCurve | None:
     """Return the curve of the rows of a label over thresholds at all bin edges; None if either side has no rows."""
-    sides = [cells.get(f"{side}_{label}", ()) for side in ("background", "subgroup")]
-    if not all(map(sum, sides)):
-        return None
-    return RateCurve(*([0.0, *(n / sum(counts) for n in accumulate(reversed(counts)))] for counts in sides))
+    rates = []
+    for counts in (cells.get(f"{side}_{label}", ()) for side in ("background", "subgroup")):
+        total = sum(counts)
+        if not total:
+            return None
+        rates.append([0.0, *(n / total for n in accumulate(reversed(counts)))])
+    return RateCurve(*rates)
 
 
 # ---- small charts as SVG paths: with many of them, the axes of a chart library would be most of the page

@@ -313,15 +313,14 @@ def _show_segments(tables: Mapping[Table, pa.Table]) -> str:
         segment: "/".join(map(str, sorted({row["n_rows"] for row in of_segment})))
         for (segment,), of_segment in group_rows(rows, "segment").items()
     }
-    measured = []
-    for measure, row in product(SEGMENT_COLORS, rows):
+    measured, known = [], [name for name in SEGMENT_COLORS if any(row[name] is not None for row in rows)]
+    for measure, row in product(known, rows):
         difference = subtract_overall(row, overall[row["model"]], measure)
         shown = "-" if row[measure] is None else f"{row[measure]:.4f}"
         shown += "" if difference is None else f" {difference:+z.4f}"
         measured.append({**row, "measure": measure, "n_rows": sizes[row["segment"]], "shown": shown})
-    known = [row for row in measured if any(one[row["measure"]] is not None for one in rows)]
     title = "segments, and their difference from all rows"
-    return _put_models_side_by_side(title, known, ("measure", "segment", "n_rows"), "shown")
+    return _put_models_side_by_side(title, measured, ("measure", "segment", "n_rows"), "shown")
 
 
 def _show_correlations(tables: Mapping[Table, pa.Table]) -> str:

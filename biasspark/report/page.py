@@ -211,9 +211,6 @@ def environment() -> Environment:
     return shared
 
 
-_IN_IDENTITY = (columns.SUBGROUP_NEGATIVE, columns.SUBGROUP_POSITIVE)
-
-
 class Card(NamedTuple):
     """The score distributions of an identity in a slice, one per model, and its row of ``bias_metrics``."""
 
@@ -235,9 +232,10 @@ def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[s
             for key in [score_panels.PanelKey(slice_name, identity, model)]
             if key in histograms
         ]
-        row = counts.get((slice_name, identity))
-        if row and any(sum(of_model.get(name, ())) for _, of_model, _ in pictures for name in _IN_IDENTITY):
-            cards.append(Card(slice_name, identity, pictures, row))
+        in_identity = (columns.SUBGROUP_NEGATIVE, columns.SUBGROUP_POSITIVE)
+        n_rows = sum(sum(of_model.get(cell, ())) for _, of_model, _ in pictures for cell in in_identity)
+        if n_rows and (slice_name, identity) in counts:
+            cards.append(Card(slice_name, identity, pictures, counts[slice_name, identity]))
     return cards
 
 

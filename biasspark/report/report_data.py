@@ -253,15 +253,12 @@ class ReportData:
     @property
     def level(self) -> float:
         """The level of the run's intervals."""
-        return self._setting("intervals", "level", 0.95)
+        return float((read_config(self.run).get("intervals") or {}).get("level", 0.95))
 
     @property
     def alpha(self) -> float:
         """The significance level of the run's gate."""
-        return self._setting("gate", "alpha", 0.05)
-
-    def _setting(self, part: str, key: str, default: float) -> float:
-        return float((read_config(self.run).get(part) or {}).get(key, default))
+        return float((read_config(self.run).get("gate") or {}).get("alpha", 0.05))
 
 
 def group_rows(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
