@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import date
+from itertools import product
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +25,7 @@ from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
 from biasspark.report.metric_tables import list_balance
-from biasspark.report.report_data import ReportData, Rows, order_worst_first
+from biasspark.report.report_data import SUITE_COLUMNS, ReportData, Rows, keep, order_worst_first
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count, list_choices, list_first, show_value
@@ -32,10 +33,7 @@ from biasspark.text import format_count, list_choices, list_first, show_value
 Names = str | Sequence[str] | None
 _MAX_LISTED = 6
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
-_METRICS = (
-    *("model", "slice", "identity", "crossed"),
-    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
-)
+_METRICS = (*SUITE_COLUMNS, *(f"{name}_reason" for name in SUITE))
 _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
 _WEAK = "Pale points rest on too few rows: no interval, or one wider than 0.1, which may leave the picture."
@@ -163,7 +161,7 @@ def intervals(
     asked = _choose_names(rows, "identity", identities, name)
     chosen = _choose_names(rows, "model", models, name)
     cuts = _choose_names(rows, "slice", slices, name)
-    of_slices = {cut: _keep(rows, slice=[cut], identity=asked, model=chosen).to_pylist() for cut in cuts}
+    of_slices = {cut: keep(rows, slice=[cut], identity=asked, model=chosen).to_pylist() for cut in cuts}
     if len(asked) == 1 < len(cuts):  # a line per slice
         lines = [row | {"identity": row["slice"]} for of_slice in of_slices.values() for row in of_slice]
         parts = {asked[0]: (cuts, lines)}
@@ -222,13 +220,13 @@ def pinned_auc(
     suite = _suite_of(pinned, metrics, name)
     weak = set()
     if suite is not None:
-        of_suite = _keep(suite, slice=[slice]).to_pylist()
+        of_suite = keep(suite, slice=[slice]).to_pylist()
         weak = {
             (row["identity"], row["model"]) for row in of_suite if any(is_weak(row, one) for one in SUMMARIZED_AUCS)
         }
         worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
         order = order if identities is not None else sorted(order, key=lambda one: worst.get(one, len(worst)))
-    drawn = [row for row in _keep(rows, model=chosen, identity=order).to_pylist() if row["pinned_auc"] is not None]
+    drawn = [row for row in keep(rows, model=chosen, identity=order).to_pylist() if row["pinned_auc"] is not None]
     defined = {row["identity"] for row in drawn}
     names = [identity for identity in order if identity in defined]
     shown, n_undefined = names if identities is not None else names[:most], len(order) - len(names)
@@ -276,14 +274,14 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     slice, rows = _choose_slice(rows, slice, name)
     maps = {(one.grouping, one.model): one for one in list_heat_maps(_as_report(schemas.AUC_CROSSES, rows))}
     lines, n_hidden = [], 0
-    for grouping in _choose_names(rows, "grouping", groupings, name):
-        for model in _choose_names(rows, "model", models, name):
-            one = maps[grouping, model]
-            down = {group: show_count(one.n_positive[group]) for group in one.groups}
-            across = {group: show_count(one.n_negative[group]) for group in one.groups}
-            titles = (f"{show_name(model)} by {show_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
-            lines.append([Grid(titles[0], down, across, one.auc), Grid(titles[1], down, across, one.headroom)])
-            n_hidden = max(n_hidden, one.n_hidden)
+    names = _choose_names(rows, "grouping", groupings, name), _choose_names(rows, "model", models, name)
+    for grouping, model in product(*names):
+        one = maps[grouping, model]
+        down = {group: show_count(one.n_positive[group]) for group in one.groups}
+        across = {group: show_count(one.n_negative[group]) for group in one.groups}
+        titles = (f"{show_name(model)} by {show_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
+        lines.append([Grid(titles[0], down, across, one.auc), Grid(titles[1], down, across, one.headroom)])
+        n_hidden = max(n_hidden, one.n_hidden)
     sides = "Positives at the left against negatives above. Shares are colored by their square root."
     notes = [*_note_slice(slice), sides, _WEAK_CELLS]
     notes += [f"{n_hidden:,} smaller groups are not drawn."] if n_hidden else []
@@ -326,7 +324,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     rows = _read_rows(segments, table, table.value_columns, name)
     slice, rows = _choose_slice(rows, slice, name)
-    trees = list_trees(_as_report(table, _keep(rows, model=_choose_names(rows, "model", models, name))))
+    trees = list_trees(_as_report(table, keep(rows, model=_choose_names(rows, "model", models, name))))
     weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else []
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
@@ -358,7 +356,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     name = "plot.label_balance()"
     rows = _read_rows(balance, schemas.LABEL_BALANCE, schemas.LABEL_BALANCE.value_columns, name)
     asked = _choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
-    rows = _keep(rows, identity=[OVERALL, *asked])
+    rows = keep(rows, identity=[OVERALL, *asked])
     config = json.dumps({"intervals": {"level": level}})
     shares = list_balance(_as_report(schemas.LABEL_BALANCE, rows, config))
     assert shares is not None
@@ -432,14 +430,7 @@ def _choose_slice(rows: pa.Table, asked: str | None, name: str) -> tuple[str, pa
     known = _choose_names(rows, "slice", asked, name)
     if asked is None and known[0] != ALL_ROWS and len(known) > 1:
         raise InputError(f"{name}: the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
-    return known[0], _keep(rows, slice=known[:1])
-
-
-def _keep(rows: pa.Table, **names: Sequence[str]) -> pa.Table:
-    """Return the rows in which each named column has one of the given values."""
-    for column, values in names.items():
-        rows = rows.filter(pc.is_in(rows[column], pa.array(values, pa.string())))
-    return rows
+    return known[0], keep(rows, slice=known[:1])
 
 
 def _without_pairs(rows: pa.Table, identities: Names, name: str) -> pa.Table:
@@ -474,13 +465,13 @@ def _choose_scores(
     n_all = len(identities)
     if asked[1] is None:
         if suite is not None:
-            ranks = order_worst_first(_keep(suite, slice=slices, model=models).to_pylist())
+            ranks = order_worst_first(keep(suite, slice=slices, model=models).to_pylist())
         else:
             of_subgroups = rows.filter(pc.starts_with(rows["cell"], "subgroup")).group_by("identity")
             order = [("n_rows_sum", "descending"), ("identity", "ascending")]
             ranks = of_subgroups.aggregate([("n_rows", "sum")]).sort_by(order)["identity"].to_pylist()
         identities = [identity for identity in ranks if identity in set(identities)][:most] or identities[:most]
-    return _keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
+    return keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
 
 
 def _note_slice(name: str) -> list[str]:
@@ -488,5 +479,5 @@ def _note_slice(name: str) -> list[str]:
 
 
 def _note_limit(n_shown: int, n_all: int) -> list[str]:
-    more = "identities= and most= choose others."
-    return [f"{n_shown:,} of {n_all:,} identities are drawn; {more}"] if n_shown < n_all else []
+    text = f"{n_shown:,} of {n_all:,} identities are drawn; identities= and most= choose others."
+    return [text] if n_shown < n_all else []

@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from operator import itemgetter
 from typing import Any
@@ -180,6 +181,7 @@ def nulls_last(*values: Any) -> tuple[Any, ...]:
 
 
 _INDENT = " " * 4
+_wrap = partial(textwrap.fill, width=SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
 _ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HEADINGS = {
     "node_id": "node",
@@ -279,7 +281,7 @@ def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
 
     ``rare`` is a note on rare values, shown below the leaves of trees.
     """
-    rare = textwrap.fill(rare, SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
+    rare = _wrap(rare)
     trees, tables_below = ([one.show(tables) for one in excerpts] for excerpts in (_TREES, _EXCERPTS))
     parts = [*trees, rare if any(trees) else "", *tables_below, _show_segments(tables), _show_correlations(tables)]
     return "\n\n".join(filter(None, parts))
@@ -296,12 +298,8 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
         texts.append(line)
         for name in rules:
             side = "" if name == "rule" else f"{name.partition('_')[0]}s: "
-            indents: dict[str, Any] = {
-                "initial_indent": _INDENT,
-                "subsequent_indent": _INDENT + " " * max(len(side), 2),
-            }
-            rule = show_visibly(f"{side}{row[name] or 'all'}")
-            texts.append(textwrap.fill(rule, SCREEN_WIDTH, **indents, break_long_words=False, break_on_hyphens=False))
+            rule, next_indent = show_visibly(f"{side}{row[name] or 'all'}"), _INDENT + " " * max(len(side), 2)
+            texts.append(_wrap(rule, initial_indent=_INDENT, subsequent_indent=next_indent))
     return "\n".join(texts)
 
 

@@ -111,27 +111,26 @@ def decide(model: str, counts: Counter[str], alerts: Rows) -> Decision:
     sentence = _describe_outcome(outcome, counts, by_outcome.get((outcome,), ()))
     if outcome == columns.FAIL and counts[columns.WARN]:
         verb, ending = ("is", "s") if counts[columns.WARN] == 1 else ("are", "")
-        state = "not shown to hold" if _any_undecided(by_outcome.get((columns.WARN,), ())) else "broken"
+        state = _describe_state(by_outcome.get((columns.WARN,), ()), "broken")
         sentence += f" {counts[columns.WARN]:,} more {verb} {state}, but only warn{ending}."
     if counts[columns.INSUFFICIENT] and outcome != columns.INSUFFICIENT:
         sentence += f" There is not enough evidence for {counts[columns.INSUFFICIENT]:,} more."
     return Decision(model=model, outcome=outcome, sentence=sentence)
 
 
-def _any_undecided(alerts: Rows) -> bool:
-    """Return whether some fail or warn only because the evidence is insufficient."""
-    return any(row.get("decided") is False for row in alerts)
+def _describe_state(alerts: Rows, if_decided: str) -> str:
+    """Return the state of alerts in words, some of which may fail or warn only because the evidence is insufficient."""
+    return "not shown to hold" if any(row.get("decided") is False for row in alerts) else if_decided
 
 
 def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
     """Return the sentence on a model's outcome, given its alerts with that outcome."""
     n, total = counts[outcome], counts.total()
     checks = "its only check" if total == 1 else f"{n:,} of {total:,} checks"
-    state = "not shown to hold" if _any_undecided(alerts) else "shown to be broken"
     rules = list(dict.fromkeys(f"“{cells.show_name(row['rule'])}”" for row in alerts))
     more = f" and {len(rules) - MAX_RULES:,} more" if len(rules) > MAX_RULES else ""
     names = f" (rule{'' if len(rules) == 1 else 's'} {', '.join(rules[:MAX_RULES])}{more})" if rules else ""
-    broken = f"{checks} {'is' if n == 1 else 'are'} {state}{names}"
+    broken = f"{checks} {'is' if n == 1 else 'are'} {_describe_state(alerts, 'shown to be broken')}{names}"
     return {
         columns.FAIL: f"fails: {broken}.",
         columns.WARN: f"passes with warnings: {broken}, but {'it only warns' if n == 1 else 'they only warn'}.",
@@ -208,9 +207,8 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
 
 
 def _with_interval(row: Row, name: str) -> str:
-    signed = name in columns.SUMMARIZED_GAPS
-    interval = cells.show_interval(row[f"{name}_low"], row[f"{name}_high"], signed=signed)
-    return cells.show_number(row[name], signed=signed) + (f" ({interval})" if interval else "")
+    cell = cells.metric_cell(row, name)
+    return f"{cell.text} ({cell.interval})" if cell.interval else cell.text
 
 
 def _compare_identities(report: ReportData, baseline: PastRun) -> list[str]:

@@ -330,7 +330,7 @@ RATE_SUMS = {"false_positive_equality_difference": ("fpr_gap",), "false_negative
 """Sums and means over identities, and the columns that enter each."""
 
 _WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
-_SUITE_COLUMNS = (
+SUITE_COLUMNS = (
     *("model", "slice", "identity", "crossed"),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
 )
@@ -358,10 +358,10 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
     for name, table in whole.items():
         of_all_rows = _on_all_rows(table)
         if name in ("pinned_auc", "label_balance", "training_balance"):
-            tables[name] = _where_in(of_all_rows, "identity", shown).to_pylist()
+            tables[name] = keep(of_all_rows, identity=shown).to_pylist()
         elif name == "pinned_skew":
             skewed = {*shown, *of_all_rows["skewed_identity"].to_pylist()} - {None}
-            tables[name] = (_where_in(of_all_rows, "identity", skewed) if shown else of_all_rows).to_pylist()
+            tables[name] = (keep(of_all_rows, identity=skewed) if shown else of_all_rows).to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:
@@ -369,16 +369,16 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         elif name == "model_comparisons":
             tables[name] = _shown_comparisons(of_all_rows, shown)
         elif name == "template_scores":
-            tables["template_means"] = mean_over_templates(_where_in(table, "identity", shown).to_pylist())
+            tables["template_means"] = mean_over_templates(keep(table, identity=shown).to_pylist())
         elif name == "score_histograms":
-            of_slices = _where_in(_where_in(table, "slice", slices[1:]), "identity", pictured)
-            bins = [_where_in(of_all_rows, "identity", shown), of_slices]
+            of_slices = keep(table, slice=slices[1:], identity=pictured)
+            bins = [keep(of_all_rows, identity=shown), of_slices]
             tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in whole and "threshold_summary" in whole:
         totals = whole["threshold_summary"].to_pylist()
         thresholds = choose_thresholds(totals)
-        rates = _where_in(_on_all_rows(whole["threshold_rates"]), "threshold", thresholds)
-        tables["threshold_rates"] = _where_in(rates, "identity", shown).to_pylist()
+        rates = keep(_on_all_rows(whole["threshold_rates"]), threshold=thresholds)
+        tables["threshold_rates"] = keep(rates, identity=shown).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         key = ("slice", "model", "threshold")
         singles = _single(rates.select([*key, "identity", "crossed", *parts]).to_pylist())
@@ -389,8 +389,8 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
 def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], list[str], list[str], dict[str, Rows]]:
     """Return the slices to show, the identities on all rows, those drawn by slice, and the rows of the suite."""
     slices, hidden = _choose_slices(metrics, summaries)
-    rows = _where_in(metrics, "slice", slices)
-    singles = _single(rows.select(_SUITE_COLUMNS).to_pylist())
+    rows = keep(metrics, slice=slices)
+    singles = _single(rows.select(SUITE_COLUMNS).to_pylist())
     n_models = len(set(summaries["model"].to_pylist()))
     n_pictured = max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, len(slices) * n_models)))
     pictured = order_worst_first(singles)[:n_pictured] if len(slices) > 1 else []
@@ -403,8 +403,8 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], li
         ).union(pictured)
         for name in slices
     }
-    of_slices = [_where_in(_where_in(rows, "slice", [name]), "identity", identities[name]) for name in slices]
-    of_models = _where_in(summaries, "slice", slices).to_pylist()
+    of_slices = [keep(rows, slice=[name], identity=identities[name]) for name in slices]
+    of_models = keep(summaries, slice=slices).to_pylist()
     tables: dict[str, Rows] = {
         "bias_metrics": pa.concat_tables(of_slices).to_pylist(),
         "model_summary": count_parts(of_models, singles, ("slice", "model"), AUC_SUMS),
@@ -436,7 +436,7 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
     return PastRun(
         run_date=row["run_date"],
         run_id=row["run_id"],
-        metrics=_where_in(_on_all_rows(metrics.filter(of_run)), "identity", shown).to_pylist(),
+        metrics=keep(_on_all_rows(metrics.filter(of_run)), identity=shown).to_pylist(),
         summaries=_on_all_rows(summaries.filter(of_run)).to_pylist(),
         is_lost=is_lost,
     )
@@ -537,7 +537,7 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
     names = sorted(set(summaries["slice"].to_pylist()) - {ALL_ROWS})
     chosen = names
     if len(names) > MAX_SLICES:
-        groups = group_rows(_single(metrics.select(_SUITE_COLUMNS).to_pylist()), "slice")
+        groups = group_rows(_single(metrics.select(SUITE_COLUMNS).to_pylist()), "slice")
         lowest = {name: min(find_lowest(row)[:2] for row in rows) for (name,), rows in groups.items()}
         ranked = sorted(names, key=lambda name: (name not in lowest, lowest.get(name), name))
         chosen = sorted(ranked[:MAX_SLICES])
@@ -560,8 +560,11 @@ def _on_all_rows(table: pa.Table) -> pa.Table:
     return table.filter(pc.field("slice") == ALL_ROWS) if "slice" in table.column_names else table
 
 
-def _where_in(table: pa.Table, column: str, values: Collection[Any]) -> pa.Table:
-    return table.filter(pc.is_in(table[column], pa.array(list(values), table.schema.field(column).type)))
+def keep(table: pa.Table, **columns: Collection[Any]) -> pa.Table:
+    """Return the rows in which each named column has one of the given values."""
+    for name, values in columns.items():
+        table = table.filter(pc.is_in(table[name], pa.array(list(values), table.schema.field(name).type)))
+    return table
 
 
 def _single(rows: Rows) -> Rows:
@@ -573,7 +576,7 @@ def _worst_pairs(metrics: pa.Table) -> Rows:
     """Return each model's crossed pairs with the lowest AUC that has an interval, those with enough rows first."""
     pairs = metrics.filter(pc.field("crossed"))
     ranked: dict[str, list[tuple[Any, ...]]] = {}
-    for number, row in enumerate(pairs.select(_SUITE_COLUMNS).to_pylist()):
+    for number, row in enumerate(pairs.select(SUITE_COLUMNS).to_pylist()):
         lowest = find_lowest(row)
         if lowest.imprecision < 2:
             ranked.setdefault(row["model"], []).append((lowest[:2], row["identity"], number))
