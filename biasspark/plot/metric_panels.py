@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.plot import panels
-from biasspark.report.cells import MINUS, Row, is_weak
+from biasspark.report.cells import MINUS, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.report.report_data import Rows
 
@@ -72,21 +72,17 @@ def _draw_panel(axes: Axes, name: str, rows: Rows, lines: Mapping[str, int], mod
         shift = (number - (len(models) - 1) / 2) * 0.68 / len(models)
         color, marker = panels.model_style(number)
         points = [(lines[row["identity"]] + shift, row) for row in rows if row["model"] == model]
-        for weak, alpha in _ALPHAS.items():
-            some = [one for one in points if is_weak(one[1], name) == weak]
-            _draw_points(axes, name, some, color=color, alpha=alpha, marker=marker)
+        for is_pale, alpha in _ALPHAS.items():
+            some = [(y, row) for y, row in points if is_weak(row, name) == is_pale]
+            bars = [(y, row) for y, row in some if row[f"{name}_low"] is not None]
+            # One line with gaps: an element for each interval would be most of the picture.
+            ends = [end for _, row in bars for end in (row[f"{name}_low"], row[f"{name}_high"], math.nan)]
+            bar_style: dict[str, Any] = {"linewidth": 1.6, "solid_capstyle": "butt"}
+            axes.plot(ends, [y for y, _ in bars for _ in range(3)], color=color, alpha=alpha, **bar_style)
+            values, ys = [row[name] for _, row in some], [y for y, _ in some]
+            axes.plot(values, ys, marker, markersize=4, markeredgewidth=0, color=color, alpha=alpha)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="x", labeltop=True)
-
-
-def _draw_points(axes: Axes, name: str, points: Sequence[tuple[float, Row]], *, marker: str, **style: Any) -> None:
-    bars = [(y, row) for y, row in points if row[f"{name}_low"] is not None]
-    # One line with gaps: an element for each interval would be most of the picture.
-    across = [end for _, row in bars for end in (row[f"{name}_low"], row[f"{name}_high"], math.nan)]
-    axes.plot(across, [y for y, _ in bars for _ in range(3)], linewidth=1.6, solid_capstyle="butt", **style)
-    axes.plot(
-        [row[name] for _, row in points], [y for y, _ in points], marker, markersize=4, markeredgewidth=0, **style
-    )
 
 
 def _align_scales(line: Sequence[Axes], rows: Rows) -> None:

@@ -116,12 +116,13 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
     for one in differences:
         if not one.row["crossed"]:
             by_identity.setdefault(one.row["identity"], {})[one.row["metric"]] = one
+    changed = sorted((one for one in differences if one.row["verdict"] in _ARROWS), key=_largest_first)
     return BaselineComparison(
         model=model,
         baseline=baseline,
         counts=counts,
-        worse=sorted((one for one in differences if one.row["verdict"] == columns.WORSE), key=_largest_first),
-        better=sorted((one for one in differences if one.row["verdict"] == columns.BETTER), key=_largest_first),
+        worse=[one for one in changed if one.row["verdict"] == columns.WORSE],
+        better=[one for one in changed if one.row["verdict"] == columns.BETTER],
         overall=by_identity.get(columns.OVERALL, {}).get("auc"),
         rows={name: by_identity[name] for name in report.identities() if name in by_identity},
     )
@@ -137,9 +138,8 @@ def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str
     value, cell = row[column], suite.get((model, row["identity"], row["metric"]))
     if value is not None and cell and cell.value is not None and math.isclose(value, cell.value, abs_tol=1e-9):
         return replace(cell, color="")
-    return TableCell(
-        text=cells.show_number(value, signed=row["metric"] in columns.SUITE_GAPS), value=value, weak=value is None
-    )
+    text = cells.show_number(value, signed=row["metric"] in columns.SUITE_GAPS)
+    return TableCell(text=text, value=value, weak=value is None)
 
 
 def _difference_cell(row: Row) -> TableCell:

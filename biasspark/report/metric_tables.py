@@ -124,14 +124,9 @@ def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
 
 
 def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
-    lowest = sorted(
-        ((report_data.find_lowest(row), row["identity"], row) for row in rows), key=lambda one: (one[0][:2], one[1])
-    )
-    return [
-        WorstIdentity(name, low.metric, cells.metric_cell(row, low.metric), row)
-        for low, name, row in lowest
-        if low.metric
-    ]
+    lowest = [(report_data.find_lowest(row), row["identity"], row) for row in rows]
+    ranked = sorted((one for one in lowest if one[0].metric), key=lambda one: (one[0][:2], one[1]))
+    return [WorstIdentity(name, low.metric, cells.metric_cell(row, low.metric), row) for low, name, row in ranked]
 
 
 def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
@@ -192,14 +187,12 @@ def list_rates(report: ReportData) -> list[ThresholdRates]:
     """Return the rates on all rows at each shown threshold."""
     rates = []
     for threshold in report_data.choose_thresholds(report.rows("threshold_rates")):
-        rows, totals = (
-            report.rows(table, slice=ALL_ROWS, threshold=threshold)
-            for table in ("threshold_rates", "threshold_summary")
-        )
-        by_key = {(row["identity"], row["model"]): row for row in rows}
+        at = {"slice": ALL_ROWS, "threshold": threshold}
+        by_key = {(row["identity"], row["model"]): row for row in report.rows("threshold_rates", **at)}
         in_order = [by_key.get((name, model)) for name in report.identities() for model in report.models()]
         shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order if row]
-        rates.append(ThresholdRates(threshold, shown, [_model_rates(report, total) for total in totals]))
+        totals = [_model_rates(report, total) for total in report.rows("threshold_summary", **at)]
+        rates.append(ThresholdRates(threshold, shown, totals))
     return rates
 
 
@@ -276,10 +269,9 @@ def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[Ta
     n, score, departure = row["n_templates"], row["mean_score"], row["mean_departure"]
     score_ends = mean_interval(score, row["score_deviation"], n, level, 0.0 if is_probability else None)
     ends = mean_interval(departure, row["departure_deviation"], n, level, -1.0 if is_probability else None)
+    note = f"{cells.show_count(row['n_rows'])} rows of {cells.show_count(n)} templates"
     return [
-        cells.interval_cell(
-            score, *score_ends, note=f"{cells.show_count(row['n_rows'])} rows of {cells.show_count(n)} templates"
-        ),
+        cells.interval_cell(score, *score_ends, note=note),
         cells.interval_cell(departure, *ends, signed=True, color=cells.gap_color(departure)),
     ]
 
@@ -371,10 +363,8 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
     if len(bins) > 1:
         config = report_data.read_config(report.run)
         keys = config.get("label_balance") or config.get("mitigation") or {}
-        text, length = keys.get("text"), keys.get("length") or "length"
-        title += (
-            f" by the length of {cells.show_name(text)} in characters" if text else f" by {cells.show_name(length)}"
-        )
+        text, length = keys.get("text"), cells.show_name(keys.get("length") or "length")
+        title += f" by the length of {cells.show_name(text)} in characters" if text else f" by {length}"
     return BalanceTable(titles, table, title, cells.describe_outside(rows))
 
 
@@ -390,14 +380,14 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
     if added == "n_negatives_to_add" and cells.lacks_by_length(row, goal):
         n_added += " by length"  # some lengths lack negatives though the share over all lengths is below the goal
     counts = f"{cells.show_count(row['n_positive'])} of {cells.show_count(row['n_rows'])}"
+    may_be_goal = goal is not None and cells.imprecision(*ends) > 0 and ends[0] <= goal <= ends[1]
     return TableCell(
         text=cells.show_percent(row["positive_rate"], 0),
         interval=n_added,
         color=cells.share_color(row["positive_rate"]),
         value=row["positive_rate"],
         note=f"{counts} rows, {cells.show_interval(*ends, digits=2)}",
-        weak=row["n_rows"] < FEWEST_ROWS
-        or (goal is not None and cells.imprecision(*ends) > 0 and ends[0] <= goal <= ends[1]),
+        weak=row["n_rows"] < FEWEST_ROWS or may_be_goal,
     )
 
 
@@ -429,11 +419,10 @@ def list_pinned(report: ReportData) -> list[PinnedRow]:
         parts = []
         for part in PINNED_PARTS:
             name, weight, auc = f"{part}_auc", row[f"{part}_weight"], TableCell(text=DASH)
-            if weight:
-                in_suite = f"{name}_low" in of_suite  # with an interval
-                auc = (
-                    replace(cells.metric_cell(of_suite, name), color="") if in_suite else cells.interval_cell(row[name])
-                )
+            if weight and f"{name}_low" in of_suite:
+                auc = replace(cells.metric_cell(of_suite, name), color="")
+            elif weight:
+                auc = cells.interval_cell(row[name])
             parts.append((auc, cells.show_number(weight, 2) if weight else ""))
         cell = TableCell(
             text=cells.show_number(row["pinned_auc"]),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import product
 from operator import itemgetter
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
@@ -548,11 +549,10 @@ def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
     """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
     of_summaries = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
     precise: dict[tuple[str, str], tuple[float, str]] = {}  # the worst identity among those with a narrow interval
-    for row in singles:
-        for name in SUITE:
-            if not is_weak(row, name):
-                key, candidate = (row["model"], name), (goodness(row, name), row["identity"])
-                precise[key] = min(precise.get(key, candidate), candidate)
+    for row, name in product(singles, SUITE):
+        if not is_weak(row, name):
+            key, candidate = (row["model"], name), (goodness(row, name), row["identity"])
+            precise[key] = min(precise.get(key, candidate), candidate)
     return {*order_worst_first(singles)[:n], *of_summaries, *(name for _, name in precise.values()), OVERALL}
 
 
