@@ -269,9 +269,8 @@ def _conditions(rule: str | None) -> list[str]:
 SEGMENT_COLORS: Mapping[str, ColorOf] = {
     "auc": cells.auc_color,
     **dict.fromkeys(_LOSSES, lambda _: ""),
-    "mean_normalized_attribution": lambda value: cells.auc_color(
-        value and 2 * value
-    ),  # that of all rows is half the AUC
+    # The mean attribution of all rows is half the AUC.
+    "mean_normalized_attribution": lambda value: cells.auc_color(value and 2 * value),
 }
 """The measures of a named segment, and their colors."""
 SEGMENT_TITLES = dict(zip(SEGMENT_COLORS, ("AUC", "Cross-entropy", "Gini impurity", "Mean attribution"), strict=True))
