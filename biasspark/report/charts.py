@@ -156,7 +156,7 @@ def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
 def draw_pinned(report: ReportData) -> Markup | None:
     """Draw the pinned AUC of every identity, each in a column as in the slides; None without the table."""
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
-    weak = {(one.row["identity"], one.row["model"]) for one in list_pinned(report) if one.cell.weak}
+    weak = {(row["identity"], row["model"]) for row in list_pinned(report) if row["cell"].weak}
     pinned = {row["identity"] for row in rows}
     names = [name for name in report.identities() if name in pinned][:MAX_IN_CHARTS]
     if not names:

@@ -167,20 +167,16 @@ _OF_ONE_LABEL = {"tpr", "fpr", "tnr", "fnr"}
 """The rates among rows of one label. The others move with the share of positives, so their gaps have no color."""
 
 
-class ModelRates(NamedTuple):
-    """One model: its error rates on all rows, and its sums over identities, by column."""
-
-    model: str
-    rates: Mapping[str, TableCell]
-    sums: Mapping[str, TableCell]
-
-
 class ThresholdRates(NamedTuple):
-    """The rates at one threshold: of each row of ``threshold_rates`` by name, and of each model."""
+    """The rates at one threshold: of each row of ``threshold_rates`` by name, and those of each model.
+
+    The latter are rows of ``threshold_summary`` with cells by column: error rates on all rows as ``rates``, and sums
+    over identities as ``sums``.
+    """
 
     threshold: float
     rows: Sequence[tuple[Row, Mapping[str, TableCell]]]
-    totals: Sequence[ModelRates]
+    totals: Sequence[Row]
 
 
 def list_rates(report: ReportData) -> list[ThresholdRates]:
@@ -213,13 +209,14 @@ def _rate_cell(row: Row, rate: str) -> TableCell:
     )
 
 
-def _model_rates(report: ReportData, total: Row) -> ModelRates:
+def _model_rates(report: ReportData, total: Row) -> Row:
     summary, rates = report.summaries().get(total["model"], {}), {}
     for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
         rate, n = total[name], summary.get(size)
         ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
         rates[name] = cells.interval_cell(rate, *ends)
-    return ModelRates(total["model"], rates, {name: cells.sum_cell(total, name) for name in report_data.RATE_SUMS})
+    sums = {name: cells.sum_cell(total, name) for name in report_data.RATE_SUMS}
+    return {**total, "rates": rates, "sums": sums}
 
 
 def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
@@ -397,23 +394,15 @@ PINNED_PARTS = ("background", "subgroup", "bpsn", "bnsp")
 """The AUCs whose weighted mean is pinned AUC, as prefixes of columns."""
 
 
-class PinnedRow(NamedTuple):
-    """A row of ``pinned_auc`` and of ``bias_metrics``: the value, and the AUCs that form it with their weights.
+def list_pinned(report: ReportData) -> list[Row]:
+    """Return the pinned AUC of each identity and model, in the order of the other tables.
 
-    Pinned AUC has no interval. It is weak if one of these AUCs is.
+    Rows of ``pinned_auc`` have in addition the row of ``bias_metrics`` as ``suite``, the value as ``cell``, and the
+    AUCs that form it with their weights as ``parts``. Pinned AUC has no interval. It is weak if one of these AUCs is.
     """
-
-    row: Row
-    suite: Row
-    cell: TableCell
-    parts: Sequence[tuple[TableCell, str]]
-
-
-def list_pinned(report: ReportData) -> list[PinnedRow]:
-    """Return the pinned AUC of each identity and model, in the order of the other tables."""
     order = {name: number for number, name in enumerate(report.identities())}
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["identity"] in order]
-    suite, pinned = report.suite(), []
+    suite, pinned = report.suite(), list[Row]()
     for row in sorted(rows, key=lambda row: (order[row["identity"]], row["model"])):
         of_suite = suite.get((row["model"], row["identity"]), {})
         parts = []
@@ -430,40 +419,32 @@ def list_pinned(report: ReportData) -> list[PinnedRow]:
             note=describe_reason(row["reason"]) if row["reason"] else "",
             weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
         )
-        pinned.append(PinnedRow(row, of_suite, cell, parts))
+        pinned.append({**row, "suite": of_suite, "cell": cell, "parts": parts})
     return pinned
 
 
 MOST_SKEWED = 20
 
 
-class SkewedRow(NamedTuple):
-    """A row of ``pinned_skew``: whether its identity loses rows, the change of pinned AUC, and values by metric.
+def list_skewed(report: ReportData) -> list[Row]:
+    """Return the class-skew experiment on all rows: the identity that loses rows, then the largest other changes.
 
-    Each value is given before and after rows are dropped, the latter empty if unknown.
+    Rows of ``pinned_skew`` say in addition whether the identity ``loses_rows``, the ``change`` of pinned AUC, and what
+    is ``shown`` of each metric: its value before and after rows are dropped, the latter empty if unknown.
     """
-
-    row: Row
-    loses_rows: bool
-    change: float | None
-    values: Mapping[str, tuple[str, str]]
-
-
-def list_skewed(report: ReportData) -> list[SkewedRow]:
-    """Return the class-skew experiment on all rows: the identity that loses rows, then the largest other changes."""
-    listed = []
+    listed: list[Row] = []
     for row in report.rows("pinned_skew", slice=ALL_ROWS):
         loses_rows = row["identity"] == (row["skewed_identity"] or row["identity"])
         before, after = row["pinned_auc"], row["pinned_auc_skewed"]
         change = None if before is None or after is None else after - before
-        values = {"pinned_auc": (cells.show_number(before), cells.show_number(after))}
+        shown = {"pinned_auc": (cells.show_number(before), cells.show_number(after))}
         for name in SUMMARIZED_AUCS:
             mean = cells.show_number(row[f"{name}_sampled_mean"]) if loses_rows else ""
-            values[name] = (cells.show_number(row[name]), mean)
-        listed.append(SkewedRow(row, loses_rows, change, values))
+            shown[name] = (cells.show_number(row[name]), mean)
+        listed.append({**row, "loses_rows": loses_rows, "change": change, "shown": shown})
 
-    def order(one: SkewedRow) -> tuple[bool, float, str, str]:
-        size = 0.0 if one.loses_rows else abs(one.change or 0.0)
-        return not one.loses_rows, -size, one.row["identity"], one.row["model"]
+    def order(row: Row) -> tuple[bool, float, str, str]:
+        size = 0.0 if row["loses_rows"] else abs(row["change"] or 0.0)
+        return not row["loses_rows"], -size, row["identity"], row["model"]
 
     return sorted(listed, key=order)[:MOST_SKEWED]

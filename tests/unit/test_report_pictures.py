@@ -61,7 +61,7 @@ def test_all_six_rates_are_shown_with_their_counts_gaps_and_intervals(report: Re
         assert bool(cell.interval) == (rate not in {"tpr", "tnr"})
     nobody = next(rates for shown, rates in at.rows if shown["identity"] == EMPTY)
     assert (nobody["tpr"].text, nobody["tpr"].note) == ("–", "no such rows in the identity")
-    whole = at.totals[0].rates["fpr"]
+    whole = at.totals[0]["rates"]["fpr"]
     n = report.rows("model_summary", slice="all")[0]["n_negative"]
     assert whole.interval == show_interval(*share_interval(round(0.1 * n), n, 0.95))
     for title in ("TPR", "FPR", "TNR", "FNR", "Precision", "Selected", "TP", "FN", "FP", "TN"):
@@ -85,17 +85,18 @@ def test_the_names_of_columns_lie_within_the_picture(n_names: int) -> None:
 
 
 def test_pinned_auc_stands_with_its_counts_and_the_intervals_of_its_parts(report: ReportData, page: str) -> None:
-    rows = {(one.row["identity"], one.row["model"]): one for one in list_pinned(report)}
+    rows = {(row["identity"], row["model"]): row for row in list_pinned(report)}
     gay, nobody = rows["gay", MODELS[0]], rows[EMPTY, MODELS[0]]
     (suite,) = report.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
-    assert (gay.cell.weak, gay.cell.interval) == (False, "")
+    assert (gay["cell"].weak, gay["cell"].interval) == (False, "")
     assert re.search('<bdi>gay</bdi></th><td class="t k0">.{,60}</td><td>60</td><td>50</td>', page)
-    assert [(cell.interval, weight) for cell, weight in gay.parts] == [
+    assert [(cell.interval, weight) for cell, weight in gay["parts"]] == [
         (show_interval(suite[f"{part}_auc_low"], suite[f"{part}_auc_high"]), "0.25")
         for part in ("background", "subgroup", "bpsn", "bnsp")
     ]
-    assert (nobody.cell.text, nobody.cell.weak, nobody.cell.note) == ("–", True, "no positives in the identity")
-    assert rows[NAMES[3], MODELS[0]].cell.weak
+    cell = nobody["cell"]
+    assert (cell.text, cell.weak, cell.note) == ("–", True, "no positives in the identity")
+    assert rows[NAMES[3], MODELS[0]]["cell"].weak
     assert "small figures are their 95 % intervals" in page
     picture = draw_pinned(report)
     assert picture is not None
