@@ -79,7 +79,7 @@ def histograms(
     name = "plot.histograms()"
     rows, shown, n_all = _choose_scores(scores, _suite_of(scores, None, name), (slices, identities, models), most, name)
     scales, cells_of = read_histograms(rows)
-    notes = ["Each area is scaled to its own peak.", *_note_limit(len(shown[1]), n_all)]
+    notes = ["Each area is scaled to its own peak.", _note_limit(len(shown[1]), n_all)]
     with notebook_style():
         return draw_histograms(arrange(*shown, n_columns=4), shown[2], scales, cells_of, notes)
 
@@ -123,7 +123,7 @@ def rate_curves(
     rows, shown, n_all = _choose_scores(scores, of_suite, (slices, identities, models), most, name)
     _, cells_of = read_histograms(rows)
     suite = by_panel(of_suite.to_pylist() if of_suite is not None else [])
-    notes = [*([] if suite else [_AREAS_OF_BINS]), *_note_limit(len(shown[1]), n_all)]
+    notes = ["" if suite else _AREAS_OF_BINS, _note_limit(len(shown[1]), n_all)]
     with notebook_style():
         lines = arrange(*shown, n_columns=8)
         return draw_curves(lines, shown[2], cells_of, suite, n_columns=max(map(len, lines)), notes=notes)
@@ -174,7 +174,7 @@ def intervals(
     drawn = [row for _, of in parts.values() for row in of]
     has_weak = any(is_weak(row, one) for row in drawn for one in SUITE)
     n_shown = len({row["identity"] for row in drawn})
-    notes = [*([_WEAK] if has_weak else []), *_note_limit(n_shown, len(asked))]
+    notes = [_WEAK if has_weak else "", _note_limit(n_shown, len(asked))]
     with notebook_style():
         return draw_intervals(parts, chosen, is_alone=True, notes=notes)
 
@@ -233,12 +233,12 @@ def pinned_auc(
     if not shown:
         raise InputError(f"{name}: no identity has a pinned AUC: each lacks positives or negatives. Give others.")
     notes = [
-        *_note_slice(slice),
+        _note_slice(slice),
         "Dashed: the AUC of the rows on which the identity is known.",
         _PINNED,
-        *([_PALE] if weak else []),
-        *([f"{format_count(n_undefined, 'identity has', 'identities have')} no pinned AUC."] if n_undefined else []),
-        *_note_limit(len(shown), len(names)),
+        _PALE if weak else "",
+        f"{format_count(n_undefined, 'identity has', 'identities have')} no pinned AUC." if n_undefined else "",
+        _note_limit(len(shown), len(names)),
     ]
     with notebook_style():
         return draw_pinned(drawn, shown, chosen, weak=weak, is_alone=True, notes=notes)
@@ -283,10 +283,9 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
         lines.append([Grid(titles[0], down, across, one.auc), Grid(titles[1], down, across, one.headroom)])
         n_hidden = max(n_hidden, one.n_hidden)
     sides = "Positives at the left against negatives above. Shares are colored by their square root."
-    notes = [*_note_slice(slice), sides, _WEAK_CELLS]
-    notes += [f"{n_hidden:,} smaller groups are not drawn."] if n_hidden else []
+    hidden = f"{n_hidden:,} smaller groups are not drawn." if n_hidden else ""
     with notebook_style():
-        return draw_heat_maps(lines, "negatives →\npositives ↓", notes)
+        return draw_heat_maps(lines, "negatives →\npositives ↓", [_note_slice(slice), sides, _WEAK_CELLS, hidden])
 
 
 def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pairs: bool = False) -> Figure:
@@ -325,10 +324,10 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     rows = _read_rows(segments, table, table.value_columns, name)
     slice, rows = _choose_slice(rows, slice, name)
     trees = list_trees(_as_report(table, keep(rows, model=_choose_names(rows, "model", models, name))))
-    weak = [_WEAK_CELLS] if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else []
+    weak = _WEAK_CELLS if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else ""
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
-        return draw_trees(trees, [*_note_slice(slice), values, *weak])
+        return draw_trees(trees, [_note_slice(slice), values, weak])
 
 
 def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:
@@ -371,10 +370,10 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     notes = [
         "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
         "◦ may equal the share of all rows: its wide interval includes that, or it has fewer than ten rows.",
-        *([shares.outside] if shares.outside else []),
+        shares.outside,
     ]
     with notebook_style():
-        return draw_heat_maps([[grid]], notes=[*notes, *_note_limit(len(shown), len(by_rank))])
+        return draw_heat_maps([[grid]], notes=[*notes, _note_limit(len(shown), len(by_rank))])
 
 
 # ---- the rows that a figure shows
@@ -474,10 +473,10 @@ def _choose_scores(
     return keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
 
 
-def _note_slice(name: str) -> list[str]:
-    return [] if name == ALL_ROWS else [f"Slice {show_name(name)}."]
+def _note_slice(name: str) -> str:
+    return "" if name == ALL_ROWS else f"Slice {show_name(name)}."
 
 
-def _note_limit(n_shown: int, n_all: int) -> list[str]:
+def _note_limit(n_shown: int, n_all: int) -> str:
     text = f"{n_shown:,} of {n_all:,} identities are drawn; identities= and most= choose others."
-    return [text] if n_shown < n_all else []
+    return text if n_shown < n_all else ""
