@@ -97,7 +97,7 @@ def notebook_style() -> Iterator[None]:
 def make_grid(
     row_heights: Sequence[float], n_columns: int, width: float, room: Room, *, notes: Sequence[str] = (), **options: Any
 ) -> tuple[Picture, list[list[Axes]]]:
-    """Return a figure with a grid of panels, with sizes in pixels, and the notes that are not empty in lines below them.
+    """Return a figure with a grid of panels, with sizes in pixels, and each note that is not empty below them.
 
     The options are those of `matplotlib.figure.Figure.subplots`.
     """
