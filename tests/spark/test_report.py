@@ -101,7 +101,7 @@ def test_a_report_takes_few_spark_jobs(spark: SparkSession, tmp_path: Path) -> N
     data = read_report_data(spark, PathStore(str(tmp_path)), NIGHT, "civil")
     n_jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup("report"))
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
-    assert (len(data.history), len(data.tables)) == (3, 21)
+    assert (len(data.history), len(data.tables)) == (3, 19)
     assert n_jobs <= 4
 
 
@@ -204,7 +204,7 @@ def test_a_browser_shows_what_the_job_drew_from_published_tables(
     assert page.get_by_text("toxicity_6 is significantly worse than toxicity_1 in").first.is_visible()
     assert page.locator("#attribution table.heat").first.is_visible()
     assert page.locator("#attribution .tree").first.is_visible()
-    assert page.get_by_text("4 nights, 12 January 2026 to 15 January 2026").is_visible()
+    assert page.get_by_text("4 runs, 12 January 2026 to 15 January 2026").is_visible()
     assert page.get_by_role("img", name="Overall AUC and the worst metrics").bounding_box()["width"] > 900
     assert page.get_by_text("Not measured").count() == 0
 
