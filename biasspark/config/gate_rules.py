@@ -23,7 +23,6 @@ COUNTS_AS = (PASS, WARN, FAIL)
 """The outcomes that a check without enough evidence may count as, the default first."""
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
-MOST_RULES = 200
 _SINGLE = {"models": "model", "slices": "slice", "identities": "identity"}
 
 
@@ -118,7 +117,7 @@ class Rule(Section):
         if "threshold" not in written and self.metric in AT_THRESHOLDS:
             written["threshold"].complain(f"missing. {self.metric} needs one.", written.write(threshold=0.5))
         keys = ("identity", "identities", "crossed", "worst")
-        if self.metric == OVERALL_METRIC and (given := [key for key in keys if key in written and written[key].value]):
+        if self.metric == OVERALL_METRIC and (given := [key for key in keys if written.keys.get(key)]):
             what = f"it has {' and '.join(given)}, but auc is the AUC of a whole slice."
             written.complain(what, "Remove that, or take another metric.")
         bounds, allowed = [kind for kind in BOUNDS if kind in written], self.allowed_bounds
@@ -206,7 +205,7 @@ class Gate(Section):
     fails the gate. A rule may say otherwise."""
     rule: tuple[Rule, ...] = setting(
         (),
-        kinds.tables(Rule, MOST_RULES, "Let one rule cover more identities."),
+        kinds.tables(Rule, 200, "Let one rule cover more identities."),
         default_text="required",
         example={"name": "bpsn", "metric": "bpsn_auc"},
     )
@@ -225,12 +224,7 @@ class Gate(Section):
     @property
     def rate_change_rules(self) -> tuple[Rule, ...]:
         """The rules on a change of a rate, or of the size of its gap, since the last accepted run."""
-        return tuple(rule for rule in self.rate_rules if rule.is_change)
-
-    @property
-    def rate_rules(self) -> tuple[Rule, ...]:
-        """The rules on rates at thresholds and on their gaps."""
-        return tuple(rule for rule in self.run_rules if rule.threshold is not None)
+        return tuple(rule for rule in self.run_rules if rule.is_change and rule.threshold is not None)
 
     @property
     def comparison_rules(self) -> tuple[Rule, ...]:

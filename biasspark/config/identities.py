@@ -12,12 +12,10 @@ from biasspark.columns import OVERALL, PAIR
 from biasspark.config import kinds
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, repeated, setting
 from biasspark.config.toml_file import URI_SCHEME, decode_utf8, describe_undecodable, describe_unreadable, locate
-from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value, type_of
+from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value
 from biasspark.text import closest_match, list_first, quote
 
 UNANNOTATED = ("exclude", "background")
-MOST_CROSSED_PAIRS = 20_000
-MOST_LISTED = 20
 A_VALUE = "(a value)"
 AN_INTERVAL = [0.0, 1.0]
 _FORM_OF_LINE = 'A line is one term, or a group as "name: a, b, c".'
@@ -47,14 +45,14 @@ def _read_term_file(spot: Spot) -> Any:
 
 def _read_term_list(spot: Spot) -> Any:
     """Read a list of lines, as those of a file, or a table of name = list of terms."""
-    groups: list[Group] = []
+    groups: list[Group]
     if isinstance(spot.value, Mapping):
-        for name, terms in spot.value.items():
-            groups.append((spot.within(name, terms), name, [*terms] if isinstance(terms, list | tuple) else [terms]))
+        inner = [(name, spot.within(name, terms)) for name, terms in spot.value.items()]
+        groups = [(terms, name, [*terms.entries]) for name, terms in inner]
     elif isinstance(spot.value, list | tuple):
         groups = [(spot.within(number, line), *_split_line(line)) for number, line in enumerate(spot.value, 1)]
     else:
-        return spot.refuse(("It must be a list of terms, not ", type_of(spot.value), "."))
+        return spot.refuse_type("a list of terms")
     return _check_groups(groups) if groups else spot.refuse(_NO_TERM)
 
 
@@ -135,11 +133,7 @@ class Identities(Section):
     """Columns in which each value is an identity, `column=value`."""
     array: str | None = setting(None, kinds.string())
     """A column of arrays of text, in which each value is an identity."""
-    predicates: dict[str, str] = setting(
-        {},
-        kinds.expressions("an identity's name"),
-        example={"young": "age < 30"},
-    )
+    predicates: dict[str, str] = setting({}, kinds.expressions("an identity's name"), example={"young": "age < 30"})
     """Names of identities, each with its Spark SQL predicate."""
     terms: Terms | None = setting(
         None, kinds.table(Terms), example={"column": "comment_text", "list": ["christian", "muslim"]}
@@ -216,8 +210,7 @@ class Identities(Section):
         keys: dict[str, str] = {}
         for key, name in self.named_sources:
             if name == OVERALL:
-                what = f"{quote(name)} is the name of the whole slice."
-                written[key].complain(what, "Rename the identity.")
+                written[key].complain(f"{quote(name)} is the name of the whole slice.", "Rename the identity.")
             if keys.setdefault(name, key) != key:
                 what = f"{quote(name)} is named in {keys[name]}, too. Identities must differ."
                 written[key].complain(what, "Rename or remove one.")
@@ -246,7 +239,7 @@ def check_threshold(written: Spot, threshold: float | None, span: tuple[float, f
 
 def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
     """Return the fault of a key that names an unknown identity. Crossed pairs do not count."""
-    listed = list_first(known, MOST_LISTED) or "none"
+    listed = list_first(known, 20) or "none"
     columns = [] if PAIR in name else [shown.removesuffix(A_VALUE) for shown in known if shown.endswith(A_VALUE)]
     close = closest_match(name, known) or " or ".join(f"{column}{name}" for column in columns)
     rule = f"There is no such identity. The identities are {listed}."
@@ -256,7 +249,7 @@ def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
 def too_many_pairs(n_identities: int, crossed: Crossed) -> Fault | None:
     """Return the fault that crossed identities make more pairs than are allowed, None if they do not."""
     n_pairs = n_identities * (n_identities - 1) // 2
-    most = MOST_CROSSED_PAIRS if crossed.max_pairs is None else crossed.max_pairs
+    most = 20_000 if crossed.max_pairs is None else crossed.max_pairs
     if not crossed.pairs or n_pairs <= most:
         return None
     rule = f"{n_identities:,} identities make {n_pairs:,} pairs. At most {most:,} are allowed, since each is ranked."
