@@ -5,7 +5,7 @@ BiasSparkError          1  something unexpected
 ├── InputError          3  the input breaks its contract
 └── PublishConflict     4  another run published the same date and corpus first
 
-Two more exit codes: 5 for a run that is published although a gate failed, 130 for a job that was interrupted, and 143
+Three more exit codes: 5 for a run that is published although a gate failed, 130 for a job that was interrupted, and 143
 for one that was terminated.
 
 An error has all faults at once. A fault of a configuration or of keyword arguments is a `Fault`: the key, its value,

@@ -30,7 +30,7 @@ from biasspark.cli import (
     on_date,
     parse_count,
     parse_out,
-    print_summary,
+    print_outcome,
     run_job,
 )
 from biasspark.config import parse_config
@@ -408,7 +408,7 @@ class TestSummary:
             "run_date": datetime.date(2026, 3, 31),
             "path": Path("a"),
         }
-        print_summary(summary)
+        print_outcome(Outcome(summary=summary))
         shown = capsys.readouterr().out
         assert shown.isascii()
         assert shown.count("\n") == 1

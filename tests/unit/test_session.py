@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from biasspark import session
 from biasspark.errors import ConfigError
 from biasspark.session import engines, spark_jobs
-from biasspark.session.classic import use_driver_python_on_local_masters
+from biasspark.session.job_session import use_driver_python_on_local_masters
 from biasspark.session_request import SessionRequest, current_request, describe_start, session_requested
 
 JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a function
