@@ -61,7 +61,7 @@ _INTEGER_FUNCTIONS = {
 }  # fmt: skip
 _HASHES = {"hash", "xxhash64"}
 _WITH_PATTERN = {
-    "regexp": 1, "regexp_count": 1, "regexp_extract": 1, "regexp_like": 1, "regexp_replace": 1, "rlike": 1, "split": 1
+    "regexp", "regexp_count", "regexp_extract", "regexp_like", "regexp_replace", "rlike", "split"
 }  # fmt: skip
 _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
@@ -145,7 +145,7 @@ class _Expression:
         self.named = {kinds[tokens[n].value] for n in named}
         self.fractions = {"double", "float"} & self.named
         self.functions = {token.value for n, token in enumerate(tokens) if self._is_function(n)}
-        self.types = {token.value for _, token in self._casts()}
+        self.types = set(self._types())
         numbers = [token.text.lower() for token in tokens if token.kind == "number"]
         has_literal = any(re.search("[def]", text.removesuffix("bd")) for text in numbers)
         self.has_floats = bool(self.fractions or {"double", "float"} & (self.functions | self.types)) or has_literal
@@ -280,14 +280,17 @@ class _Expression:
             m = 1 + self.closing.get(m, m)
         return spans
 
-    def _casts(self) -> Iterator[tuple[int, _Token]]:
+    def _types(self) -> Iterator[str]:
         """Yield the type of each cast."""
         for n, token in enumerate(self.tokens[:-1]):
             if token.text == "::":
-                yield n + 1, self.tokens[n + 1]
+                yield self.tokens[n + 1].value
             elif token.value in ("cast", "try_cast") and self._is_call(n):
-                of_type = max(m for m in range(n, self.closing[n + 1]) if self.tokens[m].value == "as") + 1
-                yield of_type, self.tokens[of_type]
+                yield self.tokens[self._last_as(n) + 1].value
+
+    def _last_as(self, n: int) -> int:
+        """Return the index of the AS of a cast."""
+        return max(m for m in range(n, self.closing[n + 1]) if self.tokens[m].value == "as")
 
     def translate(self, start: int, stop: int) -> str:
         """Translate a span of tokens: values, and the keywords and comparisons between them."""
@@ -335,9 +338,7 @@ class _Expression:
         if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
             return _literal(token.value), n + 1
         if token.value in ("rlike", "regexp") and not self._is_call(n):
-            if n + 1 >= len(self.tokens) or self.tokens[n + 1].kind != "text":
-                raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
-            return f"RLIKE {_literal(_pattern(self.tokens[n + 1].value))}", n + 2
+            return f"RLIKE {self._pattern(n + 1, n + 2)}", n + 2
         if self._is_float(n):
             return _plain(token.text), n + 1
         if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
@@ -376,12 +377,8 @@ class _Expression:
         name, spans = self.tokens[n].value, self._arguments(n, end)
         texts = [self.translate(*span) for span in spans]
         if name in _WITH_PATTERN and len(spans) > 1:
-            start, stop = spans[1]
-            if stop - start != 1 or self.tokens[start].kind != "text":
-                raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
-            only_matches = name in ("regexp", "regexp_like", "rlike")
-            texts[1] = _literal(_pattern(self.tokens[start].value, only_matches))
-            if name == "split" and len(spans) == 2 and not self.tokens[start].value:
+            texts[1] = self._pattern(*spans[1], only_matches=name in ("regexp", "regexp_like", "rlike"))
+            if name == "split" and len(spans) == 2 and not self.tokens[spans[1][0]].value:
                 raise NotOnTheEmbeddedEngine("splits by an empty pattern differently from Spark")
         if name == "date_format":
             start, stop = spans[-1]
@@ -407,10 +404,19 @@ class _Expression:
             return f"CAST({written} AS {self._exact})"
         return _plain(written) if name in ("mod", "pmod", "try_mod") and self.fractions else written
 
+    def _pattern(self, start: int, stop: int, only_matches: bool = True) -> str:
+        """Translate the pattern of a regular expression."""
+        if stop - start != 1 or stop > len(self.tokens) or self.tokens[start].kind != "text":
+            raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
+        try:
+            return _literal(to_rust(self.tokens[start].value, only_matches))
+        except ValueError as error:
+            raise NotOnTheEmbeddedEngine(str(error)) from None
+
     def _try_cast(self, n: int, end: int) -> str:
-        of_type = max(m for m in range(n, end) if self.tokens[m].value == "as")
-        value, kind = self.translate(n + 2, of_type), self.translate(of_type + 1, end)
-        is_text = of_type == n + 3 and self._is_column(n + 2) and self.kinds[self.tokens[n + 2].value] == "text"
+        before_type = self._last_as(n)
+        value, kind = self.translate(n + 2, before_type), self.translate(before_type + 1, end)
+        is_text = before_type == n + 3 and self._is_column(n + 2) and self.kinds[self.tokens[n + 2].value] == "text"
         if kind.lower() in _INTEGERS - {"bigint", "long"} and "integer" in self.named:
             raise NotOnTheEmbeddedEngine(f"lets integers overflow in try_cast to {kind.upper()}")
         if kind.lower() in ("double", "float") and is_text:
@@ -444,13 +450,6 @@ def without_suffix(value: str) -> str:
     """Return SQL for a text without the type suffix that Java, and so Spark, allows in numbers: ``1.5d``, ``1f``."""
     number = r"^(\\s*[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF](\\s*)$"
     return f"regexp_replace({value}, '{number}', '$1$2')"
-
-
-def _pattern(pattern: str, only_matches: bool = True) -> str:
-    try:
-        return to_rust(pattern, only_matches)
-    except ValueError as error:
-        raise NotOnTheEmbeddedEngine(str(error)) from None
 
 
 def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:
