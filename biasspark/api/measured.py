@@ -13,7 +13,7 @@ from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Una
 from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.corpus.template_scores import template_scores
-from biasspark.extras import explain_missing
+from biasspark.errors import explain_missing
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import value_schema

@@ -65,17 +65,15 @@ def night_report(
     InputError
         If no such run is published, listing the dates and corpora that are.
     """
-    if not hasattr(spark, "createDataFrame"):
-        raise TypeError(f"spark: it must be a SparkSession, not {describe_type(spark)}.")
-    if not isinstance(store, PathStore | CatalogStore):
-        raise TypeError(
-            f"store: it must be a store, not {describe_type(store)}. Give PathStore(path) or CatalogStore(schema) of "
-            "biasspark.tables.store."
-        )
-    if type(run_date) is not date:  # a datetime is one
-        raise TypeError(f"run_date: it must be a date, not {describe_type(run_date)}. Give datetime.date(2026, 1, 15).")
-    if not isinstance(corpus, str):
-        raise TypeError(f"corpus: it must be the name of a corpus, not {describe_type(corpus)}.")
+    stores = "PathStore(path) or CatalogStore(schema) of biasspark.tables.store"
+    for name, value, is_right, expected in (
+        ("spark", spark, hasattr(spark, "createDataFrame"), "a SparkSession"),
+        ("store", store, isinstance(store, PathStore | CatalogStore), f"a store, {stores}"),
+        ("run_date", run_date, type(run_date) is date, "a datetime.date"),  # a datetime is one as well
+        ("corpus", corpus, isinstance(corpus, str), "the name of a corpus"),
+    ):
+        if not is_right:
+            raise TypeError(f"{name}: it must be {expected}, not {describe_type(value)}.")
     return NightReport(read_report_data(spark, store, run_date, corpus, nights))
 
 

@@ -33,7 +33,6 @@ from biasspark.text import list_choices
 
 ENGINES = ("blocks", "windows")
 DUPLICATES = ("estimate", "reject", "allow")
-OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
 MOST_RANGES = 4096
 LONGEST_DAYS = 36_500
 FILTER = ("corpus", "filter")
@@ -134,8 +133,8 @@ class Corpus(Section):
         if "schema" in written and "table" in written:
             written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
         if written["duplicates"].value in DUPLICATES[:2] and "id" not in written:
-            rule = "Without an id nothing can be compared."
-            written["duplicates"].refuse(rule, 'Name the id column, id = "...", or remove the line.')
+            fix = 'Name the id column, id = "...", or remove the line.'
+            written["duplicates"].refuse("Without an id nothing can be compared.", fix)
 
     def resolve(self) -> Self:
         """Return the corpus; repeated ids are allowed without an id column."""
@@ -316,7 +315,7 @@ class Output(Section):
     as `/`; the root of a bucket is allowed. Give this or `catalog`."""
     catalog: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` of the tables. Give this or `path`."""
-    format: str = setting(OUTPUT_FORMATS[0], kinds.choice(*OUTPUT_FORMATS))
+    format: str = setting("parquet", kinds.choice("parquet", "delta", "iceberg"))
     """Format of the tables: `parquet`, `delta` or, in a catalog only, `iceberg`."""
     views: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` for the views, if the catalog of the tables cannot hold views."""
@@ -329,8 +328,8 @@ class Output(Section):
                 rule = "It must be catalog.schema, two names of letters, digits, _ and -."
                 written[key].refuse(rule, written.write(**{key: "spark_catalog.bias"}))
         if "path" in written and self.format == "iceberg":
-            rule = "Iceberg keeps its tables in a catalog."
-            written["format"].refuse(rule, 'Write catalog = "lake.bias" in place of path.')
+            fix = 'Write catalog = "lake.bias" in place of path.'
+            written["format"].refuse("Iceberg keeps its tables in a catalog.", fix)
         if "path" in written and "views" in written:
             written["views"].refuse("A path has its views in files next to the tables.", "Remove the line.")
 

@@ -18,7 +18,6 @@ AUCS = (*SUITE_AUCS, OVERALL_METRIC)
 AT_THRESHOLDS = (*RATES, *RATE_GAPS)
 METRICS = (*SUITE_METRICS, *AT_THRESHOLDS)
 GAPS = (*SUITE_GAPS, *RATE_GAPS)
-SEVERITIES = (FAIL, WARN)
 COUNTS_AS = (PASS, WARN, FAIL)
 """The outcomes that a check without enough evidence may count as, the default first."""
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
@@ -67,7 +66,7 @@ class Rule(Section):
     """See `max_drop`."""
     worst: bool = setting(False, kinds.flag())
     """Whether the worst identity is also judged."""
-    severity: str = setting(SEVERITIES[0], kinds.choice(*SEVERITIES))
+    severity: str = setting(FAIL, kinds.choice(FAIL, WARN))
     """The outcome of a broken rule: `fail` or `warn`."""
     insufficient: str | None = setting(None, kinds.choice(*COUNTS_AS), default_text="that of `[gate]`")
     """What insufficient evidence counts as for this rule, in place of that of `[gate]`."""
@@ -167,29 +166,23 @@ class Rule(Section):
 
     def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
         """Report a baseline with which ``[compare]``, if it has no fault, does not compare the models."""
-        compared = compare.compared(models) if compare else ()
-        uncompared = [name for name in self.models if name not in compared]
-        rule: Text = ""
-        fix: Text = "Remove it, or take another metric."
+        spot = written["baseline"]
         if self.metric in AT_THRESHOLDS:
             rule = "jobs/compare_models.py compares AUCs and their gaps only."
+            spot.refuse(rule, "Remove it, or take another metric.")
         elif self.baseline not in models:
-            rule, fix = f"There is no such model. The models are {list_choices(models)}.", guess(self.baseline, models)
+            rule = f"There is no such model. The models are {list_choices(models)}."
+            spot.refuse(rule, guess(self.baseline, models))
         elif self.baseline in self.models:
-            rule, fix = "It is also the model. A model is compared with a different one.", "Name another."
-        elif not is_sound:
-            return
-        elif compare is None:
+            spot.refuse("It is also the model. A model is compared with a different one.", "Name another.")
+        elif is_sound and compare is None:
             rule = "[compare] is missing, and jobs/compare_models.py judges the rule by it."
-            fix = write(("compare", "baseline"), self.baseline)
-        elif self.baseline != compare.baseline:
-            rule = f"The baseline of [compare] is {quote(compare.baseline)}."
-            fix = "Write the same in both."
-        elif uncompared:
-            listed, fix = list_choices(compared), "Name what it compares, or change [compare]."
-            rule = f"[compare] compares {listed} with it, but not {list_choices(uncompared)}."
-        if rule:
-            written["baseline"].refuse(rule, fix)
+            spot.refuse(rule, write(("compare", "baseline"), self.baseline))
+        elif is_sound and compare and self.baseline != compare.baseline:
+            spot.refuse(f"The baseline of [compare] is {quote(compare.baseline)}.", "Write the same in both.")
+        elif is_sound and compare and (left_out := set(self.models) - set(compared := compare.compared(models))):
+            rule = f"[compare] compares {list_choices(compared)} with it, but not {list_choices(sorted(left_out))}."
+            spot.refuse(rule, "Name what it compares, or change [compare].")
 
 
 @dataclass(frozen=True, kw_only=True)

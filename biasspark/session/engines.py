@@ -23,10 +23,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from biasspark.errors import ABSENT, ConfigError, Fault, InputError, redact
+from biasspark.errors import ABSENT, GET_AN_ENGINE, ConfigError, Fault, InputError, redact
 from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
 from biasspark.interrupts import guard_interrupts
-from biasspark.session_request import GET_AN_ENGINE, Engine, SessionRequest
+from biasspark.session_request import Engine, SessionRequest
 from biasspark.text import format_count
 
 _OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}

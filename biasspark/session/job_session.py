@@ -8,9 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock, Thread
@@ -71,15 +71,9 @@ _LOGGERS_OF_FAILURES = (
 _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", "org.apache.hadoop.fs.Path")
 
 
-@dataclass
-class _Loan:
-    """The number of jobs that borrow a session, and its settings before; None for those that were not set."""
-
-    n_jobs: int = 0
-    before: dict[str, str | None] = field(default_factory=dict)
-
-
-_LOANS: dict[SparkSession, _Loan] = {}
+_N_JOBS: Counter[SparkSession] = Counter()
+_BEFORE: defaultdict[SparkSession, dict[str, str | None]] = defaultdict(dict)
+"""How many jobs borrow a session, and its settings before; None for those that were not set."""
 _LENDING = Lock()
 
 
@@ -92,18 +86,18 @@ def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
 def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
     """Borrow a session, and restore some settings when the last job that borrows it ends."""
     with _LENDING:
-        loan = _LOANS.setdefault(spark, _Loan())
-        loan.n_jobs += 1
-        loan.before |= {key: spark.conf.get(key, None) for key in keys if key not in loan.before}
+        _N_JOBS[spark] += 1
+        before = _BEFORE[spark]
+        before |= {key: spark.conf.get(key, None) for key in keys if key not in before}
     try:
         yield
     finally:
         with _LENDING:
-            loan.n_jobs -= 1
-            if not loan.n_jobs:
-                del _LOANS[spark]
+            _N_JOBS[spark] -= 1
+            if not _N_JOBS[spark]:
+                del _N_JOBS[spark], _BEFORE[spark]
                 with suppress(Exception):  # the session is gone, and the job fails because of that
-                    for key, value in loan.before.items():
+                    for key, value in before.items():
                         if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
                             spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
@@ -240,20 +234,8 @@ def build_session(
     Raises `ConfigError` if no engine is installed, Spark finds no usable Java, the existing session has another engine
     than requested, or a runtime of Delta or Iceberg is for another Spark.
 
-    Parameters
-    ----------
-    app_name : str
-        The name in the Spark UI and in the list of applications of the cluster.
-    settings : mapping, optional
-        More Spark settings, which override the defaults.
-    request : SessionRequest, optional
-        The requested engine; by default that of the command line.
-
-    Notes
-    -----
-    On local masters, and on a Connect server that ``SPARK_REMOTE=local`` starts, the workers run the interpreter of the
-    driver, even if its environment is not activated. On a cluster ``PYSPARK_PYTHON`` is not set: an archive may name
-    another interpreter.
+    `app_name` is the name in the Spark UI; `settings` override the defaults; `request` is by default that of the
+    command line.
     """
     request, settings = request or current_request(), dict(settings or {})
     is_new = not engines.is_session_there()
@@ -293,7 +275,10 @@ def stop(spark: SparkSession) -> None:
 
 
 def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
-    """Run local workers with the interpreter of the driver, unless another one is configured."""
+    """Run local workers with the interpreter of the driver, unless another one is configured.
+
+    On a cluster ``PYSPARK_PYTHON`` is not set: an archive may name another interpreter.
+    """
     master = os.environ.get("SPARK_REMOTE") or settings.get("spark.master") or SparkConf().get("spark.master")
     if (master or "local").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
