@@ -71,6 +71,7 @@ _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _NUMBER = re.compile(r"\s*[+-]?(?:\d|\.\d|nan|inf)", re.IGNORECASE)
 """The start of a text that Spark casts to a double."""
 _ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
+_FLOATS = {"double", "float"}
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _WITHIN_VALUES = {
@@ -141,20 +142,20 @@ class _Expression:
     def __init__(self, tokens: list[_Token], kinds: Mapping[str, Kind]) -> None:
         self.tokens, self.kinds = tokens, kinds
         self.closing = _match_pairs(tokens)
-        named = [n for n, token in enumerate(tokens) if self._is_column(n)]
-        self.named = {kinds[tokens[n].value] for n in named}
-        self.fractions = {"double", "float"} & self.named
+        self.named = {kind for kind in map(self._kind, range(len(tokens))) if kind}
+        self.fractions = _FLOATS & self.named
         self.functions = {token.value for n, token in enumerate(tokens) if self._is_function(n)}
         self.types = set(self._types())
         numbers = [token.text.lower() for token in tokens if token.kind == "number"]
         has_literal = any(re.search("[def]", text.removesuffix("bd")) for text in numbers)
-        self.has_floats = bool(self.fractions or {"double", "float"} & (self.functions | self.types)) or has_literal
+        self.has_floats = bool(self.fractions or _FLOATS & (self.functions | self.types)) or has_literal
         self.operators = {token.value for n, token in enumerate(tokens) if self._is_operator(n)}
 
-    def _is_column(self, n: int) -> bool:
+    def _kind(self, n: int) -> Kind | None:
+        """Return the kind of the column that a token names; None for other tokens."""
         token = self.tokens[n]
         is_name = token.kind == "quoted" or (token.kind == "name" and not self._is_call(n))
-        return is_name and token.value in self.kinds
+        return self.kinds.get(token.value) if is_name else None
 
     def _is_call(self, n: int) -> bool:
         return n + 1 < len(self.tokens) and self.tokens[n + 1].text == "("
@@ -215,15 +216,14 @@ class _Expression:
         branches = self._branches(n)
         are_texts = [stop - start == 1 and self._is_text(start) for start, stop in branches]
         return any(are_texts) and any(
-            self.tokens[m].kind == "number" or (self._is_column(m) and self.kinds[self.tokens[m].value] != "text")
+            self.tokens[m].kind == "number" or self._kind(m) not in (None, "text")
             for start, stop in branches
             if "string" not in {token.value for token in self.tokens[start:stop]}
             for m in range(start, stop)
         )
 
     def _is_text(self, n: int) -> bool:
-        token = self.tokens[n]
-        return token.kind == "text" or (self._is_column(n) and self.kinds[token.value] == "text")
+        return self.tokens[n].kind == "text" or self._kind(n) == "text"
 
     def _compares_fraction(self, n: int) -> bool:
         """Return whether a token is a text with a fraction that is compared with a possible integer."""
@@ -254,7 +254,7 @@ class _Expression:
             if ends and not (is_between and token.value == "and"):
                 with_decimal = with_text = False
             is_count = self._is_function(n) and token.value in _INTEGER_FUNCTIONS
-            with_decimal |= (is_count and sums) or (self._is_column(n) and self.kinds[token.value] in kinds)
+            with_decimal |= (is_count and sums) or self._kind(n) in kinds
             with_text |= self._is_text(n) and (token.kind != "text" or bool(_NUMBER.match(token.value)))
             if with_decimal and with_text:
                 return True
@@ -317,11 +317,8 @@ class _Expression:
             is_computed = is_computed or self.tokens[n].text in ("+", "-", "*", "/", "%")
             part, n = self._part(n)
             parts.append(part)
-        is_double = any(self.tokens[n].value == "double" or self._is_float(n) for n in range(start, stop))
+        is_double = any(self.tokens[n].value == "double" or self._kind(n) in _FLOATS for n in range(start, stop))
         return _plain(" ".join(parts)) if is_computed and is_double else " ".join(parts)
-
-    def _is_float(self, n: int) -> bool:
-        return self._is_column(n) and self.kinds[self.tokens[n].value] in ("double", "float")
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
         """Translate a token, or a whole call, and return it with the index of the next token."""
@@ -339,9 +336,9 @@ class _Expression:
             return _literal(token.value), n + 1
         if token.value in ("rlike", "regexp") and not self._is_call(n):
             return f"RLIKE {self._pattern(n + 1, n + 2)}", n + 2
-        if self._is_float(n):
+        if self._kind(n) in _FLOATS:
             return _plain(token.text), n + 1
-        if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
+        if self._kind(n) == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
 
@@ -416,12 +413,10 @@ class _Expression:
     def _try_cast(self, n: int, end: int) -> str:
         before_type = self._last_as(n)
         value, kind = self.translate(n + 2, before_type), self.translate(before_type + 1, end)
-        is_text = before_type == n + 3 and self._is_column(n + 2) and self.kinds[self.tokens[n + 2].value] == "text"
+        is_text = before_type == n + 3 and self._kind(n + 2) == "text"
         if kind.lower() in _INTEGERS - {"bigint", "long"} and "integer" in self.named:
             raise NotOnTheEmbeddedEngine(f"lets integers overflow in try_cast to {kind.upper()}")
-        if kind.lower() in ("double", "float") and is_text:
-            return f"try_cast({without_suffix(value)} AS {kind})"
-        return f"try_cast({value} AS {kind})"
+        return f"try_cast({without_suffix(value) if kind.lower() in _FLOATS and is_text else value} AS {kind})"
 
     def _number(self, n: int) -> str:
         """Translate a number; a decimal becomes the double that Spark uses, unless decimals are meant."""
