@@ -14,9 +14,7 @@ from biasspark.errors import redact
 SECRETS = st.text(string.ascii_letters + string.digits + "/+=@:?#%!$*~.,;-_", min_size=1, max_size=40).map(
     "§{}§".format
 )
-IN_QUERIES = st.text(string.ascii_letters + string.digits + "/+=@:%!$*~.,;-_", min_size=1, max_size=40).map(
-    "§{}§".format
-)
+IN_QUERIES = SECRETS.filter(lambda secret: not {"?", "#"} & {*secret})
 SCHEMES = st.sampled_from(["s3", "s3a", "S3N", "hdfs", "jdbc:postgresql", "https", "gs"])
 USERS = st.text(string.ascii_letters + string.digits + "+=%.-_", max_size=20)
 NAMES = st.sampled_from(
@@ -28,7 +26,7 @@ NAMES = st.sampled_from(
         "X-Amz-Security-Token",
         "AWSAccessKeyId",
         "password",
-        "client_secret",
+        "secret",
         "key",
     ]
 )
