@@ -104,9 +104,7 @@ class Attribution(Section):
     categorical: tuple[str, ...] = setting((), kinds.list_of())
     """See `numeric`."""
     groupings: dict[str, str] = setting(
-        {},
-        kinds.expressions("a grouping's name", "the expression", most=MOST_SEGMENTS),
-        example={"language": "lang"},
+        {}, kinds.expressions("a grouping's name", "the expression", most=MOST_SEGMENTS), example={"language": "lang"}
     )
     """Names of groupings, each with its column or SQL expression, for `auc_crosses`."""
     segments: dict[str, str] = setting(

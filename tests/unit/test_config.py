@@ -92,8 +92,7 @@ def test_all_other_models_are_compared_with_the_baseline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "links"),
-    [("logit", {"toxicity": "logit", "a": "logit"}), ({"a": "logit"}, {"a": "logit"}), (None, {})],
+    ("link", "links"), [("logit", {"toxicity": "logit", "a": "logit"}), ({"a": "logit"}, {"a": "logit"}), (None, {})]
 )
 def test_a_link_is_that_of_all_models_or_of_each_that_is_named(link: Any, links: dict[str, str]) -> None:
     tables = {"models": {"a": "a"}, "corpus": {"id": "id"}, "attribution": {"link": link}}
