@@ -18,6 +18,8 @@ from biasspark.text import closest_match, list_first, quote
 UNANNOTATED = ("exclude", "background")
 A_VALUE = "(a value)"
 AN_INTERVAL = [0.0, 1.0]
+_OF_VALUES = ("categorical", "array")
+"""Sources whose identities are values of the data."""
 _FORM_OF_LINE = 'A line is one term, or a group as "name: a, b, c".'
 _NO_TERM = "It must hold at least one term."
 
@@ -143,21 +145,22 @@ class Identities(Section):
     """Pairs of identities, `a & b`, as identities of their own."""
 
     @property
-    def known_names(self) -> tuple[str, ...]:
-        """The names known before any row is read: columns, predicates and terms, in order."""
-        return tuple(name for _, name in self.named_sources)
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of a key and an identity's name, or the column whose values are identities, in order."""
+        array, terms = (self.array,) if self.array else (), self.terms.list if self.terms else ()
+        keys = ("columns", "categorical", "array", "predicates", "terms")
+        names = (self.columns, self.categorical, array, self.predicates, terms)
+        return tuple((key, name) for key, of_key in zip(keys, names, strict=True) for name in of_key)
 
     @property
-    def named_sources(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of key and name for all ``known_names``."""
-        terms = self.terms.list if self.terms else ()
-        sources = {"columns": self.columns, "predicates": self.predicates, "terms": terms}
-        return tuple((source, name) for source, names in sources.items() for name in names)
+    def known_names(self) -> tuple[str, ...]:
+        """The names known before any row is read: columns, predicates and terms, in order."""
+        return tuple(name for key, name in self.sources if key not in _OF_VALUES)
 
     @property
     def has_sources(self) -> bool:
         """Whether there is any source."""
-        return bool(self.known_names or self.categorical or self.array)
+        return bool(self.sources)
 
     @property
     def shown_names(self) -> tuple[str, ...]:
@@ -180,12 +183,8 @@ class Identities(Section):
 
     def _ranks(self, name: str) -> list[int]:
         """Return the possible ranks of an identity in the order. All values of a column have the same rank."""
-        selected = self.select(name)
-        gives = [column == name for column in self.columns]
-        gives += [column in selected.categorical for column in self.categorical]
-        gives += [selected.array is not None]
-        gives += [known == name for known in (*self.predicates, *(self.terms.list if self.terms else ()))]
-        return [rank for rank, may_give in enumerate(gives) if may_give]
+        selected = self.select(name).sources
+        return [rank for rank, source in enumerate(self.sources) if source in selected]
 
     def select(self, name: str) -> Identities:
         """Return the sources of one identity: its entry, or the columns that may have it as a value.
@@ -208,7 +207,7 @@ class Identities(Section):
         """Report the faults of names that are not unique, and of identities without a source."""
         check_threshold(written, self.threshold, self.range)
         keys: dict[str, str] = {}
-        for key, name in self.named_sources:
+        for key, name in [source for source in self.sources if source[0] not in _OF_VALUES]:
             if name == OVERALL:
                 written[key].complain(f"{quote(name)} is the name of the whole slice.", "Rename the identity.")
             if keys.setdefault(name, key) != key:
