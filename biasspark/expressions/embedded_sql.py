@@ -215,8 +215,8 @@ class _Expression:
     def _mixes_types(self, n: int) -> bool:
         """Return whether a function or CASE at a token mixes text with values of another type."""
         branches = self._branches(n)
-        are_texts = [stop - start == 1 and self._is_text(start) for start, stop in branches]
-        return any(are_texts) and any(
+        firsts = [start for start, stop in branches if stop - start == 1]
+        return any("text" in (self.tokens[n].kind, self._kind(n)) for n in firsts) and any(
             self.tokens[m].kind == "number" or self._kind(m) not in (None, "text")
             for start, stop in branches
             if "string" not in {token.value for token in self.tokens[start:stop]}
@@ -228,9 +228,6 @@ class _Expression:
         is_pattern = self.tokens[n].value in ("regexp", "rlike") and n > 0
         before = n - 2 if n > 1 and self.tokens[n - 1].value == "not" else n - 1
         return is_pattern and self._kind(before) not in (None, "text")
-
-    def _is_text(self, n: int) -> bool:
-        return self.tokens[n].kind == "text" or self._kind(n) == "text"
 
     def _converts_texts(self) -> bool:
         """Return whether a number in quotes or a column of texts may be compared with decimals or integers.
