@@ -113,7 +113,7 @@ TABLES: dict[str, Table] = {}
 
 def _declare(text: str) -> Table:
     """Declare a table: a line ``TABLE name BY job``, the comment, the columns after KEY, and those after VALUES."""
-    head, key, values = re.split(r"^ *(?:KEY|VALUES)$", text, flags=re.MULTILINE)
+    head, key, values = re.split(r"^ *(?:KEY|VALUES)\b", text, flags=re.MULTILINE)
     title, _, comment = head.strip().partition("\n")
     parts = re.fullmatch(r"TABLE (\w+) BY (.+?)( PER ROW)?( NOT UNIQUE)?", title)
     assert parts is not None  # as all declarations below
@@ -214,10 +214,8 @@ _U = """
 U_STATISTICS = _declare(f"""
     TABLE u_statistics BY bias_metrics
     For every identity the Mann-Whitney U of its six pairs of cells, from which all metrics follow.
-    KEY
-    {_CELLS}
-    VALUES
-    {CROSSED}
+    KEY {_CELLS}
+    VALUES {CROSSED}
     {_U}
     low_square_sum DECIMAL(38,0): Sum over the rows of the low cell of the square of (2 x the rows of the high cell that
         score above it, plus ties). The DeLong variance needs it.
@@ -233,10 +231,8 @@ U_STATISTICS = _declare(f"""
 BIAS_METRICS = _declare(f"""
     TABLE bias_metrics BY bias_metrics
     For each model, slice and identity: how well the model ranks the rows of the identity against all others.
-    KEY
-    {_MODEL_SLICE_IDENTITY}
-    VALUES
-    {CROSSED}
+    KEY {_MODEL_SLICE_IDENTITY}
+    VALUES {CROSSED}
     subgroup_size BIGINT: Rows in the identity with a label and a score, 0 or more.
     n_subgroup_negative BIGINT: Rows in the identity with a negative label and a score, 0 or more.
     n_subgroup_positive BIGINT: Rows in the identity with a positive label and a score, 0 or more.
@@ -275,8 +271,7 @@ def _summarize_gap(name: str) -> str:
 MODEL_SUMMARY = _declare(f"""
     TABLE model_summary BY bias_metrics
     For each model and slice: the overall AUC, and the suite summarized over identities without crossed pairs.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     VALUES
     n_negative BIGINT: Rows of the slice with a negative label and a score, 0 or more.
     n_positive BIGINT: Rows of the slice with a positive label and a score, 0 or more.
@@ -306,10 +301,8 @@ PINNED_AUC = _declare(f"""
     TABLE pinned_auc BY bias_metrics
     Pinned AUC. Its authors advise against it: it moves with the class balance where the model does not. Prefer
     bias_metrics.
-    KEY
-    {_MODEL_SLICE_IDENTITY}
-    VALUES
-    {CROSSED}
+    KEY {_MODEL_SLICE_IDENTITY}
+    VALUES {CROSSED}
     pinned_auc DOUBLE: AUC of the identity and equally many rows drawn from all, in the limit of many draws. 0 to 1, 1
         is best. {_ADVICE} NULL with a reason.
     background_weight DOUBLE: The weight of background_auc in pinned_auc. {_WEIGHT}
@@ -371,11 +364,9 @@ THRESHOLD_RATES = _declare(f"""
     TABLE threshold_rates BY bias_metrics
     For each model, slice, identity and threshold: right and wrong decisions, their rates, and the gaps to the
     background.
-    KEY
-    {_MODEL_SLICE_IDENTITY}
+    KEY {_MODEL_SLICE_IDENTITY}
     {_THRESHOLD}
-    VALUES
-    {CROSSED}
+    VALUES {CROSSED}
     {_decisions("", "identity")}
     {_decisions("background_", "background")}
     {"".join(map(_rate, RATES))}
@@ -393,8 +384,7 @@ def _equality_difference(kind: str, rate: str) -> str:
 THRESHOLD_SUMMARY = _declare(f"""
     TABLE threshold_summary BY bias_metrics
     For each model, slice and threshold: the error rates of the slice, and how unequal they are over identities.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     {_THRESHOLD}
     VALUES
     fpr DOUBLE: {_RATES["fpr"][0]}, of the whole slice. 0 to 1, 0 is best. NULL without negatives.
@@ -407,13 +397,11 @@ SCORE_HISTOGRAMS = _declare(f"""
     TABLE score_histograms BY bias_metrics
     The distribution of the scores of each cell: exact counts in equal bins over 0 to 1, or over all scores where some
     lie outside.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     identity STRING: {IDENTITY.comment} (overall) stands for the whole slice.
     cell STRING: subgroup_ or background_ and then negative or positive, or negative and positive for (overall).
     bin INT: The index of the bin, from 0. Bins without rows are left out.
-    VALUES
-    {CROSSED}
+    VALUES {CROSSED}
     bin_low DOUBLE: The lower edge of the bin, inclusive. 0 to 1, or within the extremes of the scores where some lie
         outside. Never NULL.
     bin_high DOUBLE: The upper edge of the bin, exclusive except for the last bin. 0 to 1, or within the extremes of the
@@ -425,8 +413,7 @@ TEMPLATE_SCORES = _declare(f"""
     TABLE template_scores BY bias_metrics
     For each model, sentence template and identity: the mean score of its sentences. A fair model scores a template
     alike for all identities.
-    KEY
-    {MODEL}
+    KEY {MODEL}
     template STRING: The template, as the configured column has it.
     identity STRING: {IDENTITY.comment} (overall) stands for all sentences of the template.
     VALUES
@@ -457,18 +444,15 @@ LABEL_BALANCE = _declare(f"""
     TABLE label_balance BY bias_metrics
     For each identity and bucket of text lengths: how many rows, how many positive, and how many negatives would balance
     it. In a mitigation experiment: the training corpus and its plan.
-    KEY
-    {_BALANCE_KEY}
-    VALUES
-    {_BALANCE}
+    KEY {_BALANCE_KEY}
+    VALUES {_BALANCE}
 """)
 
 TRAINING_BALANCE = _declare(f"""
     TABLE training_balance BY bias_metrics
     For each model of a mitigation experiment, identity and bucket of text lengths: the balance of what the model was
     trained on, and how many rows of it were added to the corpus.
-    KEY
-    {MODEL}
+    KEY {MODEL}
     {_BALANCE_KEY}
     VALUES
     n_added BIGINT: Rows that were added to the training corpus for this model, all of them negatives, 0 or more. They
@@ -497,8 +481,7 @@ PINNED_SKEW = _declare(f"""
     TABLE pinned_skew BY pinned_skew
     Pinned AUC of every identity before and after a random part of one cell of one of them is dropped, next to the AUCs
     of the suite. The model is the same: what moves measures the class balance.
-    KEY
-    {_MODEL_SLICE_IDENTITY}
+    KEY {_MODEL_SLICE_IDENTITY}
     cell STRING: The cell of skewed_identity from which rows are dropped: subgroup_ or background_ and then negative or
         positive.
     VALUES
@@ -573,8 +556,7 @@ WINDOW_START, N_NIGHTS = columns("""
 SCORE_BLOCKS = _declare(f"""
     TABLE score_blocks BY bias_metrics PER ROW
     The sorted scores of a run, by identity, from which windows are measured. Holds per-row scores: restrict access.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     score_range INT: The range of scores, from 0. -1 is a description of the state, as JSON, once per model.
     part INT: The index of the block within its range, from 0.
     VALUES
@@ -609,15 +591,13 @@ MODEL_COMPARISONS = _declare(f"""
     TABLE model_comparisons BY compare_models
     For each slice, identity and metric: by how much a model differs from a baseline on the rows that both score, and
     whether that is more than chance.
-    KEY
-    {SLICE}
+    KEY {SLICE}
     identity STRING: {IDENTITY.comment} (overall) stands for the whole slice, with the metric auc.
     metric STRING: subgroup_auc, bpsn_auc, bnsp_auc, background_auc, negative_aeg or positive_aeg, as in bias_metrics.
         auc for (overall).
     model STRING: The name of the model in the configuration.
     baseline_model STRING: The name of the model that it is compared with.
-    VALUES
-    {CROSSED}
+    VALUES {CROSSED}
     n_low BIGINT: Rows of the cell that should score lower (for a gap, the background), scored by both models. 0 or
         more.
     n_high BIGINT: Rows of the cell that should score higher (for a gap, the subgroup), scored by both models. 0 or
@@ -679,8 +659,7 @@ _VALUE_INTERVAL = "the interval of value, as in the table of the metric, for a r
 BIAS_ALERTS = _declare(f"""
     TABLE bias_alerts BY bias_metrics
     The outcome of each rule of the gate, for each model, slice and identity that it applies to. Empty without a gate.
-    KEY
-    {_RULE}
+    KEY {_RULE}
     {_MODEL_SLICE}
     {_IDENTITY_METRIC}
     VALUES
@@ -708,10 +687,8 @@ JACKKNIFE_STATISTICS = _declare(f"""
     TABLE jackknife_statistics BY bias_metrics
     For each pair of cells in rules on changes: U, and U without each of 100 groups of rows, by a hash of the id. Two
     runs are paired by them. Empty without [gate] paired. Differences to u_doubled reveal single rows: restrict access.
-    KEY
-    {_CELLS}
-    VALUES
-    {CROSSED}
+    KEY {_CELLS}
+    VALUES {CROSSED}
     {_U}
     n_low_left ARRAY<BIGINT>: By group: rows of the low cell that are not in it.
     n_high_left ARRAY<BIGINT>: By group: rows of the high cell that are not in it.
@@ -722,8 +699,7 @@ COMPARISON_ALERTS = _declare(f"""
     TABLE comparison_alerts BY compare_models
     The outcome of each rule of the gate on a model and a baseline, for each slice and identity, on the rows that both
     score. Empty without such rules.
-    KEY
-    {_RULE}
+    KEY {_RULE}
     {MODEL}
     baseline_model STRING: The name of the model that it is compared with.
     {SLICE}
@@ -749,8 +725,7 @@ EXAMPLE_ATTRIBUTIONS = _declare(f"""
     TABLE example_attributions BY attribution PER ROW NOT UNIQUE
     For each model, slice and row: its share of the AUC. Half the credit of each correctly ordered pair goes to either
     of its rows.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     row_id STRING: The id of the row, as text.
     VALUES
     label BOOLEAN: Whether the row is positive. Never NULL.
@@ -767,8 +742,7 @@ EXAMPLE_ATTRIBUTIONS = _declare(f"""
 ATTRIBUTION_CORRELATIONS = _declare(f"""
     TABLE attribution_correlations BY attribution
     For each model and slice: the correlation of the attributions of rows with their losses.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     attribution STRING: total (the attribution of a row) or normalized (divided by its opposite rows).
     loss STRING: cross_entropy or gini, of the single row.
     VALUES
@@ -827,15 +801,13 @@ _NODE = """
 ATTRIBUTION_SEGMENTS = _declare(f"""
     TABLE attribution_segments BY attribution
     For each model and slice: the tree that finds where a model gains and loses its AUC, one row per node.
-    KEY
-    {MODEL}
+    KEY {MODEL}
     baseline_model STRING: The model whose attribution is subtracted. Empty where none is.
     {SLICE}
     target STRING: What the tree predicts: auc (the normalized attribution, or its difference to that of the baseline),
         cross_entropy or gini (losses, less is better).
     {_NODE_ID}
-    VALUES
-    {_NODE}
+    VALUES {_NODE}
     {_estimates("node", "the root")}
 """)
 
@@ -844,8 +816,7 @@ ATTRIBUTION_SLICES = _declare(f"""
     For each model and slice: the conjunctions of up to three conditions that lack most attribution, each at least a
     quarter more per row than any shorter one of its conditions. Adjoining intervals of a number are joined. Slices may
     overlap, unlike the leaves of a tree.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     rank INT: The rank by score among those of the model and slice, 1 is where most is lost.
     VALUES
     score DOUBLE: Size times loss, of the rows that searched: n_train x (mean of all - mean_train). Above 0 to n_train /
@@ -857,11 +828,9 @@ PAIR_SEGMENTS = _declare(f"""
     TABLE pair_segments BY attribution
     For each model and slice: the tree that finds which negatives are wrongly ordered with which positives, one row per
     node.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     {_NODE_ID}
-    VALUES
-    {_NODE}
+    VALUES {_NODE}
     negative_rule STRING: Which negatives, in words.
     positive_rule STRING: Which positives, in words.
     negative_predicate STRING: Which negatives, as a predicate of Spark SQL. Never NULL.
@@ -911,8 +880,7 @@ AUC_CROSSES = _declare(f"""
     TABLE auc_crosses BY attribution
     For each model, slice and grouping: how positives of one group are ordered with negatives of another, over all
     pairs.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     grouping STRING: The name of the grouping in the configuration.
     positive_group STRING: The group of the positives. (null) is NULL, (other) is all but the 200 most frequent values.
     negative_group STRING: The group of the negatives, likewise.
@@ -925,8 +893,7 @@ AUC_CROSSES = _declare(f"""
 NAMED_PAIRS = _declare(f"""
     TABLE named_pairs BY attribution
     For each model, slice and named pair: how these positives are ordered with these negatives, over all pairs.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     pair STRING: The name of the pair in the configuration.
     VALUES
     negative_predicate STRING: The predicate of the negatives. Never NULL.
@@ -941,8 +908,7 @@ _ONE_ROW = "NULL with one row."
 LOSS_BY_SEGMENT = _declare(f"""
     TABLE loss_by_segment BY attribution
     For each model, slice and named segment: its losses, its AUC, and its share in the AUC.
-    KEY
-    {_MODEL_SLICE}
+    KEY {_MODEL_SLICE}
     segment STRING: The name of the segment in the configuration. (overall) is all rows of the slice.
     VALUES
     predicate STRING: The predicate of the segment. NULL for (overall).
