@@ -138,10 +138,9 @@ class LakeStore(CatalogStore):
         """Return the fault of a session without the runtime of the format, with the flags that add it."""
         version, file = ".".join(spark.version.split(".")[:2]), f"conf/lake-{self.provider}.conf"
         if artifact := self.artifacts.get(version):
-            settings = {f"spark.sql.catalog.{self.catalog}{key}": value for key, value in self.catalog_settings.items()}
-            flags = " ".join(
-                f"--conf {key}={value}" for key, value in ({_EXTENSIONS: self.extension} | settings).items()
-            )
+            of_catalog = {f"spark.sql.catalog.{self.catalog}{key}": text for key, text in self.catalog_settings.items()}
+            settings = {_EXTENSIONS: self.extension} | of_catalog
+            flags = " ".join(f"--conf {key}={value}" for key, value in settings.items())
             from_file = f"--properties-file {file}, or " if version == _CONFIGURED_SPARK else ""
             rule = f"The session of Spark {spark.version} lacks {lack}. A table format needs its runtime."
             fix = f"Give spark-submit {from_file}--packages {artifact} {flags}"
