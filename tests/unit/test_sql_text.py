@@ -28,7 +28,7 @@ SAFE = {
     "hours:.3f": "a number",
     "run.run_date.isoformat()": "a date",
     "_FILES": "a constant",
-    # names and types that are declared in code, in biasspark/tables/schemas.py
+    # names and types that are declared in biasspark/tables/tables.toml
     "table.name": "",
     "', '.join(table.names)": "",
     "', '.join(self.partition)": "",
