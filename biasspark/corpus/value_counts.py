@@ -46,17 +46,14 @@ class NumberCounts(NamedTuple):
         return NumberCounts(distinct, totals, is_exact)
 
     def add(self, other: NumberCounts) -> NumberCounts:
-        """Return the combined counts of both, or of a sample if there are too many values."""
+        """Return the counts of both, or of an evenly spaced sample of the rows if there are too many values."""
         values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
-        return NumberCounts.of(values, counts, self.is_exact and other.is_exact)._thin()
-
-    def _thin(self) -> NumberCounts:
-        """Keep an evenly spaced sample of the rows if there are too many values."""
-        if len(self.values) <= MOST_NUMBERS:
-            return self
-        size, reached = MOST_NUMBERS // 16, np.cumsum(self.counts)
+        total = NumberCounts.of(values, counts, self.is_exact and other.is_exact)
+        if len(total.values) <= MOST_NUMBERS:
+            return total
+        size, reached = MOST_NUMBERS // 16, np.cumsum(total.counts)
         chosen = np.searchsorted(reached, np.arange(1, size + 1) * int(reached[-1]) // size)
-        return NumberCounts(self.values[chosen], np.diff(np.append(0, reached[chosen])), False)
+        return NumberCounts(total.values[chosen], np.diff(np.append(0, reached[chosen])), False)
 
     def encode(self) -> bytes:
         """Return the counts as bytes."""
