@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import StringType
+from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType
 
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.value_counts import ValueCounts, count_values
-from biasspark.corpus.values import as_category, category, column, number, write_category, write_number
+from biasspark.corpus.values import as_category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
 from biasspark.session import expression
@@ -69,14 +69,13 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     of_text = [name for name in numeric if isinstance(schema[name].dataType, StringType)]
     numbers = {("numeric", name): number(name, schema[name].dataType) for name in numeric}
     numbers |= {("unreadable", name): F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text}
-    is_null_group = {name: _as_text(corpus, text) == NULL_GROUP for name, text in groupings.items()}
-    numbers |= {(NULL_GROUP, name): F.when(condition, F.lit(1.0)) for name, condition in is_null_group.items()}
-    texts = {("categorical", name): category(name, schema[name].dataType) for name in categorical}
-    texts |= {("grouping", name): _group_value(corpus, text) for name, text in groupings.items()}
+    texts = {("categorical", name): _category(column(name), schema[name].dataType) for name in categorical}
+    texts |= {("grouping", name): _category(*_grouping(corpus, text)) for name, text in groupings.items()}
     counted = count_values(corpus, numbers, texts, attribution.split.max_bins, MOST_CATEGORIES)
     groups = {name: dict(counted.texts["grouping", name]) for name in groupings}
-    reserved = {(name, OTHER_GROUP): counts.pop(OTHER_GROUP, 0) for name, counts in groups.items()}
-    reserved |= {(name, NULL_GROUP): counted.numbers[NULL_GROUP, name].n_known for name in groupings}
+    reserved = {
+        (name, group): counts.pop(group, 0) for name, counts in groups.items() for group in (NULL_GROUP, OTHER_GROUP)
+    }
     if faults := list(_list_faults(attribution, of_text, counted, groups)):
         raise InputError(*faults)
     features = []
@@ -132,16 +131,15 @@ def _most_frequent(counts: Mapping[str, int]) -> list[str]:
     return sorted(sorted(counts, key=lambda value: (-counts[value], value))[:MOST_GROUPS])
 
 
-def _group_value(corpus: DataFrame, text: str) -> Column:
-    """Return the value as text; NULL if it is the name of the NULL group."""
-    value = _as_text(corpus, text)
-    return F.when(value != NULL_GROUP, value)
-
-
-def _as_text(corpus: DataFrame, text: str) -> Column:
-    """Return the value of an expression as text."""
+def _grouping(corpus: DataFrame, text: str) -> tuple[Column, DataType]:
+    """Return the expression of a grouping and its type."""
     grouping = expression(corpus, text)
-    return as_category(grouping, corpus.select(grouping).schema[0].dataType)
+    return grouping, corpus.select(grouping).schema[0].dataType
+
+
+def _category(value: Column, kind: DataType) -> Column:
+    """Return a value as text, or as it is if its type is cheaper to transfer and Arrow writes the same text."""
+    return value if isinstance(kind, IntegralType | BooleanType) else as_category(value, kind)
 
 
 def row_columns(
@@ -150,10 +148,15 @@ def row_columns(
     """Return the columns from which rows are described, by name: see `ranking.described_rows`."""
     columns: dict[str, Column] = {}
     for n, feature in enumerate(features):
-        read = number if feature.numeric else category
-        columns[feature_name(n)] = read(feature.name, corpus.schema[feature.name].dataType)
+        kind = corpus.schema[feature.name].dataType
+        columns[feature_name(n)] = (
+            number(feature.name, kind) if feature.numeric else _category(column(feature.name), kind)
+        )
     for n, text in enumerate(attribution.groupings.values()):
-        columns[group_name(n)] = _group_value(corpus, text)
+        value, kind = _grouping(corpus, text)
+        columns[group_name(n)] = (
+            F.when(value != NULL_GROUP, value) if isinstance(kind, StringType) else _category(value, kind)
+        )
     predicates = {segment_name(n): text for n, text in enumerate(attribution.segments.values())}
     for n, pair in enumerate(attribution.pairs_of.values()):
         predicates |= {pair_name(n, False): pair.negatives, pair_name(n, True): pair.positives}

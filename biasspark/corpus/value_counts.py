@@ -102,7 +102,7 @@ class ValueCounts(NamedTuple):
 def count_values(
     corpus: DataFrame, numbers: Mapping[Name, Column], texts: Mapping[Name, Column], most_bins: int, most_texts: int
 ) -> ValueCounts:
-    """Count the values of DOUBLE and of STRING columns.
+    """Count the values of DOUBLE columns, and of columns of STRING, integers or BOOLEAN as texts.
 
     Numbers have a bin for each value, or `most_bins` at quantiles. A column with more than `most_texts` texts gets more
     keys than that, and incomplete counts.
@@ -127,7 +127,8 @@ def count_values(
                 if number < n_numbers:
                     of_numbers[number] = of_numbers[number].add(NumberCounts.of(values.to_numpy(), counts))
                 elif len(of_texts[number - n_numbers]) <= most_texts:
-                    of_texts[number - n_numbers].update(dict(zip(values.to_pylist(), counts.tolist(), strict=True)))
+                    names = values.cast(pa.string()).to_pylist()
+                    of_texts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
         for number, counted in enumerate(of_numbers):
             yield number, 0, 0, 0, counted.encode()
         for number, of_column in enumerate(of_texts, n_numbers):
