@@ -40,10 +40,9 @@ from biasspark.corpus.input_files import (
 from biasspark.corpus.local_csv import SEPARATORS, csv_schema, read_csv, read_header, separator_of
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed, list_features
-from biasspark.errors import ConfigError, Fault, InputError, redact
+from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
-from biasspark.session_request import how_to_install
 
 _OPTIONS = ("mergeschema",)
 _VERSION = ("versionasof",)
