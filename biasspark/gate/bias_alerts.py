@@ -21,9 +21,9 @@ from biasspark.comparison.differences import (
     LEAST_GROUPS,
     LEAST_GROUPS_OF_A_CELL,
     LEAST_ROWS,
-    PairedAucs,
     PairedMetric,
-    pair_sides,
+    Replicates,
+    jackknife_aucs,
 )
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Rule
@@ -246,7 +246,7 @@ class Baselines(NamedTuple):
     """
 
     latest: Mapping[MetricKey, Measured] = {}
-    paired: Mapping[MetricKey, PairedAucs] = {}
+    paired: Mapping[MetricKey, PairedMetric] = {}
 
 
 def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) -> pa.Table:
@@ -262,7 +262,7 @@ def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) 
             before, aucs, paired = baselines.latest.get(row.key), baselines.paired.get(row.key), None
             if before is not None and aucs is not None and aucs.difference_variance is not None:
                 ends = (row.low, row.high), (before.low, before.high)
-                paired = PairedMetric.of(aucs, ends, row.key[3] in SUITE_GAPS)
+                paired = aucs.as_gap(*ends) if row.key[3] in SUITE_GAPS else aucs
             rows.append(EvaluatedRow(row.key[:3], row, before, paired))
         alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, run.missing_models), rows))
     return alerts_table(BIAS_ALERTS, alerts)
@@ -291,7 +291,7 @@ def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
 
 def pair_runs(
     jackknife: pa.Table, before: pa.Table, latest: Mapping[MetricKey, Measured]
-) -> dict[MetricKey, PairedAucs]:
+) -> dict[MetricKey, PairedMetric]:
     """Return the AUCs of both runs, with variances by leaving out groups of ids, for metrics whose change is measured.
 
     `jackknife` and `before` are ``jackknife_statistics`` of the run and of accepted runs, by the same groups; `latest`
@@ -300,7 +300,7 @@ def pair_runs(
     baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
     chosen = [(row, _key(row)) for row in jackknife.to_pylist()]
     return {
-        key: pair_sides(row, baseline)
+        key: jackknife_aucs(Replicates.read(row), Replicates.read(baseline))
         for row, key in chosen
         if key in latest and (baseline := baselines.get((key, latest[key].run_id))) is not None
     }

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyspark.sql.functions as F
@@ -20,7 +19,7 @@ from pyspark.sql.types import StructType
 from biasspark.arrays import Floats
 from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
-from biasspark.comparison.differences import PairedAucs, pair_sides
+from biasspark.comparison.differences import PairedMetric, Replicates, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
@@ -231,14 +230,15 @@ class Comparison:
 
     def _leave_out(
         self, corpus: DataFrame, measures: Measures, encoding: Encoding, boundaries: list[Floats]
-    ) -> dict[CellPair, PairedAucs]:
+    ) -> dict[CellPair, PairedMetric]:
         asked, groups = self.asked, self.asked.groups or GROUPS
         group = _group_rows(asked, self.surveyed.id_column, corpus.schema)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [group])
-        sides: dict[bool, dict[CellPair, Mapping[str, Any]]] = {True: {}, False: {}}
+        sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
         for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
-            sides[row[MODEL] == asked.baseline][CellPair(*(row[name] for name in CellPair._fields))] = row
-        return {pair: pair_sides(row, sides[True][pair]) for pair, row in sides[False].items()}
+            pair = CellPair(*(row[name] for name in CellPair._fields))
+            sides[row[MODEL] == asked.baseline][pair] = Replicates.read(row)
+        return {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
 
 
 def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
@@ -345,8 +345,8 @@ def plan_comparison(config: Config) -> nightly.Plan:
         "method": method,
         "gate": ", ".join(rule.name for rule in rules) or "none",
     }
-    passes = [nightly.Pass("count the rows")]
-    passes += [nightly.Pass(f"compare {model}, once for every 32 identities", shuffled) for model in asked.models]
+    passes = ["count the rows"]
+    passes += [f"compare {model}, once for every 32 identities (shuffles {shuffled})" for model in asked.models]
     return nightly.Plan(parts, passes)
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial, reduce
 from typing import Any
 
@@ -49,7 +49,7 @@ from biasspark.windows.sketch import (
 )
 from biasspark.windows.sketch_rows import read_sketches, sketch_rows
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus
-from biasspark.workflows.nightly import RunContext
+from biasspark.workflows.nightly import RunContext, list_dates
 
 
 def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
@@ -186,7 +186,7 @@ def find_window(
         for index, n_rows in counts.items():
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
-    every = [first + timedelta(days=day) for day in range((last - first).days + 1)]
+    every = list_dates(first, last)
     has_blocks = {day for day, night in published.items() if (night["table_rows"] or {}).get(SCORE_BLOCKS.name)}
     missing = {
         day: "its files are gone" if day in has_blocks else "keeps no state" if day in published else "not published"

@@ -26,7 +26,7 @@ def paired_of(change: float | None, n: int = 500, **changes: Any) -> PairedMetri
     paired = PairedMetric(
         n_low=n, n_high=9 * n, value=value, baseline_value=value and 0.8, difference_variance=1e-4, sum_variance=3e-4
     )
-    return replace(paired, **changes)
+    return paired._replace(**changes)
 
 
 def evaluate(rule: Rule = RULE, missing: Collection[str] = (), gate: Gate = NO_RULES, **pairs: Any) -> list[Alert]:
