@@ -167,14 +167,6 @@ def _describe_missing(alert: Alert, now: Measured) -> str:
     return f"{alert.metric_text} is {alert.value:.4f}: {why}."
 
 
-class _Ends(NamedTuple):
-    """A value, or the size of a gap, with its interval."""
-
-    low: float
-    value: float
-    high: float
-
-
 def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     """Return the change of a value, or of the size of a gap, and the interval that its p-values invert.
 
@@ -185,42 +177,37 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     if value is None or baseline is None:
         return {}
     change = abs(value) - abs(baseline) if rule.is_size_change else value - baseline
-    signs, signs_before = _both_signs(rule, now), _both_signs(rule, before)
-    if signs is None or signs_before is None:
+    of_now, of_before = _both_signs(rule, now), _both_signs(rule, before)
+    if not of_now or not of_before:
         return {"change": change}
-    (size, _), (size_before, _) = signs, signs_before
-    lows = [
-        size.value - other.value - _combine(size.value - size.low, other.high - other.value) for other in signs_before
-    ]
-    below = size_before.value - size_before.low
-    may_be_0 = rule.is_size_change and size_before.low == 0
-    highs = [
-        other.value
-        - size_before.value
-        + (other.high - other.value + below if may_be_0 else _combine(other.high - other.value, below))
-        for other in signs
-    ]
-    return {"change": change, "change_low": min(lows), "change_high": max(highs)}
+    (low, value, _), (low_before, value_before, _) = of_now[0], of_before[0]
+    below, may_be_0 = value_before - low_before, rule.is_size_change and low_before == 0
+    return {
+        "change": change,
+        "change_low": min(value - other - _length(value - low, high - other) for _, other, high in of_before),
+        "change_high": max(
+            other - value_before + (high - other + below if may_be_0 else _length(high - other, below))
+            for _, other, high in of_now
+        ),
+    }
 
 
-def _combine(first: float, second: float) -> float:
+def _length(first: float, second: float) -> float:
     return sqrt(first * first + second * second)  # the last bits of math.hypot differ between platforms
 
 
-def _both_signs(rule: Rule, measured: Measured) -> tuple[_Ends, _Ends] | None:
-    """Return the ends of a value twice; for a gap, those of its size, 0 or more, and those for the other sign."""
+def _both_signs(rule: Rule, measured: Measured) -> list[tuple[float, float, float]]:
+    """Return the ends of a value; for a gap, those of its size, 0 or more, and for the other sign; [] without ends."""
     low, value, high = _ends(rule, measured)
     if low is None or value is None or high is None:
-        return None
-    ends = _Ends(low, value, high)
+        return []
     if not rule.is_size_change:
-        return ends, ends
-    opposite = _Ends(-high, -value, -low)
-    size, opposite = (ends, opposite) if value >= 0 else (opposite, ends)
-    return size._replace(low=max(size.low, 0.0)), opposite
+        return [(low, value, high)]
+    size, opposite = (low, value, high), (-high, -value, -low)
+    if value < 0:
+        size, opposite = opposite, size
+    return [(max(size[0], 0.0), *size[1:]), opposite]
 
-
-Row = Mapping[str, Any]
 
 _RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 
@@ -338,7 +325,10 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
     measured = []
     for metric in sorted({rule.metric for rule in rules}):
         rate, is_gap = _RATE_OF.get(metric, metric), metric in RATE_GAPS
-        subgroup, background = (_share(rows, side, rate) for side in ("", BACKGROUND))
+        subgroup, background = (  # NaN if they are suppressed
+            Share(*(np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate]))
+            for side in ("", BACKGROUND)
+        )
         ends = newcombe_difference(subgroup, background, z) if is_gap else wilson_interval(subgroup, z)
         counts = zip(*subgroup, *(background if is_gap else ()), strict=True)
         for row, low, high, decisions in zip(rows, *ends, counts, strict=True):
@@ -357,24 +347,18 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
     return measured
 
 
-def _share(rows: Sequence[Row], side: str, rate: str) -> Share:
-    """Return a rate of each row with its counts, NaN if they are suppressed."""
-    counted, among = (np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate])
-    return Share(counted, among)
-
-
 def _of_rules(rules: Sequence[Rule]) -> pc.Expression:
     """Return whether any rule applies to the model and slice of a row."""
     models, slices = ({name for rule in rules for name in getattr(rule, names)} for names in ("models", "slices"))
     return pc.is_in(pc.field(MODEL), pa.array(sorted(models))) & pc.is_in(pc.field(SLICE), pa.array(sorted(slices)))
 
 
-def _key(row: Row) -> MetricKey:
+def _key(row: Mapping[str, Any]) -> MetricKey:
     """Return the metric of a row of ``u_statistics`` or ``jackknife_statistics``."""
     return row[MODEL], row[SLICE], row[IDENTITY], METRIC_OF_CELLS[row["low_cell"], row["high_cell"]], None
 
 
-def _column(rows: Sequence[Row], name: str) -> Floats:
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> Floats:
     return np.array([row[name] for row in rows], np.float64)
 
 

@@ -6,14 +6,14 @@ Rules of the gate that name the baseline are judged here. If one fails, the comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
@@ -138,20 +138,18 @@ JOB = MODEL_COMPARISONS.job
 class Comparison:
     """A comparison of models with a baseline.
 
-    The corpus is surveyed for the comparison only. ``identities`` are the numbers of compared identities: crossed pairs
-    need enough rows. ``scopes`` are what each model shares with the baseline, with groups if there are clusters;
-    ``n_unclustered`` rows are in no cluster. ``score_bounds`` are the least and greatest score of each model.
+    The corpus is surveyed for the comparison only. ``counted`` are the aggregates of `compare` over its rows.
     """
 
     surveyed: SurveyedCorpus
     asked: Compare
     counts: RowCounts
-    identities: tuple[int, ...]
-    scopes: tuple[Scope, ...]
-    n_unclustered: int
-    part_warnings: tuple[str, ...]
-    """About identities and slices."""
-    score_bounds: Mapping[str, tuple[float | None, float | None]]
+    counted: Row
+
+    @cached_property
+    def identities(self) -> tuple[int, ...]:
+        """The numbers of the compared identities: crossed pairs need enough rows."""
+        return tuple(self.surveyed.encoding.list_identities(self.counted["counts"]))
 
     @property
     def size_text(self) -> str:
@@ -166,13 +164,14 @@ class Comparison:
 
     def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
         """Return warnings about the corpus, its clusters, the scores, and the rows that models share."""
-        loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.counts.n_rows)
+        encoding, counted, n_rows = self.surveyed.encoding, self.counted, self.counts.n_rows
         return (
             *self.surveyed.survey.warnings,
-            *score_warnings(self._profile(model, compared) for model in self.surveyed.measures.models),
-            *loose,
-            *scope_warnings(self.asked, self.scopes),
-            *self.part_warnings,
+            *score_warnings(self._profile(model, compared) for model in encoding.models),
+            *unclustered_warnings(self.asked.cluster, counted[UNCLUSTERED], n_rows),
+            *scope_warnings(self.asked, [Scope(*row) for row in counted["scopes"]]),
+            *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
+            *slice_warnings(encoding.slices, counted["slices"]),
             *warn_of_rows(self.counts),
         )
 
@@ -183,12 +182,14 @@ class Comparison:
             value = pair.paired.baseline_value if model == pair.baseline_model else pair.paired.value
             if model in (pair.model, pair.baseline_model) and pair.slice == ALL_ROWS and not pair.crossed:
                 aucs.setdefault(pair.metric, []).extend([] if value is None else [value])
+        lowest, highest = self.counted["score_bounds"][self.surveyed.encoding.models.index(model)]
         return ScoreProfile(
             model,
             self.counts.n_eligible[model],
             None,
             None,
-            *self.score_bounds[model],
+            lowest,
+            highest,
             overall_auc=max(aucs.get(OVERALL_METRIC, ()), default=None),
             best_subgroup_auc=max(aucs.get("subgroup_auc", ()), default=None),
             n_rarer_label=self.counts.count_rarer_label(model),
@@ -292,19 +293,7 @@ def compare(
             (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
-        yield Comparison(
-            surveyed=surveyed,
-            asked=asked,
-            counts=counts,
-            identities=tuple(encoding.list_identities(counted["counts"])),
-            scopes=tuple(Scope(*row) for row in counted["scopes"]),
-            n_unclustered=counted[UNCLUSTERED],
-            score_bounds=dict(zip(encoding.models, map(tuple, counted["score_bounds"]), strict=True)),
-            part_warnings=(
-                *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
-                *slice_warnings(encoding.slices, counted["slices"]),
-            ),
-        )
+        yield Comparison(surveyed, asked, counts, counted)
 
 
 def _group_rows(asked: Compare, id_column: str | None, schema: StructType) -> Column:

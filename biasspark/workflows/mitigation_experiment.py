@@ -48,20 +48,13 @@ from biasspark.workflows.measurement import CountedLabels, balance_labels, tabul
 from biasspark.workflows.nightly import RunContext, describe_identities, require
 
 
-@dataclass(frozen=True)
-class Folder:
-    """The folder of the corpora of a run."""
-
-    spark: SparkSession
-    path: str
-
-    def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Write rows to a new Parquet folder, and return them as they are read back."""
-        path = f"{self.path}/{name}"
-        with describe(self.spark, f"write {name}"), storage_errors(path, "written"):
-            # Spark Connect knows the mode errorifexists only as error.
-            rows.write.mode("error").parquet(path)
-            return self.spark.read.parquet(path)
+def keep(rows: DataFrame, path: str) -> DataFrame:
+    """Write rows to a new Parquet folder, and return them as they are read back."""
+    spark = rows.sparkSession
+    with describe(spark, f"write {path.rpartition('/')[2]}"), storage_errors(path, "written"):
+        # Spark Connect knows the mode errorifexists only as error.
+        rows.write.mode("error").parquet(path)
+        return spark.read.parquet(path)
 
 
 @dataclass(frozen=True)
@@ -139,23 +132,25 @@ def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
 
 
 @contextmanager
-def prepare_training(folder: Folder, experiment: Experiment, progress: Progress) -> Iterator[TrainingData]:
+def prepare_training(
+    spark: SparkSession, folder: str, experiment: Experiment, progress: Progress
+) -> Iterator[TrainingData]:
     """Measure the label balance of the training corpus, and yield it with the comments to add.
 
     Writes `corpus`, if it is generated, and the added comments `control` and `mitigated` to the folder.
     """
-    spark, config, mitigation, corpus = folder.spark, experiment.config, experiment.mitigation, experiment.corpus
+    config, mitigation, corpus = experiment.config, experiment.mitigation, experiment.corpus
     if corpus is None:
         request = mitigation.training_request
         assert request is not None  # without [corpus]
-        progress.stage(f"training corpus of {request.rows:,} comments into {folder.path}")
-        corpus = folder.keep("corpus", generate(spark, request))
+        progress.stage(f"training corpus of {request.rows:,} comments into {folder}")
+        corpus = keep(generate(spark, request), f"{folder}/corpus")
     progress.stage("label balance and mitigation plan")
     source, measures = config.corpus, experiment.training
     with balance_labels(corpus, measures, source.id, source.duplicates, config.rejects) as counted:
         harmless = training_data.HarmlessComments(measures, counted.surveyed.survey)
         chosen = find_comments(spark, experiment, counted, harmless)
-        added = {model: folder.keep(model, rows) for model, rows in chosen.items()}
+        added = {model: keep(rows, f"{folder}/{model}") for model, rows in chosen.items()}
         labels = {
             model: harmless.count(added[model]) if model in added else 0 * counted.labels for model in config.models
         }
@@ -196,7 +191,9 @@ def _balance_training(counted: CountedLabels, measures: Measures, added: Mapping
     return pa.concat_tables(tables).select(TRAINING_BALANCE.value_columns)
 
 
-def score_test_set(folder: Folder, experiment: Experiment, data: TrainingData, progress: Progress) -> DataFrame:
+def score_test_set(
+    spark: SparkSession, folder: str, experiment: Experiment, data: TrainingData, progress: Progress
+) -> DataFrame:
     """Return the test set with scores of each model: given, or of trained classifiers, in `test_set` of the folder."""
     mitigation, test_set, text = experiment.mitigation, experiment.test_set, experiment.mitigation.text_column
     if not mitigation.train and test_set is not None:
@@ -204,11 +201,11 @@ def score_test_set(folder: Folder, experiment: Experiment, data: TrainingData, p
     models = train_models(experiment.config, data, progress)
     if test_set is None:
         progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
-        sentences = generate(folder.spark, mitigation.test_request(experiment.config.terms))
+        sentences = generate(spark, mitigation.test_request(experiment.config.terms))
         test_set = sentences.select("id", F.col(TEXT).alias(text), LABEL, TEMPLATE)
     else:
         progress.stage("scoring the test set")
-    return folder.keep("test_set", score_comments(test_set, text, models))
+    return keep(score_comments(test_set, text, models), f"{folder}/test_set")
 
 
 def train_models(config: Config, data: TrainingData, progress: Progress) -> dict[str, Classifier]:
@@ -304,9 +301,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return Outcome(summary=summary, table=describe_experiment(config, mitigation))
         run = new_run(run_date, config.corpus.name, measure.JOB)
         with follow_tasks(spark, progress.advance), ExitStack() as stack:
-            folder = Folder(spark, f"{config.output.path}/{FOLDER}/{run.partition}")
-            data = stack.enter_context(prepare_training(folder, experiment, progress))
-            test_set = score_test_set(folder, experiment, data, progress)
+            folder = f"{config.output.path}/{FOLDER}/{run.partition}"
+            data = stack.enter_context(prepare_training(spark, folder, experiment, progress))
+            test_set = score_test_set(spark, folder, experiment, data, progress)
             measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
             context = RunContext(spark, measured, store, run, progress)
             measured_outcome = measure.run_night(test_set, context, tables, data.warnings)
