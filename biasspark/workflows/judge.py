@@ -17,11 +17,11 @@ from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, M
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED, InputError
-from biasspark.gate.alerts import MetricKey
-from biasspark.gate.bias_alerts import (
+from biasspark.gate.alerts import (
     Baselines,
     GateInput,
     Measured,
+    MetricKey,
     bias_alerts,
     choose_latest,
     comparison_alerts,

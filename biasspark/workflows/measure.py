@@ -13,7 +13,7 @@ from biasspark.config import GROUPS, Config
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
-from biasspark.gate.bias_alerts import GateInput
+from biasspark.gate.alerts import GateInput
 from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows

@@ -27,13 +27,12 @@ from biasspark.corpus.survey import Cutpoints, Survey, place_cutpoints, survey_c
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
 from biasspark.metrics import data_quality
-from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows, suppress_statistics
-from biasspark.metrics.thresholds import Thresholds, threshold_rates, threshold_summary
+from biasspark.metrics.thresholds import Bins, Thresholds, score_histograms, threshold_rates, threshold_summary
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, u_statistics
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples

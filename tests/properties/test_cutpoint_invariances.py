@@ -14,7 +14,7 @@ from biasspark.arrays import Floats, Ints
 from biasspark.columns import FOUR_CELLS
 from biasspark.config import divide
 from biasspark.corpus.survey import Cutpoints
-from biasspark.metrics.histograms import Bins, score_histograms
+from biasspark.metrics.thresholds import Bins, score_histograms
 from biasspark.ranking.counts import Counts
 from biasspark.report.report_data import merge_bins
 from tests.harness.ranking_without_spark import rank_batches

@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from biasspark.columns import RATES
-from biasspark.metrics.histograms import Bins, score_histograms
-from biasspark.metrics.thresholds import Thresholds, equality_difference, threshold_rates, threshold_summary
+from biasspark.metrics.thresholds import (
+    Bins,
+    Thresholds,
+    equality_difference,
+    score_histograms,
+    threshold_rates,
+    threshold_summary,
+)
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
 from tests.fixtures.edge_case_corpus import THRESHOLDS, assert_rows, is_crossed
 from tests.fixtures.measured_edge_cases import MeasuredEdgeCases, measured_edge_cases
