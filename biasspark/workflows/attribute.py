@@ -71,7 +71,11 @@ def list_tables(
     and one for differences of models. The table of examples is lazy.
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
-    probable = {model: is_probability(ranked, model, attribution) for model in surveyed.encoding.models}
+    profiles = {model: ranked.counts.profiles.get(model) for model in surveyed.encoding.models}
+    within_0_and_1 = {
+        model: each is None or (each.lowest >= 0 and each.highest <= 1) for model, each in profiles.items()
+    }
+    probable = {model: model in attribution.link or within for model, within in within_0_and_1.items()}
     plan = SearchPlan.of(surveyed, probable)
     results = plan.search(ranked, stage)
     measured = plan.measure(ranked, results, stage)
@@ -97,19 +101,20 @@ def list_tables(
     }
     if attribution.write_examples:
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
-    warnings = (
-        *(*_warn(surveyed, ranked), *plan.warn(results), *plan.warn_of_trees(results, measured)),
+    warnings = [
+        *(*warn_of_features(attribution), *_warn_of_segments(attribution, ranked, within_0_and_1)),
+        *(*plan.warn(results), *plan.warn_of_trees(results, measured)),
         *plan.warn_of_few_rows(results, measured, pair_nodes),
-    )
+    ]
     if attribution.pairs_of:
         of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
         all_wrong = count_wrong_pairs(ranked.counts)
         tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
-        warnings = (*warnings, *warn_of_pairs(pairs))
+        warnings += warn_of_pairs(pairs)
     if attribution.groupings:
         tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
-        warnings = (*warnings, *warn_of_groupings(crosses))
-    return tables, warnings
+        warnings += warn_of_groupings(crosses)
+    return tables, tuple(warnings)
 
 
 def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
@@ -330,16 +335,6 @@ def _has_fewer(sums: NodeSums, least: int) -> bool:
     return 0 < min(sums.train.n, sums.honest.n) < least
 
 
-def is_probability(ranked: RankedBlocks, model: str, attribution: Attribution) -> bool:
-    """Return whether the scores of a model are, or are converted to, probabilities, so that rows have losses."""
-    return model in attribution.link or _lies_within_0_and_1(ranked, model)
-
-
-def _lies_within_0_and_1(ranked: RankedBlocks, model: str) -> bool:
-    profile = ranked.counts.profiles.get(model)
-    return profile is None or (profile.lowest >= 0 and profile.highest <= 1)
-
-
 def _within_slices(
     rows: Sequence[Mapping[str, Any]], slices: Mapping[str, str], *predicates: str
 ) -> list[Mapping[str, Any]]:
@@ -352,17 +347,13 @@ def _within_slices(
     ]
 
 
-def _warn(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[str, ...]:
-    """Return warnings about features without a search, empty segments, and missing losses."""
-    attribution, models = surveyed.attribution, surveyed.encoding.models
-    of_links = (
-        describe_link(model, _lies_within_0_and_1(ranked, model), attribution.link.get(model))
-        for model in models
-        if attribution.asks_losses
-    )
+def _warn_of_segments(attribution: Attribution, ranked: RankedBlocks, within_0_and_1: Mapping[str, bool]) -> list[str]:
+    """Return warnings about empty segments and missing losses."""
     segments = list(attribution.segments)
     empty = set(segments) - {segment for _, slice_name, segment in ranked.losses if slice_name == ALL_ROWS}
-    return (*warn_of_features(attribution), *name_warnings("segment empty", segments, empty), *filter(None, of_links))
+    links = within_0_and_1.items() if attribution.asks_losses else ()
+    of_links = (describe_link(model, within, attribution.link.get(model)) for model, within in links)
+    return [*name_warnings("segment empty", segments, empty), *filter(None, of_links)]
 
 
 # ---- the plan
@@ -397,12 +388,12 @@ def _list_searches(asked: Attribution) -> Iterator[str]:
         yield f"pairs of {asked.pairs.positives:,} positives and {asked.pairs.negatives:,} negatives"
 
 
-def _require_attribution(config: Config) -> Attribution:
-    return nightly.require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
-
-
 def _attributed_only(config: Config) -> Measures:
     return replace(rows_only(config), attribution=_require_attribution(config))
+
+
+def _require_attribution(config: Config) -> Attribution:
+    return nightly.require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
 
 
 # ---- the command line
