@@ -146,21 +146,14 @@ _CELL_NAMES = np.array([FOUR_CELLS, (NEGATIVE, POSITIVE, NEGATIVE, POSITIVE)], o
 """The names of the four cells, of an identity and of a whole slice."""
 
 
-class Bins(NamedTuple):
-    """The bins of one model: their edges, ascending, and the index of each among the edges at which rows were counted.
-
-    There is one more edge than bins. No score lies outside the edges.
-    """
-
-    edges: Sequence[float]
-    indices: Sequence[int]
-
-
-def score_histograms(counts: Counts, bins: Mapping[str, Bins], suppressed: Flags) -> pa.Table:
+def score_histograms(
+    counts: Counts, bins: Mapping[str, tuple[Sequence[float], Sequence[int]]], suppressed: Flags
+) -> pa.Table:
     """Return the table ``score_histograms``: one row for each (model, slice, identity, cell, bin) that has rows.
 
-    A bin holds the scores in [low edge, high edge); the last bin also holds its high edge. ``(overall)`` has the cells
-    ``negative`` and ``positive``. Suppressed groups have no rows.
+    `bins` are by model the edges, ascending, and the index of each among the edges at which rows were counted. A bin
+    holds the scores in [low edge, high edge); the last bin also holds its high edge. No score lies outside the edges.
+    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
 
     Notes
     -----
