@@ -154,8 +154,7 @@ def ranked_blocks(
 ) -> Iterator[RankedBlocks]:
     """Rank the rows, sum their losses, count pairs and crosses of groups, and keep the rows inside the block.
 
-    Runs one Spark action: a scan and a shuffle. Raises `InputError` if a file cannot be read, a model has no usable
-    score or only one label, or too many rows are rejected.
+    Runs one Spark action: a scan and a shuffle.
     """
     attribution, encoding = surveyed.attribution, surveyed.encoding
     _refuse_too_many(surveyed)
@@ -182,8 +181,8 @@ def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
     """Return the table of examples, less the run's columns, and the warnings of a measurement.
 
     Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores, of which more than
-    two million are rounded first. If these leave a warning open, a second action ranks all scores. Raises the errors of
-    `ranked_blocks`. The table is lazy: one more scan and shuffle.
+    two million are rounded first. If these leave a warning open, a second action ranks all scores. The table is lazy:
+    one more scan and shuffle.
     """
     _refuse_too_many(surveyed)
     if surveyed.survey.n_rows > _MANY_ROWS:

@@ -90,10 +90,7 @@ IDENTITIES_AT_ONCE = 32
 
 
 def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
-    """Return the table ``jackknife_statistics`` for the rules on changes.
-
-    Scans the corpus once more and shuffles it once: see `count_replicates`.
-    """
+    """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
     rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
     assert id_column is not None  # the configuration requires it
     models, slices = (
@@ -201,11 +198,7 @@ class Comparison:
         return self.surveyed.measures.intervals.level
 
     def compute(self) -> list[ComparedPair]:
-        """Compute the AUCs of each model and the baseline for every pair of cells, with their variances.
-
-        Runs a Spark action for each model and 32 identities. Raises `InputError` if an expression fails on a row, or a
-        file cannot be read.
-        """
+        """Compute both AUCs of every pair of cells, with variances. A Spark action for each model and 32 identities."""
         with job_on_corpus(self.surveyed, "compare the models"):
             return [pair for model in self.asked.models for pair in self._compare(model)]
 
@@ -273,8 +266,7 @@ def compare(
     """Prepare a comparison. For the parameters see `survey_for_ranking` and `measure`.
 
     Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
-    model and 32 identities, and shuffles it twice. Raises `InputError` if the corpus does not fit the configuration, a
-    model has no usable score, or too many rows are rejected.
+    model and 32 identities, and shuffles it twice.
     """
     asked = measures.compare
     assert asked is not None  # it names the baseline

@@ -134,10 +134,7 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
 
 
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
-    """Evaluate the rules on models and their baseline before the comparison is published.
-
-    `missing_models` are the models without a usable score.
-    """
+    """Evaluate the rules on models and their baseline before the comparison is published."""
     if config.gate is None or not config.gate.comparison_rules:
         return Verdict()
     return _verdict(comparison_alerts(compared, config.gate, config.intervals.level, missing_models))

@@ -203,8 +203,7 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
     """Rank a surveyed corpus, and return the measurement.
 
     Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
-    `rejects` limits the rejects of a job. Without it, as in a notebook, every model needs a usable score. Raises
-    `InputError` if a file cannot be read, a model has no usable score, or too many rows are rejected.
+    `rejects` limits the rejects of a job. Without it, as in a notebook, every model needs a usable score.
     """
     refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
     with job_on_corpus(surveyed, "rank every score"):

@@ -209,11 +209,7 @@ def score_test_set(
 
 
 def train_models(config: Config, data: TrainingData, progress: Progress) -> dict[str, Classifier]:
-    """Train the models one after the other, each on the corpus and its added comments.
-
-    The rows are collected and sorted, so that models do not depend on their order. Raises `InputError` if all rows have
-    one label.
-    """
+    """Train each model on the corpus and its added comments, collected and sorted: no model depends on their order."""
     progress.stage("collecting the training corpus")
     comments: list[tuple[str, bool]] = []
     positions: dict[str, range] = {}

@@ -91,10 +91,7 @@ def describe_identities(identities: Identities) -> str:
 
 @dataclass(frozen=True)
 class RunContext:
-    """The session, configuration, store, run and progress display of a job.
-
-    ``merged_run_ids`` are the runs that a window merges.
-    """
+    """The session, configuration, store, run and progress display of a job, and the runs that a window merges."""
 
     spark: SparkSession
     config: Config

@@ -160,21 +160,13 @@ class Window:
     blocks: DataFrame
     missing: dict[date, str]
 
-    @property
-    def size_text(self) -> str:
-        """The size of the window in words."""
-        n_rows = sum(night["n_rows"] for night in self.nights)
-        return f"{format_count(len(self.nights), 'night')} of {format_count(n_rows, 'row')}"
-
 
 def find_window(
     spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
 ) -> Window:
     """Find the kept rankings of all dates of a window, and check that they can be merged.
 
-    Two small Spark jobs, over the ledger and over the headers of the runs. Raises `InputError` if dates are missing and
-    `allow_missing` is false, a ranking is incomplete, or runs were measured by different rules than each other or the
-    configuration.
+    Two small Spark jobs, over the ledger and over the headers of the runs.
     """
     first, last = days
     with describe(spark, "look up the runs"):
@@ -232,11 +224,12 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
 def run_window(window: Window, context: RunContext) -> Outcome:
     """Merge the runs of a window, publish, and return the outcome."""
     progress, nights = context.progress, window.nights
-    progress.stage(f"merging {window.size_text}")
+    n_rows = sum(night["n_rows"] for night in nights)
+    progress.stage(f"merging {format_count(len(nights), 'night')} of {format_count(n_rows, 'row')}")
     measurement = merge_nights(window, context.config)
     reasons = dict.fromkeys(reason for night in nights for reason in night["rejects"])
     counts = RowCounts(
-        n_rows=sum(night["n_rows"] for night in nights),
+        n_rows=n_rows,
         n_rejected=sum(night["n_rejected"] for night in nights),
         rejects={reason: sum(night["rejects"].get(reason, 0) for night in nights) for reason in reasons},
     )
