@@ -78,10 +78,7 @@ MetricKey = tuple[str, str, str, str, float | None]
 
 @dataclass(frozen=True)
 class Alert:
-    """A row of ``bias_alerts`` or ``comparison_alerts``: the columns of both, except those that describe the rule.
-
-    Columns that a table lacks are None.
-    """
+    """A row of ``bias_alerts`` or ``comparison_alerts``, without the columns of the rule; None if a table lacks it."""
 
     rule: Rule
     model: str
@@ -262,7 +259,6 @@ def _ends(rule: Rule, measured: Measured) -> list[float | None]:
 
 
 def _describe_missing(alert: Alert, now: Measured) -> str:
-    """Return why there is no evidence."""
     if alert.value is None:
         return f"{alert.metric_text} has no value: {now.reason}."
     if alert.value_low is None:
@@ -317,11 +313,7 @@ _RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 
 
 class GateInput(NamedTuple):
-    """The tables that the gate evaluates, and the models without a usable score.
-
-    These are ``u_statistics``; ``threshold_rates``, if thresholds are configured; and ``jackknife_statistics``, if runs
-    are paired.
-    """
+    """``u_statistics``, ``threshold_rates``, ``jackknife_statistics`` if runs are paired, and models without scores."""
 
     statistics: pa.Table
     rates: pa.Table | None = None
@@ -330,21 +322,14 @@ class GateInput(NamedTuple):
 
 
 class Baselines(NamedTuple):
-    """The values against which changes are measured.
-
-    These are, for each metric, its row in the latest accepted run that has an interval, and the AUCs of both runs with
-    variances from leaving the same groups of ids out of both.
-    """
+    """For each metric its row in the latest accepted run that has an interval, and the AUCs of both runs if paired."""
 
     latest: Mapping[MetricKey, Measured] = {}
     paired: Mapping[MetricKey, PairedMetric] = {}
 
 
 def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) -> pa.Table:
-    """Return the table ``bias_alerts``, given the level of the intervals, in (0, 1).
-
-    Rules that name a baseline model are left out.
-    """
+    """Return the table ``bias_alerts`` of the rules without a baseline model, given the level of the intervals."""
     measured = measure_rules(run.statistics, run.rates, gate.run_rules, level)
     alerts = []
     for rule in gate.run_rules:
@@ -383,10 +368,9 @@ def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
 def pair_runs(
     jackknife: pa.Table, before: pa.Table, latest: Mapping[MetricKey, Measured]
 ) -> dict[MetricKey, PairedMetric]:
-    """Return the AUCs of both runs, with variances by leaving out groups of ids, for metrics whose change is measured.
+    """Return the AUCs of both runs for `latest` metrics, with variances by leaving the same groups of ids out of both.
 
-    `jackknife` and `before` are ``jackknife_statistics`` of the run and of accepted runs, by the same groups; `latest`
-    is the result of `choose_latest`.
+    `jackknife` and `before` are ``jackknife_statistics`` of the run and of accepted runs.
     """
     baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
     chosen = [(row, _key(row)) for row in jackknife.to_pylist()]
@@ -476,10 +460,7 @@ def _known(value: float) -> float | None:
 def comparison_alerts(
     compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str] = ()
 ) -> pa.Table:
-    """Return the table ``comparison_alerts`` from both models' AUCs of every pair of cells.
-
-    `level` is that of the intervals. Rules without a baseline are left out. `missing_models` have no usable score.
-    """
+    """Return the table ``comparison_alerts`` of the rules with a baseline model, given the level of the intervals."""
     alerts = []
     for rule in gate.comparison_rules:
         rows = [
@@ -501,7 +482,6 @@ def _compare_models(evaluation: RuleEvaluation, row: EvaluatedRow) -> Alert:
 
 
 def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
-    """Return why there is no evidence."""
     rows = f"{paired.n_low:,} and {paired.n_high:,} rows"
     if alert.value is None:
         return f"{alert.metric_text} has no value: its cells have {rows} that both models score."
@@ -521,10 +501,7 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
 
 
 def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
-    """Return the alerts of a rule with adjusted p-values, outcomes and messages, by model, slice and identity.
-
-    The given alerts have both p-values, or none and a message that says why there is no evidence.
-    """
+    """Return alerts, of which each has p-values or a message that says why not, with outcomes, sorted by their keys."""
     rows = sorted(tested, key=lambda alert: (alert.model, alert.slice, alert.identity))
     violation = benjamini_hochberg([row.p_violation for row in rows])
     compliance = benjamini_hochberg([row.p_compliance for row in rows])

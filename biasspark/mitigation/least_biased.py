@@ -112,8 +112,7 @@ def judge(
         f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
     )
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}
-    outcomes = [measured, *([compared] if compared else [])]
+    code = measured.exit_code if is_mitigated else GATE_FAILED
     if compared:
-        summary["comparison_run_id"] = compared.summary["run_id"]
-    code = max(outcome.exit_code for outcome in outcomes) if is_mitigated else GATE_FAILED
+        summary["comparison_run_id"], code = compared.summary["run_id"], max(code, compared.exit_code)
     return Outcome(summary=summary, table="\n\n".join(filter(None, parts)), exit_code=code)

@@ -79,7 +79,7 @@ def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
     hashed = F.xxhash64(row_id)
     if cluster is not None:
         hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
-    return F.pmod(hashed, F.lit(groups)).cast("int")
+    return F.pmod(hashed, F.lit(groups)).cast("int").alias(GROUP)
 
 
 ROWS_A_RANGE = 1 << 17
@@ -91,8 +91,7 @@ IDENTITIES_AT_ONCE = 32
 
 def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
     """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
-    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
-    assert id_column is not None  # the configuration requires it
+    rules, all_measures, id_column = gate.change_rules, surveyed.measures, str(surveyed.id_column)
     models, slices = (
         {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
         for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
@@ -101,8 +100,7 @@ def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: G
     encoding = build_encoding(measures, surveyed.survey)
     numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
     identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
-    group = group_of(id_column, None, GROUPS).alias(GROUP)
-    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group])
+    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group_of(id_column, None, GROUPS)])
     boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
     with job_on_corpus(surveyed, "leave out groups"):
         statistics = count_replicates(examples, encoding, boundaries, identities, GROUPS)
@@ -226,7 +224,7 @@ class Comparison:
         self, corpus: DataFrame, measures: Measures, encoding: Encoding, boundaries: list[Floats]
     ) -> dict[CellPair, PairedMetric]:
         asked, groups = self.asked, self.asked.groups or GROUPS
-        group = _group_rows(asked, self.surveyed.id_column, corpus.schema)
+        group = group_of(str(self.surveyed.id_column), cluster_of(asked.cluster, corpus.schema), groups)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [group])
         sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
         for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
@@ -275,7 +273,7 @@ def compare(
     measures = compared_only(measures)
     cluster = cluster_of(asked.cluster, corpus.schema)
     clusters = [(F.lit(False) if cluster is None else cluster.isNull()).alias(UNCLUSTERED)]
-    clusters += [] if cluster is None else [_group_rows(asked, id_column, corpus.schema)]
+    clusters += [] if cluster is None else [group_of(str(id_column), cluster, asked.groups or GROUPS)]
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
@@ -286,10 +284,6 @@ def compare(
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
         yield Comparison(surveyed, asked, counts, counted)
-
-
-def _group_rows(asked: Compare, id_column: str | None, schema: StructType) -> Column:
-    return group_of(str(id_column), cluster_of(asked.cluster, schema), asked.groups or GROUPS).alias(GROUP)
 
 
 def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
