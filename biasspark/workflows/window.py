@@ -45,9 +45,10 @@ from biasspark.windows.sketch import (
     list_disagreements,
     merge_extremes,
     merge_quantiles,
+    read_sketches,
     reuse_boundaries,
+    sketch_rows,
 )
-from biasspark.windows.sketch_rows import read_sketches, sketch_rows
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus
 from biasspark.workflows.nightly import RunContext, list_dates
 
