@@ -19,8 +19,7 @@ from biasspark.comparison.differences import (
     estimate_difference,
 )
 from biasspark.config import GROUPS, Compare
-from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
+from biasspark.metrics.intervals import SIGNIFICANT, auc_interval, benjamini_hochberg
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS, to_table

@@ -50,9 +50,14 @@ from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.distributions import normal_quantile
 from biasspark.gate.rule_tests import Aucs, Estimates, RateGaps, Rates, compare_with_baseline, compare_with_bound
-from biasspark.metrics.intervals import LOGIT_DELONG, auc_interval
-from biasspark.metrics.multiple_testing import benjamini_hochberg
-from biasspark.metrics.proportions import Share, newcombe_difference, wilson_interval
+from biasspark.metrics.intervals import (
+    LOGIT_DELONG,
+    Share,
+    auc_interval,
+    benjamini_hochberg,
+    newcombe_difference,
+    wilson_interval,
+)
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.metrics.thresholds import BACKGROUND, SHARES
 from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS, Table, to_table

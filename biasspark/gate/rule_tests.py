@@ -47,7 +47,7 @@ change of exactly the bound is called a violation at 0.05 in at most 5.5 % of th
 the variances at the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
 
 **A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
-(`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), with the standard error at θ. Its
+(`biasspark.metrics.intervals`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), with the standard error at θ. Its
 end is θ when both sides are equal, so θ lies
 
     z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
@@ -72,7 +72,7 @@ import numpy as np
 
 from biasspark.arrays import Flags, Floats, apply
 from biasspark.distributions import normal_tail
-from biasspark.metrics.proportions import Share
+from biasspark.metrics.intervals import Share
 
 _HIGHER_THAN_ANY = 2.0
 _STEPS = 70

@@ -15,7 +15,7 @@ import pyarrow as pa
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import FOUR_CELLS, NEGATIVE, POSITIVE, RATES, WITHHELD
 from biasspark.distributions import normal_quantile
-from biasspark.metrics.proportions import Share, newcombe_difference
+from biasspark.metrics.intervals import Share, newcombe_difference
 from biasspark.metrics.u_statistics import identities_of_slices
 from biasspark.ranking.counts import Counts
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY, Masked, to_table
@@ -52,7 +52,7 @@ def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, l
 
     Rates are in [0, 1]. A gap is the rate of the subgroup less the rate of the background, in [-1, 1]; 0 is best. A
     rate over no rows is NULL, and so is its gap. The interval of a gap, of a nominal coverage, is by
-    `biasspark.metrics.proportions.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
+    `biasspark.metrics.intervals.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
     (groups,), are NULL; ``(overall)`` groups are left out.
     """
     z, n_thresholds = normal_quantile(level), len(thresholds.values)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from biasspark.cli import Outcome, Progress, make_parser, run_job
-from biasspark.config import parse_config
+from biasspark.config import Identities, Terms, parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.nightly import BACKFILL, list_dates, list_days, run_nights
+from biasspark.workflows.nightly import BACKFILL, describe_identities, list_dates, list_days, run_nights
 from tests.harness.least_configuration import changed
 
 CANARY = "canary-3f1c"
@@ -162,3 +162,19 @@ def test_one_night_is_its_own_outcome() -> None:
     with pytest.raises(BiasSparkError, match="gone"):
         run_nights(DAYS[:1], [], failing({27: InputError("gone")}), Progress(), False)
     assert run_nights(DAYS[:1], DAYS[:1], published, Progress(), False).summary["status"] == "skipped"
+
+
+GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("transgender",))
+
+
+@pytest.mark.parametrize(
+    ("terms", "text"),
+    [
+        ([GAY], "1 term in text (gay)"),
+        ([GAY, ("blind", ("blind",))], "2 terms in text (gay, blind)"),
+        ([LGBT], "1 group of terms in text (lgbt)"),
+        ([LGBT, GAY, TRANS], "1 term, 2 groups of terms in text (lgbt, gay, trans)"),
+    ],
+)
+def test_terms_and_groups_of_terms_are_counted(terms: list[tuple[str, tuple[str, ...]]], text: str) -> None:
+    assert describe_identities(Identities(terms=Terms(column="text", list=dict(terms)))) == text
