@@ -13,8 +13,7 @@ from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 from biasspark.distributions import NORMAL, student_quantile, student_tail
-from biasspark.metrics.delong import delong_part
-from biasspark.metrics.intervals import clip
+from biasspark.metrics.intervals import clip, delong_part
 from biasspark.ranking.kernels.paired_products import Products
 
 CONTRASTS = {"variance": (1, 0), "baseline_variance": (0, 1), "difference_variance": (1, -1), "sum_variance": (1, 1)}

@@ -1,4 +1,12 @@
-"""Confidence intervals of AUCs, shares and means, and p-values adjusted for multiple tests. numpy only.
+"""Variances and confidence intervals of AUCs, intervals of shares and means, and adjusted p-values. numpy only.
+
+DeLong's variance of the AUC of two cells is the sum of one part per cell (DeLong, DeLong and Clarke-Pearson, Biometrics
+1988, 44:837). The part of a cell of m rows against n is
+
+    (m·Σd² - (Σd)²) / (4·n²·m²·(m - 1)),
+
+where d are the doubled placements of its rows: for each row, twice the rows of the other cell with which it is
+correctly ordered, plus ties. Σd is twice U for both cells. Every ranking engine returns these integers.
 
 The interval of an AUC is by one of two methods, and a rule chooses between them. Both need only the AUC ``A``, its
 variance by DeLong ``V`` and the sizes ``m``, ``n`` of its two cells. ``z`` is the normal quantile of the level
@@ -43,12 +51,13 @@ a share of rows that the model misses, bring it to 0.82 at worst (10 rows and mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import exp, inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import Floats, Ints, Strings, apply, divide
+from biasspark.arrays import BigInts, Floats, Ints, Strings, apply, divide
 from biasspark.distributions import normal_quantile
 
 LOGIT_DELONG, NEWCOMBE, NONE = "logit_delong", "newcombe", "none"
@@ -58,6 +67,29 @@ SETTLED = 10.0
 
 _STEPS = 18
 """Fixed-point iterations: each shrinks the error more than ninefold, so 18 reach the last bit of a double."""
+
+
+def delong_part(n_rows: int, n_opposite: int, two_u: int, sum_sq: int) -> Fraction:
+    """Return the exact part of one cell of m >= 2 rows against n >= 1 rows, from Σd and Σd²."""
+    m, n = n_rows, n_opposite
+    return Fraction(m * sum_sq - two_u**2, 4 * n**2 * m**2 * (m - 1))
+
+
+def delong_variance(
+    n_low: BigInts, n_high: BigInts, two_u: BigInts, sum_sq_low: BigInts, sum_sq_high: BigInts
+) -> Floats:
+    """Return the variance of each AUC, 0 or more; NaN where a cell has fewer than two rows.
+
+    The parameters are Python integers: sizes of the two cells, twice U, and Σd² of each cell. The numerators,
+    differences of two nearly equal numbers, are exact at any size.
+    """
+    return _delong_parts(n_low, n_high, two_u, sum_sq_low) + _delong_parts(n_high, n_low, two_u, sum_sq_high)
+
+
+def _delong_parts(n_rows: BigInts, n_opposite: BigInts, two_u: BigInts, sum_sq: BigInts) -> Floats:
+    numerator = (n_rows * sum_sq - two_u * two_u).astype(np.float64)
+    m, n = n_rows.astype(np.float64), n_opposite.astype(np.float64)
+    return divide(numerator, 4 * n * n * m * m * (m - 1))
 
 
 class Interval(NamedTuple):
