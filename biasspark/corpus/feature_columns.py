@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType, StructType
 
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.value_counts import Numbers, count_values
-from biasspark.corpus.values import as_category, category, column, number, write_category, write_number
+from biasspark.corpus.values import as_category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
 from biasspark.session import expression
@@ -72,21 +72,20 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         [
             *(number(name, schema[name].dataType) for name in numeric),
             *(F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text),
-            *(F.when(_as_text(corpus, text) == NULL_GROUP, F.lit(1.0)) for text in attribution.groupings.values()),
         ],
         [
-            *(category(name, schema[name].dataType) for name in categorical),
-            *(_group_value(corpus, text) for text in attribution.groupings.values()),
+            *(_category(column(name), schema[name].dataType) for name in categorical),
+            *(_category(*_grouping(corpus, text)) for text in attribution.groupings.values()),
         ],
         attribution.split.max_bins,
         MOST_CATEGORIES,
     )
     categories, groups = texts[: len(categorical)], texts[len(categorical) :]
     reserved = {
-        (name, OTHER_GROUP): counts.get(OTHER_GROUP, 0)
+        (name, group): counts.pop(group, 0)
         for name, counts in zip(attribution.groupings, groups, strict=True)
+        for group in (NULL_GROUP, OTHER_GROUP)
     }
-    groups = [{value: count for value, count in of_grouping.items() if value != OTHER_GROUP} for of_grouping in groups]
     if faults := list(_list_faults(attribution, schema, numbers, categories, groups)):
         raise InputError(*faults)
     features = [
@@ -98,11 +97,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         for name, values, has_null in zip(categorical, categories, nullable[len(numbers) :], strict=False)
     ]
     groupings = tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups)
-    n_flagged = [flags.n_known for flags in numbers[len(numeric) :]]
-    unreadable = dict(zip(of_text, n_flagged, strict=False))
-    reserved |= {
-        (name, NULL_GROUP): n for name, n in zip(attribution.groupings, n_flagged[len(of_text) :], strict=True)
-    }
+    unreadable = {name: flags.n_known for name, flags in zip(of_text, numbers[len(numeric) :], strict=True)}
     least = attribution.split.min_leaf if attribution.tree else 0
     tree_features = features[: len(numeric)] + [
         mark_rare(feature, [0, *map(of_name.__getitem__, map(str, feature.values))], least)
@@ -154,16 +149,15 @@ def _most_frequent(counts: Mapping[str, int]) -> list[str]:
     return sorted(sorted(counts, key=lambda value: (-counts[value], value))[:MOST_GROUPS])
 
 
-def _group_value(corpus: DataFrame, text: str) -> Column:
-    """Return the value as text; NULL if it is the name of the NULL group."""
-    value = _as_text(corpus, text)
-    return F.when(value != NULL_GROUP, value)
-
-
-def _as_text(corpus: DataFrame, text: str) -> Column:
-    """Return the value of an expression as text."""
+def _grouping(corpus: DataFrame, text: str) -> tuple[Column, DataType]:
+    """Return the expression of a grouping and its type."""
     grouping = expression(corpus, text)
-    return as_category(grouping, corpus.select(grouping).schema[0].dataType)
+    return grouping, corpus.select(grouping).schema[0].dataType
+
+
+def _category(value: Column, kind: DataType) -> Column:
+    """Return a value as text, or as it is if its type is cheaper to transfer and Arrow writes the same text."""
+    return value if isinstance(kind, IntegralType | BooleanType) else as_category(value, kind)
 
 
 def row_columns(
@@ -172,10 +166,15 @@ def row_columns(
     """Return the columns from which rows are described, by name: see `ranking.described_rows`."""
     columns: dict[str, Column] = {}
     for n, feature in enumerate(features):
-        read = number if feature.numeric else category
-        columns[feature_name(n)] = read(feature.name, corpus.schema[feature.name].dataType)
+        kind = corpus.schema[feature.name].dataType
+        columns[feature_name(n)] = (
+            number(feature.name, kind) if feature.numeric else _category(column(feature.name), kind)
+        )
     for n, text in enumerate(attribution.groupings.values()):
-        columns[group_name(n)] = _group_value(corpus, text)
+        value, kind = _grouping(corpus, text)
+        columns[group_name(n)] = (
+            F.when(value != NULL_GROUP, value) if isinstance(kind, StringType) else _category(value, kind)
+        )
     predicates = {segment_name(n): text for n, text in enumerate(attribution.segments.values())}
     for n, pair in enumerate(attribution.pairs_of.values()):
         predicates |= {pair_name(n, False): pair.negatives, pair_name(n, True): pair.positives}

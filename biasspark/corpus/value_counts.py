@@ -93,7 +93,7 @@ def choose_edges(values: Floats, counts: Ints, n_below: int, n_all: int, n_bins:
 def count_values(
     corpus: DataFrame, numbers: Sequence[Column], texts: Sequence[Column], most_bins: int, most_texts: int
 ) -> tuple[list[Numbers], list[dict[str, int]], list[bool]]:
-    """Count the values of DOUBLE and of STRING columns.
+    """Count the values of DOUBLE columns, and of columns of STRING, integers or BOOLEAN as texts.
 
     Numbers have a bin for each value, or `most_bins` at quantiles. Texts are given with their rows. A column with more
     than `most_texts` texts gets more keys than that, and incomplete counts. The last list says whether any row is NULL,
@@ -119,7 +119,8 @@ def count_values(
                 if number < n_numbers:
                     of_numbers[number] = of_numbers[number].add(NumberCounts.of(values.to_numpy(), counts))
                 elif len(of_texts[number - n_numbers]) <= most_texts:
-                    of_texts[number - n_numbers].update(dict(zip(values.to_pylist(), counts.tolist(), strict=True)))
+                    names = values.cast(pa.string()).to_pylist()
+                    of_texts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
         for number, counted in enumerate(of_numbers):
             yield number, 0, 0, 0, counted.encode()
         for number, of_column in enumerate(of_texts, n_numbers):

@@ -339,7 +339,7 @@ class _Expression:
                 raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
             return f"RLIKE {_literal(_pattern(self.tokens[n + 1].value))}", n + 2
         if self._is_float(n):
-            return _plain(token.text), n + 1
+            return _plain(token.text, self.kinds[token.value].upper()), n + 1
         if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
@@ -432,12 +432,12 @@ class _Expression:
         return f"{text}D"
 
 
-def _plain(value: str) -> str:
-    """Return a double without the sign of NaN and zero.
+def _plain(value: str, kind: str = "DOUBLE") -> str:
+    """Return a floating-point number without the sign of NaN and zero.
 
     In the engine a NaN with a sign is less than all numbers, and IN distinguishes -0.0 from 0.0.
     """
-    return f"(nanvl({value}, CAST('NaN' AS DOUBLE)) + 0.0D)"
+    return f"(nanvl({value}, CAST('NaN' AS {kind})) + CAST(0 AS {kind}))"
 
 
 def without_suffix(value: str) -> str:

@@ -114,7 +114,6 @@ def test_a_bin_is_what_its_predicate_selects(spark: SparkSession, kind: str) -> 
             assert {row for (row,) in connection.sql(f"SELECT id FROM rows WHERE {written}").fetchall()} == inside
 
 
-@pytest.mark.slow
 def test_both_zeros_are_one_group_and_nan_is_that_of_null(spark: SparkSession) -> None:
     levels = [0.0, -0.0, 0.1, math.nan, None]
     rows = [(number, number % 2 == 0, number / 100, levels[number % 5]) for number in range(50)]

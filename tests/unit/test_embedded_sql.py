@@ -23,9 +23,9 @@ def translate(text: str) -> str:
     ("text", "part"),
     [
         ("score > 0.7", "> 0.7D"),
-        ("score IN (0)", "+ 0.0D) IN"),
+        ("score IN (0)", "+ CAST(0 AS DOUBLE)) IN"),
         ("-score > 1", "(nanvl(- (nanvl(score,"),
-        ("score - 1 > 0 AND is", "+ 0.0D) - 1, CAST('NaN' AS DOUBLE)) + 0.0D) > 0 AND is"),
+        ("score - 1 > 0 AND is", "+ CAST(0 AS DOUBLE)) - 1, CAST('NaN' AS DOUBLE)) + CAST(0 AS DOUBLE)) > 0 AND is"),
         ("CASE WHEN is THEN score END * 2 > 1", "(nanvl(CASE WHEN is THEN (nanvl(score,"),
         ("pmod(score, 2) > 1", "(nanvl(pmod((nanvl(score,"),
         ("coalesce(text, 'a') = 'a' AND n > 1", "coalesce(text, 'a')"),

@@ -186,8 +186,14 @@ def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
             distinct, codes = np.unique(codes, return_inverse=True)
             n_codes = len(distinct)
         codes, n_codes = codes * width + column, n_codes * width
-    _, first, cell = np.unique(codes, return_index=True, return_inverse=True)
-    return cell.astype(np.uint32), np.stack([column[first] for column in columns]).astype(np.uint16)
+    if n_codes <= len(codes):  # a table of all codes is faster than a sort
+        present = np.bincount(codes, minlength=n_codes) > 0
+        cell = np.cumsum(present)[codes] - 1
+        row_of_cell = np.empty(np.count_nonzero(present), np.int64)
+        row_of_cell[cell] = np.arange(len(codes))
+    else:
+        _, row_of_cell, cell = np.unique(codes, return_index=True, return_inverse=True)
+    return cell.astype(np.uint32), np.stack([column[row_of_cell] for column in columns]).astype(np.uint16)
 
 
 def join_cells(parts: Sequence[tuple[SmallInts, SmallInts]]) -> tuple[SmallInts, SmallInts]:
