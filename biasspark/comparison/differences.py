@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import product, starmap
+from itertools import product
 from math import fsum, sqrt
 from typing import Any, NamedTuple
 
@@ -247,7 +247,13 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
     t = student_quantile(level, paired.freedom)
     low = min(contrast.difference - t * sqrt(contrast.variance) for contrast in contrasts)
     high = max(contrast.difference + t * sqrt(contrast.variance) for contrast in contrasts)
-    largest, largest_baseline = (1.0, 1.0) if paired.intervals is None else starmap(_largest_size, paired.intervals)
+    largest, largest_baseline = 1.0, 1.0
+    if (
+        paired.intervals is not None
+    ):  # the largest size of each gap in its interval, or without one the largest possible
+        largest, largest_baseline = (
+            0.5 if low is None or high is None else max(-low, high) for low, high in paired.intervals
+        )
     ends = clip((low, high), -largest_baseline, largest)
     p_value = max(
         2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), paired.freedom)
@@ -350,8 +356,3 @@ def _allowed_signs(low: float | None, high: float | None) -> tuple[int, ...]:
     if low is None or high is None or low <= 0 <= high:
         return (1, -1)
     return (1,) if low > 0 else (-1,)
-
-
-def _largest_size(low: float | None, high: float | None) -> float:
-    """Return the largest size of a gap in its interval; without an interval, the largest possible one."""
-    return 0.5 if low is None or high is None else max(-low, high)

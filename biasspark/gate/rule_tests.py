@@ -207,24 +207,17 @@ def compare_with_baseline(
     The bound, 0 or more, is the most by which a value may fall (``max_drop``) or rise (``max_rise``). For a change of
     size, it is the most by which a gap may move away from 0, whatever its sign.
     """
-    if is_size_change:
-        return _compare_sizes(now.absolute, before.absolute, bound)
-    if bound_kind == "max_rise":
-        now, before = now.complement, before.complement
-    z = errors_of_difference(now, before, now.value - before.value + bound)
-    return apply(normal_tail, -z), apply(normal_tail, z)
-
-
-def _compare_sizes(now: Estimates, before: Estimates, bound: float) -> tuple[Floats, Floats]:
-    """Return the p-values for a rise of the size of gaps, given as the smaller of value and 1 - value.
-
-    Each is the larger of two, for violation over the signs of the earlier gap, for compliance over those of the current
-    one.
-    """
 
     def standard_errors(first: Estimates, second: Estimates, *highest: float) -> Floats:
-        return errors_of_difference(first, second, first.value - second.value + bound, highest)
+        return errors_of_difference(first, second, first.value - second.value + bound, highest or (1.0, 1.0))
 
+    if not is_size_change:
+        if bound_kind == "max_rise":
+            now, before = now.complement, before.complement
+        z = standard_errors(now, before)
+        return apply(normal_tail, -z), apply(normal_tail, z)
+    now, before = now.absolute, before.absolute
+    # Each p-value is the larger of two: of violation over signs of the earlier gap, of compliance of the current one.
     z = standard_errors(now, before, 0.5, 0.5)
     against = standard_errors(now, before.complement, 0.5, _HIGHER_THAN_ANY)
     in_favor = standard_errors(now.complement, before, _HIGHER_THAN_ANY, 0.5)

@@ -36,7 +36,7 @@ from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
-from biasspark.features import Condition, Feature
+from biasspark.features import Condition
 from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
@@ -88,11 +88,6 @@ class SurveyedRows(SurveyedCorpus):
     values: SurveyedValues
 
     @property
-    def features(self) -> tuple[Feature, ...]:
-        """The features to split on."""
-        return self.values.features
-
-    @property
     def size_text(self) -> str:
         """The size of the ranking in words."""
         encoding = self.encoding
@@ -104,7 +99,7 @@ class SurveyedRows(SurveyedCorpus):
         """The description of the ranking."""
         attribution, models = self.attribution, self.encoding.models
         description = RowDescription(
-            features=self.features,
+            features=self.values.features,
             groupings=self.values.groups,
             segments=tuple(attribution.segments),
             n_slices=len(self.encoding.slices),
@@ -199,7 +194,7 @@ def ranked_blocks(
         numbers = product(range(len(encoding.models)), range(len(encoding.slices)))
         names = {(model, part): (encoding.models[model], encoding.slices[part]) for model, part in numbers}
         level = surveyed.measures.intervals.level
-        searches["pairs"] = pair_segments(surveyed.features, names, attribution.pairs, level)
+        searches["pairs"] = pair_segments(surveyed.values.features, names, attribution.pairs, level)
     if attribution.groupings:
         groups = dict(zip(attribution.groupings, surveyed.values.groups, strict=True))
         searches["crosses"] = count_pairs_of_groups(encoding, groups)
@@ -241,13 +236,13 @@ def _refuse_too_many(surveyed: SurveyedRows) -> None:
 
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
     """Return the counts of rows, and the warnings about the corpus and its features."""
-    constant = [feature.name for feature in surveyed.features if len(feature.values) + feature.nullable <= 1]
+    constant = [feature.name for feature in surveyed.values.features if len(feature.values) + feature.nullable <= 1]
     rare = [
         feature.name
         for feature in surveyed.values.tree_features
         if feature.rare and len(feature.rare) == len(feature.values) and feature.name not in constant
     ]
-    names = [feature.name for feature in surveyed.features]
+    names = [feature.name for feature in surveyed.values.features]
     warnings = (
         *_measurement(surveyed, ranked.counts).warnings,
         *name_warnings("feature constant", names, constant),
@@ -461,7 +456,7 @@ class SearchPlan:
 
     def list_slices(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
         """Return the rows of ``attribution_slices``."""
-        features, level = self.surveyed.features, self.surveyed.measures.intervals.level
+        features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
         rows: list[dict[str, Any]] = []
         for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
             model, name = self.names(target.model, target.slice)
