@@ -185,8 +185,9 @@ class _Expression:
                 raise NotOnTheEmbeddedEngine(f"is not known to compute {token.value} like Spark")
         if any(token.text in ("&", "|", "^") for token in self.tokens):
             raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
-        mixes = any(self._mixes_types(n) or self._compares_fraction(n) for n in range(len(self.tokens)))
-        if mixes or self._compares_decimal():
+        if self._converts_texts() or any(
+            self._mixes_types(n) or self._matches_number(n) for n in range(len(self.tokens))
+        ):
             raise NotOnTheEmbeddedEngine("converts a text that meets another type differently from Spark")
         if unknown := sorted(self.types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} differently from Spark")
@@ -221,42 +222,38 @@ class _Expression:
             for m in range(start, stop)
         )
 
+    def _matches_number(self, n: int) -> bool:
+        """Return whether a token is RLIKE after a column that is not text."""
+        is_pattern = self.tokens[n].value in ("regexp", "rlike") and n > 0
+        before = n - 2 if n > 1 and self.tokens[n - 1].value == "not" else n - 1
+        return is_pattern and self._is_column(before) and self.kinds[self.tokens[before].value] != "text"
+
     def _is_text(self, n: int) -> bool:
         token = self.tokens[n]
         return token.kind == "text" or (self._is_column(n) and self.kinds[token.value] == "text")
 
-    def _compares_fraction(self, n: int) -> bool:
-        """Return whether a token is a text with a fraction that is compared with a possible integer."""
-        token = self.tokens[n]
-        has_integers = "integer" in self.named or _INTEGERS & self.types
-        if token.kind != "text" or not _FRACTION.fullmatch(token.value) or not has_integers:
-            return False
-        return any(
-            self.tokens[sign].value in _COMPARISONS - {",", "->", "=>", "||"}
-            and self.kinds.get(self.tokens[side].value, "integer") == "integer"
-            for sign, side in ((n - 1, n - 2), (n + 1, n + 2))
-            if 0 <= side < len(self.tokens)
-        )
+    def _converts_texts(self) -> bool:
+        """Return whether a number in quotes or a column of texts may be compared with decimals or integers.
 
-    def _compares_decimal(self) -> bool:
-        """Return whether a decimal may be compared with a text: a number in quotes, or a column.
-
-        Spark compares both as doubles, or casts the text to an integer. The engine rounds the text to the decimal:
-        1 equals '0.5'. Integers are decimals or doubles where they are added or multiplied (see `_exact`).
+        Spark casts a text that meets decimals to a double; the engine rounds it to the decimal: 1 equals '0.5'. Spark
+        casts one that meets integers to an integer, and stops at a fraction; the engine computes some integers as
+        decimals or doubles (see `_exact`).
         """
         sums = bool(self.operators & {"+", "-", "*"})
-        kinds = {"decimal", "integer"} if sums else {"decimal"}
-        with_decimal = with_text = is_between = False
+        has_decimal = has_integer = has_text = has_fraction = is_between = False
         n = 0
         while n < len(self.tokens):
             token = self.tokens[n]
             ends = token.kind == "name" and token.value in _ENDS_OF_COMPARISONS
             if ends and not (is_between and token.value == "and"):
-                with_decimal = with_text = False
+                has_decimal = has_integer = has_text = has_fraction = False
+            kind = self.kinds[token.value] if self._is_column(n) else None
             is_count = self._is_function(n) and token.value in _INTEGER_FUNCTIONS
-            with_decimal |= (is_count and sums) or (self._is_column(n) and self.kinds[token.value] in kinds)
-            with_text |= self._is_text(n) and (token.kind != "text" or bool(_NUMBER.match(token.value)))
-            if with_decimal and with_text:
+            has_decimal |= kind == "decimal"
+            has_integer |= kind == "integer" or is_count or token.value in _INTEGERS | {"div"}
+            has_text |= kind == "text" or (token.kind == "text" and bool(_NUMBER.match(token.value)))
+            has_fraction |= token.kind == "text" and bool(_FRACTION.fullmatch(token.value))
+            if ((has_decimal or (has_integer and sums)) and has_text) or (has_integer and has_fraction):
                 return True
             is_between = token.value == "between" or (is_between and token.value != "and")
             n = 1 + (self.closing[n + 1] if is_count else n)
