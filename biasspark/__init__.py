@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from biasspark.extras import explain_missing
+from biasspark.errors import explain_missing
 
 if TYPE_CHECKING:
     from biasspark import plot as plot

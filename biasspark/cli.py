@@ -16,14 +16,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, SupportsFloat, TextIO
+from typing import Any, NamedTuple, NoReturn, SupportsFloat, TextIO, TypeAlias
 
 from biasspark.errors import INTERRUPTED, TERMINATED, BiasSparkError, find_error_condition
-from biasspark.interrupts import Terminated, interrupted_by
+from biasspark.interrupts import Terminated, interrupted_by, repeating
 from biasspark.session_request import ENGINES, SessionRequest, session_requested
 from biasspark.text import (
     closest_match,
@@ -83,16 +83,13 @@ class _Parser(argparse.ArgumentParser):
         super().error(message + hint)
 
 
-class Flag(NamedTuple):
-    """A flag of a command, with its arguments for `argparse`."""
-
-    name: str
-    arguments: Mapping[str, Any]
+Flag: TypeAlias = tuple[str, Mapping[str, Any]]
+"""A flag of a command, with its arguments for `argparse`."""
 
 
 def flag(name: str, **arguments: Any) -> Flag:
     """Declare a flag of a command."""
-    return Flag(name, arguments)
+    return name, arguments
 
 
 def make_parser(
@@ -195,12 +192,10 @@ def run_job(
         with interrupted_by(signal.SIGINT), interrupted_by(signal.SIGTERM, Terminated), session_requested(request):
             outcome = main(arguments)
         return outcome if isinstance(outcome, int) else print_outcome(outcome)
-    except Terminated:
-        print(f"{parser.prog}: error: terminated", file=sys.stderr)
-        return TERMINATED
-    except KeyboardInterrupt:
-        print(f"{parser.prog}: error: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        is_terminated = isinstance(stop, Terminated)
+        print(f"{parser.prog}: error: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)
+        return TERMINATED if is_terminated else INTERRUPTED
     except Exception as error:  # noqa: BLE001 - uncaught, its message could show data
         exit_code, _ = print_failure(parser.prog, error, arguments.debug)
         return exit_code
@@ -254,25 +249,11 @@ class Progress:
         """Print the start of a stage: ``[  3.2 s] ranking: 2 models, 24 identities``."""
         with self._lock:
             self._stage, self._stage_start, self._next_reminder = show_visibly(text), self.seconds, REMINDER
-            self._stream.write(f"{ERASE_LINE if self._redraws else ''}{_stamp(self._stage_start)} {self._stage}\n")
-            self._stream.flush()
+            self._write(self._stage_start, f"{self._stage}\n")
 
-    @contextmanager
-    def reminding(self, every: float = 0.5) -> Iterator[None]:
+    def reminding(self, every: float = 0.5) -> AbstractContextManager[None]:
         """Print reminders of a long stage: after 3 s, then each time its duration has doubled."""
-        stopped = threading.Event()
-
-        def watch() -> None:
-            while not stopped.wait(every):
-                self.remind()
-
-        watcher = threading.Thread(target=watch, name="remind-of-stages", daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            stopped.set()
-            watcher.join()
+        return repeating(self.remind, every)
 
     def remind(self) -> None:
         """Print that the stage is still running, if it is due."""
@@ -280,9 +261,11 @@ class Progress:
             seconds = self.seconds
             if seconds - self._stage_start >= self._next_reminder:
                 self._next_reminder *= 2
-                erase = ERASE_LINE if self._redraws else ""
-                self._stream.write(f"{erase}{_stamp(seconds)} still {self._stage}\n")
-                self._stream.flush()
+                self._write(seconds, f"still {self._stage}\n")
+
+    def _write(self, seconds: float, text: str) -> None:
+        self._stream.write(f"{ERASE_LINE if self._redraws else ''}{_stamp(seconds)} {text}")
+        self._stream.flush()
 
     def end(self, outcome: Outcome) -> Outcome:
         """Print that the job is done, and add its duration to the summary."""
@@ -311,11 +294,6 @@ def _stamp(seconds: float) -> str:
     return f"[{seconds:5.1f} s]"
 
 
-def print_summary(summary: Mapping[str, object]) -> None:
-    """Print a summary on stdout as one line of JSON in ASCII. Numbers that are not finite are null."""
-    write_stdout(json.dumps(_json_value(summary), allow_nan=False) + "\n")
-
-
 def write_stdout(text: str) -> None:
     """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues."""
     try:
@@ -341,10 +319,13 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 
 
 def print_outcome(outcome: Outcome) -> int:
-    """Print the outcome of a job or a part of it, and return its exit code."""
+    """Print the outcome of a job or a part of it, and return its exit code.
+
+    The summary is one line of JSON in ASCII. Numbers that are not finite are null.
+    """
     if outcome.table:
         write_stdout(f"{outcome.table}\n")
-    print_summary(outcome.summary)
+    write_stdout(json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")
     return outcome.exit_code
 
 

@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from biasspark.errors import INTERRUPTED
-from biasspark.session_request import GET_AN_ENGINE
+from biasspark.errors import GET_AN_ENGINE, INTERRUPTED
 
 WRONG_USAGE = 2
 HELP = """\

@@ -5,7 +5,7 @@ BiasSparkError          1  something unexpected
 ├── InputError          3  the input breaks its contract
 └── PublishConflict     4  another run published the same date and corpus first
 
-Two more exit codes: 5 for a run that is published although a gate failed, 130 for a job that was interrupted, and 143
+Three more exit codes: 5 for a run that is published although a gate failed, 130 for a job that was interrupted, and 143
 for one that was terminated.
 
 An error has all faults at once. A fault of a configuration or of keyword arguments is a `Fault`: the key, its value,
@@ -127,6 +127,9 @@ class Fault:
 class Language:
     """Formats faults for a TOML file: ``[ranking] engine = "fast". It must be ...``."""
 
+    is_call = False
+    """Whether faults are those of a function call."""
+
     def describe(self, fault: Fault | str) -> str:
         """Format a fault in one line: the key, its value, the rule and the fix."""
         if isinstance(fault, str):
@@ -150,7 +153,7 @@ class Language:
             case Value():
                 return self.value(text.value)
             case Words():
-                return self.words(text)
+                return text.call if self.is_call else text.toml
         return text
 
     def key(self, path: KeyPath) -> str:
@@ -182,10 +185,6 @@ class Language:
     def value(self, value: object) -> str:
         """Format a value without secrets."""
         return show_value(redact(value) if isinstance(value, str) else value)
-
-    def words(self, words: Words) -> str:
-        """Return the words of this language."""
-        return words.toml
 
 
 TOML = Language()
@@ -298,3 +297,31 @@ def find_condition_of_a_value(text: str) -> str | None:
     if match := _OF_A_VALUE.search(text):
         return match[1] or match[2]
     return "USER_RAISED_EXCEPTION" if _RAISED.search(text) else None
+
+
+# ---- missing libraries of extras
+
+
+def how_to_install(extra: str) -> str:
+    """Return how to get an extra. The package may come from a clone or from a wheel, and is not on PyPI."""
+    return f"install biasspark with the extra {extra} (in a clone: pip install '.[{extra}]')"
+
+
+GET_AN_ENGINE = (
+    f"For the embedded one, without Java, {how_to_install('embedded')}. For Spark, {how_to_install('spark')}, in a "
+    "separate environment"
+)
+_USES = {
+    "matplotlib": f"draws pictures: {how_to_install('plot')}, or '.[report]'",
+    **dict.fromkeys(("jinja2", "markupsafe"), f"writes reports: {how_to_install('report')}"),
+    **dict.fromkeys(("sklearn", "scipy"), f"trains classifiers: {how_to_install('mitigation')}"),
+}
+"""What modules of extras do, and how to get them."""
+
+
+def explain_missing(error: ModuleNotFoundError) -> Exception:
+    """Return an error with the extra that has the missing module; the given error if none has it."""
+    name = (error.name or "").partition(".")[0]
+    if name == "pyspark":
+        return ConfigError(f"No engine is installed. {GET_AN_ENGINE}.")
+    return ConfigError(f"{name} is not installed. It {_USES[name]}.") if name in _USES else error

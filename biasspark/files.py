@@ -17,18 +17,29 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import ConfigError, Fault, KeyPath, redact
 from biasspark.session import is_connect, is_embedded, sees_files
-from biasspark.session.classic import find_files, hadoop_version
 from biasspark.text import show_value
 
 _LOCAL = re.compile(r"(?:file:/*(?=/))?(?![A-Za-z][A-Za-z0-9+.-]+:)(.*)", re.DOTALL)
 _HADOOP = "org.apache.hadoop.fs"
 _NO_FILE_SYSTEM = re.compile(r"No (?:Abstract)?FileSystem for scheme|ClassNotFound")
-_JARS = {  # of file systems that Spark does not include; those of Hadoop have the version of Hadoop
+_JARS = {  # of file systems that Spark does not include; those of Hadoop have the session's version of Hadoop
     "s3a": "org.apache.hadoop:hadoop-aws",
     "abfs": "org.apache.hadoop:hadoop-azure",
     "abfss": "org.apache.hadoop:hadoop-azure",
     "gs": "com.google.cloud.bigdataoss:gcs-connector",
 }
+
+
+def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """Return the file system of a path, and the path, as JVM objects."""
+    if is_connect(spark):
+        raise ConfigError(
+            "SPARK_REMOTE: a session of Spark Connect cannot list or delete files. Maintenance of folders needs a "
+            "classic session. Start the job without it."
+        )
+    context: Any = spark.sparkContext
+    hadoop_path = getattr(context._jvm, f"{_HADOOP}.Path")(path)
+    return hadoop_path.getFileSystem(context._jsc.hadoopConfiguration()), hadoop_path
 
 
 def local_folder(path: str) -> Path | None:
@@ -68,7 +79,8 @@ def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
         scheme = path.partition(":")[0]
         jar, close = _JARS.get(scheme), "s3a" if scheme in ("s3", "s3n") else None
         if jar and jar.startswith("org.apache.hadoop:"):
-            jar += f":{hadoop_version(spark)}"
+            jvm: Any = spark.sparkContext._jvm
+            jar += f":{jvm.org.apache.hadoop.util.VersionInfo.getVersion()}"
         fix = f"Give spark-submit --packages {jar}." if jar else "Add its jar with --packages."
         rule = f"The session has no file system for {scheme}://."
         raise ConfigError(Fault(key, path, rule, f"Write {close}://." if close else fix)) from error

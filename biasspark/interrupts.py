@@ -1,11 +1,14 @@
-"""Signals that interrupt the main thread, but not while gRPC holds a lock: its channel would wait for it forever."""
+"""Signals that interrupt the main thread, and calls that a thread repeats.
+
+No signal interrupts while gRPC holds a lock: its channel would wait for it forever.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -43,6 +46,24 @@ def interrupted_by(signum: signal.Signals, error: type[KeyboardInterrupt] = Keyb
     finally:
         if is_guarded:
             signal.signal(signum, before)
+
+
+@contextmanager
+def repeating(call: Callable[[], object], every: float) -> Iterator[None]:
+    """Repeat a call every few seconds in another thread, for a block."""
+    stopped = threading.Event()
+
+    def repeat() -> None:
+        while not stopped.wait(every):
+            call()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
 
 
 def _is_safe(frame: FrameType | None) -> bool:

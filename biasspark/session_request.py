@@ -13,17 +13,6 @@ Engine: TypeAlias = Literal["spark", "embedded"]
 ENGINES: tuple[Engine, ...] = ("spark", "embedded")
 
 
-def how_to_install(extra: str) -> str:
-    """Return how to get an extra. The package may come from a clone or from a wheel, and is not on PyPI."""
-    return f"install biasspark with the extra {extra} (in a clone: pip install '.[{extra}]')"
-
-
-GET_AN_ENGINE = (
-    f"For the embedded one, without Java, {how_to_install('embedded')}. For Spark, {how_to_install('spark')}, in a "
-    "separate environment"
-)
-
-
 @dataclass(frozen=True)
 class SessionRequest:
     """A requested engine, None for any, and the URL of a Spark Connect server or the master of a classic session."""

@@ -9,11 +9,11 @@ function runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
-from biasspark.api.frame_kinds import give, hold, spark_rows, warn
+from biasspark.api.frame_kinds import find_requested, give, hold, spark_rows, warn
 from biasspark.api.keywords import Keywords, Models
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.encoding import RowCounts
@@ -86,10 +86,7 @@ class AttributedCorpus:
 
     def table(self, table: Table) -> Frame:
         """Return one of the tables above. Raises `ConfigError` if it was not requested."""
-        if table not in self._tables:
-            fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.attribute."
-            raise ConfigError(f"{table.name}: it was not requested when the rows were ranked. {fix}")
-        return self._tables[table]
+        return find_requested(table, self._tables, _TURNED_ON_BY, "attribute")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(table.name for table in self._tables)}>"
@@ -174,11 +171,23 @@ def attribute(
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True)
 
 
-def attribute_corpus(df: Frame, keywords: Keywords, *, with_losses: bool = False) -> AttributedCorpus:
-    """Survey, rank and search a corpus, and issue its warnings. The tables of losses are optional."""
-    with keywords.name_faults(), spark_rows(df) as corpus:
-        surveying = survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate")
-        with surveying as surveyed, ranked_blocks(surveyed, with_losses=with_losses) as ranked:
+def attribute_corpus(
+    df: Frame, keywords: Keywords, *, with_losses: bool = False, needed: Table | None = None
+) -> AttributedCorpus:
+    """Survey, rank and search a corpus, and issue its warnings. The tables of losses are optional.
+
+    Raises `ConfigError` if the argument that turns on the `needed` table is empty.
+    """
+    with keywords.name_faults():
+        for key, value in keywords.tables["attribution"].items():
+            if needed and not value:
+                fix = f"Give, for example, {_TURNED_ON_BY[needed]}."
+                raise ConfigError(Fault(("attribution", key), value, "It must not be empty.", fix))
+        with (
+            spark_rows(df) as corpus,
+            survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
+            ranked_blocks(surveyed, with_losses=with_losses) as ranked,
+        ):
             tables, of_tables = list_tables(surveyed, ranked)
             frames = {
                 table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
@@ -433,10 +442,7 @@ def auc_crosses(
     -----
     Three scans, two of them to survey scores and groups, and one shuffle.
     """
-    keywords = Keywords(locals(), "attribution")
-    if not groupings:
-        _refuse(keywords, "groupings", groupings, "It must name a grouping.", '{"language": "lang"}')
-    return attribute_corpus(df, keywords).auc_crosses()
+    return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.AUC_CROSSES).auc_crosses()
 
 
 def named_pairs(
@@ -473,13 +479,4 @@ def named_pairs(
     -----
     Two scans and one shuffle. Ranked rows are read once for any number of pairs.
     """
-    keywords = Keywords(locals(), "attribution")
-    if not pairs_of:
-        example = '{"young, old": {"negatives": "age < 30", "positives": "age >= 30"}}'
-        _refuse(keywords, "pairs_of", pairs_of, "It must name a pair.", example)
-    return attribute_corpus(df, keywords).named_pairs()
-
-
-def _refuse(keywords: Keywords, key: str, value: object, rule: str, example: str) -> NoReturn:
-    with keywords.name_faults():
-        raise ConfigError(Fault(("attribution", key), value, rule, f"Give, for example, {example}."))
+    return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.NAMED_PAIRS).named_pairs()

@@ -12,7 +12,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,51 +35,43 @@ from biasspark.api.record_batches import (
 )
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import BiasSparkError, Fault, InputWarning
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputWarning
 from biasspark.interrupts import interrupted_by
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 
-_MIN_GROUP, _MAX_GROUP = 100_000, 1_000_000  # rows of a row group
-
 
 @contextmanager
 def spark_rows(df: Frame) -> Iterator[DataFrame]:
-    """Yield the rows of a frame as `_spark_rows` does, and have Ctrl-C wait where it would break the session."""
-    with interrupted_by(signal.SIGINT), _spark_rows(df) as rows:
-        yield rows
-
-
-@contextmanager
-def _spark_rows(df: Frame) -> Iterator[DataFrame]:
-    """Yield the rows of a frame as a DataFrame of Spark.
+    """Yield the rows of a frame as a DataFrame of Spark. Ctrl-C waits where it would break the session.
 
     Rows of other libraries are read in the active session. Without one, the embedded engine is started if it is
     installed, else local Spark. Raises as `read_batches`, and `ConfigError` without a session and any engine.
     """
-    if is_spark(df):
-        yield df
-        return
-    rows = None if is_parquet(df) else read_rows(df)
-    spark = find_session() if is_session_there() else build_session("biasspark")
-    if rows is None:
-        yield read_corpus(spark, Corpus(name="df", path=path_of(df)), date.min)
-        return
-    with _explain_missing_columns(rows.unreadable):
+    with interrupted_by(signal.SIGINT), ExitStack() as stack:
+        if is_spark(df):
+            yield df
+            return
+        rows = None if is_parquet(df) else read_rows(df)
+        spark = find_session() if is_session_there() else build_session("biasspark")
+        if rows is None:
+            yield read_corpus(spark, Corpus(name="df", path=path_of(df)), date.min)
+            return
+        stack.enter_context(_explain_missing_columns(rows.unreadable))
         schema = spark_schema_of(rows.batches.schema)
         is_local = not is_connect(spark) and (spark.conf.get("spark.master") or "").startswith("local")
         if not (is_embedded(spark) or is_local):  # workers do not see the folders of this process
             yield to_frame(spark, rows.batches.read_all(), schema)
             return
-        with TemporaryDirectory(prefix="biasspark-") as folder:
-            # The schema of Arrow is left out, since the embedded engine would read other types by it than Spark.
-            options = pa.dataset.ParquetFileFormat().make_write_options(store_schema=False)
-            groups = {"min_rows_per_group": _MIN_GROUP, "max_rows_per_group": _MAX_GROUP}
-            pa.dataset.write_dataset(rows.batches, folder, format="parquet", file_options=options, **groups)
-            # Without a scheme, a path of Spark may be on another file system.
-            yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
+        folder = stack.enter_context(TemporaryDirectory(prefix="biasspark-"))
+        # The schema of Arrow is left out, since the embedded engine would read other types by it than Spark.
+        options = pa.dataset.ParquetFileFormat().make_write_options(store_schema=False)
+        groups = {"min_rows_per_group": 100_000, "max_rows_per_group": 1_000_000}
+        pa.dataset.write_dataset(rows.batches, folder, format="parquet", file_options=options, **groups)
+        # Without a scheme, a path of Spark may be on another file system.
+        yield spark.read.schema(schema).parquet(folder if is_embedded(spark) else f"file:{folder}")
 
 
 @contextmanager
@@ -155,6 +147,14 @@ def give(df: Frame, table: Table, rows: DataFrame) -> Frame:
     schema, is_new = table.arrow_schema, hasattr(rows, "toArrow")
     with describe(rows.sparkSession, f"compute {table.name}"):
         return hold(df, table, rows.toArrow().cast(schema) if is_new else to_arrow(rows, schema))
+
+
+def find_requested(table: Table, tables: Mapping[Table, Any], turned_on_by: Mapping[Table, str], function: str) -> Any:
+    """Return one of the tables of a function. Raises `ConfigError`, with the keyword, if it was not requested."""
+    if table not in tables:
+        fix = f"Add, for example, {turned_on_by[table]} to the call of biasspark.{function}."
+        raise ConfigError(f"{table.name}: it was not requested when the rows were ranked. {fix}")
+    return tables[table]
 
 
 def warn(texts: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from biasspark.config import Identities, Measures, parse_measures
 from biasspark.config.declaration import broken_text_rule
-from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Language, Setting, Words
+from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Language, Setting
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
 IdentitiesLike: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Identities
@@ -48,14 +48,11 @@ _SHARED = {"models", "identities", "slices", *PATHS, *MAIN_KEYS}
 class Keywords(Language):
     """The keyword arguments of a public function: the configuration for which they stand, and faults in their terms.
 
-    Parameters
-    ----------
-    arguments
-        The arguments of the function by name, as ``locals()`` returns them at its beginning.
-    part
-        The table of the configuration whose keys are the arguments that only this function has. Without it, these are
-        ignored.
+    The arguments are those of ``locals()`` at the beginning of the function. Those that only this function has are keys
+    of the table `part` of the configuration; without a `part` they are ignored.
     """
+
+    is_call = True
 
     def __init__(self, arguments: Mapping[str, Any], part: str = "") -> None:
         self.given = given = {name: value for name, value in arguments.items() if name in _SHARED}
@@ -124,10 +121,6 @@ class Keywords(Language):
         if isinstance(value, bool) or value is None:
             return str(value)
         return "a dict" if isinstance(value, Mapping) else super().value(value)
-
-    def words(self, words: Words) -> str:
-        """Return the wording for a call."""
-        return words.call
 
 
 def _locate(keyword: str, value: Any) -> tuple[KeyPath, Any]:

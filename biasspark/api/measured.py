@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import StructType
 
-from biasspark.api.frame_kinds import collect_columns, give, like, spark_rows, warn
+from biasspark.api.frame_kinds import collect_columns, find_requested, give, like, spark_rows, warn
 from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Unannotated
 from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.corpus.template_scores import template_scores
-from biasspark.errors import ConfigError
-from biasspark.extras import explain_missing
+from biasspark.errors import explain_missing
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import value_schema
@@ -104,15 +103,14 @@ class MeasuredCorpus:
 
         The rows are scanned once more, with Spark when the table is computed, otherwise when they are measured.
         """
-        if self._template_scores is None:
-            raise _not_asked_for(schemas.TEMPLATE_SCORES)
-        return self._template_scores
+        return self.table(schemas.TEMPLATE_SCORES)
 
     def table(self, table: Table) -> Frame:
         """Return one of the tables above. Raises `ConfigError` if it was not requested."""
-        if table not in self._measurement.tables:
-            raise _not_asked_for(table)
-        return self._like(self._measurement.tables[table], value_schema(table))
+        if table is schemas.TEMPLATE_SCORES and self._template_scores is not None:
+            return self._template_scores
+        rows = find_requested(table, self._measurement.tables, _TURNED_ON_BY, "measure")
+        return self._like(rows, value_schema(table))
 
     def bias_report(self, out: str | Path | None = None, title: str = "a data frame") -> Document:
         """Return the report of the corpus as one HTML page, with charts of all requested tables.
@@ -162,11 +160,6 @@ def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:
             measured = MeasuredCorpus(df, surveyed, workflow.measure(surveyed))
     warn(measured.warnings)
     return measured
-
-
-def _not_asked_for(table: Table) -> ConfigError:
-    fix = f"Add, for example, {_TURNED_ON_BY[table]} to the call of biasspark.measure."
-    return ConfigError(f"{table.name}: it was not requested when the rows were ranked. {fix}")
 
 
 def measure(
@@ -230,5 +223,4 @@ def measure(
     scanned four times or more. After that, tables cost almost nothing unless their method says otherwise: only counts
     are kept, which do not grow with the rows.
     """
-    arguments = locals() | {"pinned_auc": pinned_auc or True}
-    return measure_corpus(df, Keywords(arguments))
+    return measure_corpus(df, Keywords(locals() | {"pinned_auc": pinned_auc or True}))

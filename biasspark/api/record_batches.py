@@ -72,9 +72,8 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     _check_names(batches.schema.names, name)
     kinds = {field.name: _as_in_parquet(field.type) for field in batches.schema}
     for field in batches.schema:
-        if not _has_type(kinds[field.name]) or not _is_cast(field.type, kinds[field.name]):
-            rule = f"Spark reads no {field.type}"
-            unreadable[field.name] = _column_fault(name, field.name, rule)
+        if not _is_readable(field.type, kinds[field.name]):
+            unreadable[field.name] = _column_fault(name, field.name, f"Spark reads no {field.type}")
     schema = pa.schema([(column, kind) for column, kind in kinds.items() if column not in unreadable])
     if unreadable and not schema.names:
         raise InputError(*unreadable.values())
@@ -254,25 +253,18 @@ def _column_fault(name: str, column: str, rule: str) -> Fault:
     return Fault((name, column), ABSENT, f"{rule}, so the column is not read.", "Convert it, or drop it.")
 
 
-def _has_type(kind: pa.DataType) -> bool:
-    if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
-        return False
-    try:
-        _spark_type(kind)
-    except Exception:  # noqa: BLE001 - its type depends on the version of Spark
-        return False
-    return True
-
-
 def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
     return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
 
 
-def _is_cast(kind: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether Arrow casts a type to another one, whatever the values."""
+def _is_readable(kind: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether Spark has the target type, and Arrow casts to it, whatever the values."""
+    if pa.types.is_time(target) or pa.types.is_decimal256(target):
+        return False
     try:
+        _spark_type(target)
         pa.nulls(0, kind).cast(_cast_values(kind, target), safe=False).cast(target)
-    except _REFUSALS:
+    except Exception:  # noqa: BLE001 - its type depends on the version of Spark
         return False
     return True
 

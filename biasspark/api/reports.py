@@ -31,10 +31,7 @@ _NEEDED = (
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
 )
 """The columns of ``bias_metrics`` that the table needs."""
-_MAX_LISTED = 6
 MAX_ROWS = 1_000
-WORST_DIFFERENCE = "worst_auc_difference"
-"""A column that only `biasspark.side_by_side` returns."""
 
 
 def night_report(
@@ -68,17 +65,15 @@ def night_report(
     InputError
         If no such run is published, listing the dates and corpora that are.
     """
-    if not hasattr(spark, "createDataFrame"):
-        raise TypeError(f"spark: it must be a SparkSession, not {describe_type(spark)}.")
-    if not isinstance(store, PathStore | CatalogStore):
-        raise TypeError(
-            f"store: it must be a store, not {describe_type(store)}. Give PathStore(path) or CatalogStore(schema) of "
-            "biasspark.tables.store."
-        )
-    if type(run_date) is not date:  # a datetime is one
-        raise TypeError(f"run_date: it must be a date, not {describe_type(run_date)}. Give datetime.date(2026, 1, 15).")
-    if not isinstance(corpus, str):
-        raise TypeError(f"corpus: it must be the name of a corpus, not {describe_type(corpus)}.")
+    stores = "PathStore(path) or CatalogStore(schema) of biasspark.tables.store"
+    for name, value, is_right, expected in (
+        ("spark", spark, hasattr(spark, "createDataFrame"), "a SparkSession"),
+        ("store", store, isinstance(store, PathStore | CatalogStore), f"a store, {stores}"),
+        ("run_date", run_date, type(run_date) is date, "a datetime.date"),  # a datetime is one as well
+        ("corpus", corpus, isinstance(corpus, str), "the name of a corpus"),
+    ):
+        if not is_right:
+            raise TypeError(f"{name}: it must be {expected}, not {describe_type(value)}.")
     return NightReport(read_report_data(spark, store, run_date, corpus, nights))
 
 
@@ -115,11 +110,11 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
         return _identity_table(table, slice)
     of_suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
     shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), of_suite)
-    if shown is None and WORST_DIFFERENCE not in columns:
+    if shown is None and "worst_auc_difference" not in columns:  # which only side_by_side returns
         missing = [name for name in _NEEDED if name not in columns]
         raise InputError(
             "metric_table(): the columns are those of no table of biasspark. Of bias_metrics it lacks "
-            f"{list_first(missing, _MAX_LISTED)}. Give what biasspark.bias_metrics() or another function returns."
+            f"{list_first(missing, 6)}. Give what biasspark.bias_metrics() or another function returns."
         )
     rows = collect_first(table, MAX_ROWS + 1, "metric_table(): table")
     if not rows:
@@ -143,9 +138,8 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
 
 def _identity_table(metrics: Frame, slice_name: str) -> Document:
     """Return the color-coded table of ``bias_metrics``."""
-    schema = pa.schema(
-        [field for field in BIAS_METRICS.full_arrow_schema if field.name in (*_NEEDED, "bias", "bias_size")]
-    )
+    wanted = {*_NEEDED, "bias", "bias_size"}
+    schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted])
     rows = collect_columns(metrics, schema, "metrics")
     if not len(rows):
         raise InputError("metric_table(): the table has no row. Give one that has.")

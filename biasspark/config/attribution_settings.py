@@ -12,12 +12,8 @@ from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, s
 from biasspark.text import list_choices, quote
 
 TARGETS = ("auc", "cross_entropy", "gini")
-LINKS = ("logit",)
 MOST_DEPTH = 10
-MOST_BINS = 1024
 MOST_SAMPLED = 100_000
-MOST_SLICES = 50
-MOST_PREDICATES = 3
 MOST_SEGMENTS = 50
 
 
@@ -31,7 +27,7 @@ class TreeSettings(Section):
     """The fewest rows of a leaf, among those that grow the tree and among those that estimate."""
     min_gain: float = setting(0.0, kinds.number(0, 1, "low"))
     """The least share of the target's variance that a split must explain."""
-    max_bins: int = setting(256, kinds.whole(2, MOST_BINS))
+    max_bins: int = setting(256, kinds.whole(2, 1024))
     """The most bins of a numeric feature. With more distinct values, it is cut at quantiles."""
     honest_fraction: float = setting(0.5, kinds.number(0, 1))
     """The share of rows, by a hash of the id, that only estimate."""
@@ -62,9 +58,9 @@ class Pairs(Section):
 class SliceSearch(Section):
     """How slices are searched, with the same split of the rows as for trees."""
 
-    max_predicates: int = setting(3, kinds.whole(1, MOST_PREDICATES))
+    max_predicates: int = setting(3, kinds.whole(1, 3))
     """The most conditions, each on a different feature, that a slice may combine: 1 to 3."""
-    most: int = setting(10, kinds.whole(1, MOST_SLICES))
+    most: int = setting(10, kinds.whole(1, 50))
     """The most slices that are found. Adjacent slices are then joined, so fewer may be reported."""
     min_rows: int = setting(100, kinds.whole(2))
     """The fewest rows of a slice, among those that search and among those that estimate."""
@@ -90,7 +86,7 @@ def _read_pair(spot: Spot) -> Any:
 
 
 def _read_link(spot: Spot) -> Any:
-    link = kinds.choice(*LINKS)
+    link = kinds.choice("logit")
     return (kinds.named("a model's name", link) if isinstance(spot.value, Mapping) else link).read(spot)
 
 
@@ -108,15 +104,11 @@ class Attribution(Section):
     categorical: tuple[str, ...] = setting((), kinds.list_of())
     """See `numeric`."""
     groupings: dict[str, str] = setting(
-        {},
-        kinds.expressions("a grouping's name", "the expression", most=MOST_SEGMENTS),
-        example={"language": "lang"},
+        {}, kinds.expressions("a grouping's name", "the expression", most=MOST_SEGMENTS), example={"language": "lang"}
     )
     """Names of groupings, each with its column or SQL expression, for `auc_crosses`."""
     segments: dict[str, str] = setting(
-        {},
-        kinds.expressions("a segment's name", most=MOST_SEGMENTS),
-        example={"long": "length(text) > 500"},
+        {}, kinds.expressions("a segment's name", most=MOST_SEGMENTS), example={"long": "length(text) > 500"}
     )
     """Names of segments, each with its SQL predicate, for `loss_by_segment`."""
     pairs_of: dict[str, NamedPair] = setting(

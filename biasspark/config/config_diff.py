@@ -31,12 +31,19 @@ def merge_rules(resolved: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def list_differences(left: Mapping[str, Any], right: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
+def list_differences(left: Any, right: Any, names: tuple[str, str], path: tuple[str, ...] = ()) -> list[str]:
     """List the differences, one phrase per key: ``label.threshold is 0.5 in one, 0.8 in the other``.
 
-    `names` are phrases for the two sides, such as ``in one``.
+    `names` are phrases for the two sides, such as ``in one``. The keys are below that at `path`.
     """
-    return _compare(left, right, (), names)
+    if isinstance(left, Mapping) and isinstance(right, Mapping) and left.keys() | right.keys():
+        phrases = []
+        if left.keys() == right.keys() and list(left) != list(right):
+            phrases.append(_describe(".".join(path), list(left), list(right), names))
+        for key in dict.fromkeys((*left, *right)):
+            phrases += list_differences(left.get(key), right.get(key), names, (*path, show_key(key)))
+        return phrases
+    return [] if left == right else [_describe(".".join(path), left, right, names)]
 
 
 @dataclass(frozen=True)
@@ -82,19 +89,8 @@ def _compare_entries(
         name: tuple(phrases)
         for name, entry in left_table.items()
         if name in right_table and not isinstance(entry, Mapping)
-        if (phrases := _compare(entry, right_table[name], (*path, show_key(name)), names))
+        if (phrases := list_differences(entry, right_table[name], names, (*path, show_key(name))))
     }
-
-
-def _compare(left: Any, right: Any, path: tuple[str, ...], names: tuple[str, str]) -> list[str]:
-    if isinstance(left, Mapping) and isinstance(right, Mapping) and left.keys() | right.keys():
-        phrases = []
-        if left.keys() == right.keys() and list(left) != list(right):
-            phrases.append(_describe(".".join(path), list(left), list(right), names))
-        for key in dict.fromkeys((*left, *right)):
-            phrases += _compare(left.get(key), right.get(key), (*path, show_key(key)), names)
-        return phrases
-    return [] if left == right else [_describe(".".join(path), left, right, names)]
 
 
 def _describe(key: str, left: Any, right: Any, names: tuple[str, str]) -> str:

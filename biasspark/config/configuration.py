@@ -33,10 +33,10 @@ from biasspark.text import list_choices
 
 ENGINES = ("blocks", "windows")
 DUPLICATES = ("estimate", "reject", "allow")
-OUTPUT_FORMATS = ("parquet", "delta", "iceberg")
 MOST_RANGES = 4096
 LONGEST_DAYS = 36_500
 FILTER = ("corpus", "filter")
+_SET_BLOCKS: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
 _PATHS = ("path", "pool", "debiasing", "random", "test")
 _TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 _LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
@@ -133,8 +133,8 @@ class Corpus(Section):
         if "schema" in written and "table" in written:
             written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
         if written["duplicates"].value in DUPLICATES[:2] and "id" not in written:
-            rule = "Without an id nothing can be compared."
-            written["duplicates"].refuse(rule, 'Name the id column, id = "...", or remove the line.')
+            fix = 'Name the id column, id = "...", or remove the line.'
+            written["duplicates"].refuse("Without an id nothing can be compared.", fix)
 
     def resolve(self) -> Self:
         """Return the corpus; repeated ids are allowed without an id column."""
@@ -179,9 +179,8 @@ class RankingSettings(Section):
 
     @classmethod
     def explain_unknown(cls, path: KeyPath, key: str) -> Text:
-        """Return the fix for a key of the engine that was removed."""
-        is_bins = key == "bins"
-        return 'Delete it: only the engine "binned" had bins.' if is_bins else super().explain_unknown(path, key)
+        """Return the fix for the key of an engine that was removed."""
+        return 'Delete it: only the engine "binned" had bins.' if key == "bins" else super().explain_unknown(path, key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,18 +268,9 @@ class Measures(Section):
             self.attribution.check_models(written["attribution"], models)
         if self.pinned_auc and self.pinned_auc.trials and self.ranking.engine == "windows":
             rule = 'The engine is "windows", and trials are drawn from sorted blocks.'
-            fix = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
-            written["pinned_auc"]["trials"].refuse(rule, fix)
+            written["pinned_auc"]["trials"].refuse(rule, _SET_BLOCKS)
         if skew and skew.identity and written.sound("identities") and not self.identities.can_give(skew.identity):
             written.report(unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names))
-        for name, publishes in {
-            "attribution": "numbers of single rows",
-            "compare": "numbers of every identity",
-            "mitigation": "the labels of the rows added for every identity",
-        }.items():
-            if self.privacy and name in written:
-                what = f"it is given together with [{name}], which publishes {publishes} and suppresses nothing."
-                written["privacy"].complain(what, f"Keep [{name}] in a configuration of its own.")
 
     def resolve(self) -> Self:
         """Return the measures with all compared models, and with the link of each model."""
@@ -325,7 +315,7 @@ class Output(Section):
     as `/`; the root of a bucket is allowed. Give this or `catalog`."""
     catalog: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` of the tables. Give this or `path`."""
-    format: str = setting(OUTPUT_FORMATS[0], kinds.choice(*OUTPUT_FORMATS))
+    format: str = setting("parquet", kinds.choice("parquet", "delta", "iceberg"))
     """Format of the tables: `parquet`, `delta` or, in a catalog only, `iceberg`."""
     views: str | None = setting(None, kinds.string(), example="spark_catalog.bias")
     """The `catalog.schema` for the views, if the catalog of the tables cannot hold views."""
@@ -338,8 +328,8 @@ class Output(Section):
                 rule = "It must be catalog.schema, two names of letters, digits, _ and -."
                 written[key].refuse(rule, written.write(**{key: "spark_catalog.bias"}))
         if "path" in written and self.format == "iceberg":
-            rule = "Iceberg keeps its tables in a catalog."
-            written["format"].refuse(rule, 'Write catalog = "lake.bias" in place of path.')
+            fix = 'Write catalog = "lake.bias" in place of path.'
+            written["format"].refuse("Iceberg keeps its tables in a catalog.", fix)
         if "path" in written and "views" in written:
             written["views"].refuse("A path has its views in files next to the tables.", "Remove the line.")
 
@@ -413,28 +403,30 @@ class Config(Measures, _Source):
             self._check_mitigation(self.mitigation, written)
         keeps = bool(self.state and self.state.keep)
         if keeps and self.ranking.engine != ENGINES[0]:
-            rule = f'The engine is "{self.ranking.engine}", which sorts no blocks.'
-            fix: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
-            written["state"]["keep"].refuse(rule, fix)
+            written["state"]["keep"].refuse(
+                f'The engine is "{self.ranking.engine}", which sorts no blocks.', _SET_BLOCKS
+            )
         suppresses_nothing = {
-            "[state], which keeps the score, label and identities of every row.": keeps,
-            "[gate] paired, which publishes counts that reveal single rows.": self.gate and self.gate.paired,
+            "[attribution], which publishes numbers of single rows": self.attribution,
+            "[compare], which publishes numbers of every identity": self.compare,
+            "[mitigation], which publishes the labels of the rows added for every identity": self.mitigation,
+            "[state], which keeps the score, label and identities of every row": keeps,
+            "[gate] paired, which publishes counts that reveal single rows": self.gate and self.gate.paired,
         }
-        for what in [what for what, holds in suppresses_nothing.items() if holds and self.privacy]:
-            fix = "Remove one of them, or move it to a configuration of its own."
-            written["privacy"].complain(f"it is given together with {what}", fix)
+        for part in [part for part, is_given in suppresses_nothing.items() if is_given and self.privacy]:
+            fix = "Keep one of them in a configuration of its own."
+            written["privacy"].complain(f"it suppresses nothing of {part}.", fix)
 
     def _check_id(self, written: Spot) -> None:
         if self.corpus.id or not written["corpus"].sound("id"):
             return
+        corpus = written["corpus"]
         reasons = {
-            "[attribution] splits and samples by it": self.attribution is not None,
-            "The jackknife of [compare] groups rows by it": self.compare is not None
-            and self.compare.method == optional_metrics.JACKKNIFE,
-            "[gate] paired groups rows by it": self.gate is not None and self.gate.paired,
+            "[attribution] splits and samples by it": self.attribution,
+            "The jackknife of [compare] groups rows by it": self.compare and self.compare.groups,
+            "[gate] paired groups rows by it": self.gate and self.gate.paired,
         }
-        for reason in [reason for reason, holds in reasons.items() if holds]:
-            corpus = written["corpus"]
+        for reason in [reason for reason, needs_id in reasons.items() if needs_id]:
             corpus["id"].complain(f"missing. {reason}.", corpus.write(id="row_id"))
 
     def _check_paths(self, written: Spot) -> None:
@@ -491,11 +483,9 @@ class Config(Measures, _Source):
         config = super().resolve()
         if config.mitigation and config.mitigation.rows:
             config = replace(config, corpus=replace(config.corpus, path=f"{config.output.path}/{FOLDER}"))
-        gate, compare, models = config.gate, config.compare, tuple(config.models)
+        gate, compared = config.gate, config.compare.models if config.compare else None
         if gate:
-            rules = [
-                rule if rule.models else replace(rule, models=compare.models if rule.baseline and compare else models)
-                for rule in gate.rule
-            ]
+            chosen = ((rule, (rule.baseline and compared) or tuple(config.models)) for rule in gate.rule)
+            rules = (rule if rule.models else replace(rule, models=models) for rule, models in chosen)
             gate = replace(gate, rule=tuple(rules))
         return replace(config, gate=gate, state=config.state if config.state and config.state.keep else None)

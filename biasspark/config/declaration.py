@@ -121,6 +121,10 @@ class Spot:
         inner = key if isinstance(key, str | int) else show_value(key)
         return Spot((*self.path, inner), value, fix or self.fix, self.reader)
 
+    def refuse_type(self, expected: Text, fix: Text = "") -> Any:
+        """Report a value of another type than expected. Return `ABSENT`."""
+        return self.refuse(("It must be ", expected, ", not ", type_of(self.value), "."), fix)
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -240,32 +244,32 @@ class Reader:
 
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
         """Read a whole configuration. Raises `ConfigError` with all faults, in the order of the tables."""
-        order = {name: index for index, name in enumerate(declarations(section))}
-        top = Spot((), given, "", self)
-        for name in [name for name in given if name not in order]:
-            tables = ", ".join(f"[{known}]" for known in order)
-            rule = f"there is no such table. The tables are {tables}."
-            top.within(str(name), ABSENT).complain(rule, guess(name, order))
-        read = self._build(section, top.keys, ())
+        read = self.section(section, Spot((), given, "", self))
         if self.faults:
+            order = {name: index for index, name in enumerate(declarations(section))}
             faults = [fault for fault in self.faults if fault not in self.implied]
-            raise ConfigError(
-                *sorted(faults, key=lambda fault: order.get(str(fault.path[0]), -1) if fault.path else -1)
-            )
+            raise ConfigError(*sorted(faults, key=lambda fault: order.get(str((*fault.path, "")[0]), -1)))
         return read
 
     def section(self, section: type[AnySection], spot: Spot) -> AnySection:
         """Read a table. If the value is not a table, return one with defaults only."""
-        given = self.mapping(spot)
+        given, declared = self.mapping(spot), declarations(section)
         if given is None:
             return blank(section)
-        known = _known_keys(section)
-        for key in [key for key in given if key not in known]:
+        known = (*declared, *(key.single for key in declared.values() if key.single))
+        rule: Text = ("there is no such key. The keys of ", Key(spot.path), f" are {', '.join(known)}.")
+        if not spot.path:
+            rule = f"there is no such table. The tables are {', '.join(f'[{name}]' for name in known)}."
+        unknown = [key for key in given if key not in known]
+        for key in unknown:
             # The value is not shown: it may be a secret under a misspelled key.
-            rule = ("there is no such key. The keys of ", Key(spot.path), f" are {', '.join(known)}.")
             fix = guess(key, known, section.explain_unknown(spot.path, str(key)))
             spot.within(key, ABSENT).complain(rule, fix)
-        return self._build(section, given, spot.path)
+        meant = {closest_match(key, known) for key in unknown}
+        values = {name: self._value(key, given, (*spot.path, name), name in meant) for name, key in declared.items()}
+        read = section(**{name: value for name, value in values.items() if value is not ABSENT})
+        read.check(Spot(spot.path, given, "", self))
+        return read.resolve()
 
     def mapping(self, spot: Spot) -> dict[str, Any] | None:
         """Return the keys of a table whose value is not None. Report a fault and return None for any other value."""
@@ -274,17 +278,6 @@ class Reader:
         # The value is not shown: it may be a password in the wrong place.
         spot.complain(("this is ", type_of(spot.value), Words(". It must be a table.", ". It must be a dict.")))
         return None
-
-    def _build(self, section: type[AnySection], given: Mapping[str, Any], path: KeyPath) -> AnySection:
-        known = _known_keys(section)
-        meant = {closest_match(key, known) for key in given if key not in known}
-        values = {
-            name: self._value(declared, given, (*path, name), name in meant)
-            for name, declared in declarations(section).items()
-        }
-        read = section(**{name: value for name, value in values.items() if value is not ABSENT})
-        read.check(Spot(path, given, "", self))
-        return read.resolve()
 
     def _value(self, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool) -> Any:
         """Return the value of a key, or `ABSENT` for the default of its field.
@@ -305,12 +298,6 @@ class Reader:
             spot.complain("missing. It is required.")
             self.implied += self.faults[-1:] if is_misspelled else []
         return declared.kind.blank if value is ABSENT and declared.default is REQUIRED else value
-
-
-def _known_keys(section: type[Section]) -> tuple[str, ...]:
-    """Return the keys of a table, including those for single entries of lists."""
-    declared = declarations(section)
-    return (*declared, *(declaration.single for declaration in declared.values() if declaration.single))
 
 
 def plain(value: Any) -> Any:

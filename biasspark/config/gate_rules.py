@@ -18,12 +18,10 @@ AUCS = (*SUITE_AUCS, OVERALL_METRIC)
 AT_THRESHOLDS = (*RATES, *RATE_GAPS)
 METRICS = (*SUITE_METRICS, *AT_THRESHOLDS)
 GAPS = (*SUITE_GAPS, *RATE_GAPS)
-SEVERITIES = (FAIL, WARN)
 COUNTS_AS = (PASS, WARN, FAIL)
 """The outcomes that a check without enough evidence may count as, the default first."""
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
-MOST_RULES = 200
 _SINGLE = {"models": "model", "slices": "slice", "identities": "identity"}
 
 
@@ -68,7 +66,7 @@ class Rule(Section):
     """See `max_drop`."""
     worst: bool = setting(False, kinds.flag())
     """Whether the worst identity is also judged."""
-    severity: str = setting(SEVERITIES[0], kinds.choice(*SEVERITIES))
+    severity: str = setting(FAIL, kinds.choice(FAIL, WARN))
     """The outcome of a broken rule: `fail` or `warn`."""
     insufficient: str | None = setting(None, kinds.choice(*COUNTS_AS), default_text="that of `[gate]`")
     """What insufficient evidence counts as for this rule, in place of that of `[gate]`."""
@@ -118,7 +116,7 @@ class Rule(Section):
         if "threshold" not in written and self.metric in AT_THRESHOLDS:
             written["threshold"].complain(f"missing. {self.metric} needs one.", written.write(threshold=0.5))
         keys = ("identity", "identities", "crossed", "worst")
-        if self.metric == OVERALL_METRIC and (given := [key for key in keys if key in written and written[key].value]):
+        if self.metric == OVERALL_METRIC and (given := [key for key in keys if written.keys.get(key)]):
             what = f"it has {' and '.join(given)}, but auc is the AUC of a whole slice."
             written.complain(what, "Remove that, or take another metric.")
         bounds, allowed = [kind for kind in BOUNDS if kind in written], self.allowed_bounds
@@ -168,29 +166,23 @@ class Rule(Section):
 
     def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
         """Report a baseline with which ``[compare]``, if it has no fault, does not compare the models."""
-        compared = compare.compared(models) if compare else ()
-        uncompared = [name for name in self.models if name not in compared]
-        rule: Text = ""
-        fix: Text = "Remove it, or take another metric."
+        spot = written["baseline"]
         if self.metric in AT_THRESHOLDS:
             rule = "jobs/compare_models.py compares AUCs and their gaps only."
+            spot.refuse(rule, "Remove it, or take another metric.")
         elif self.baseline not in models:
-            rule, fix = f"There is no such model. The models are {list_choices(models)}.", guess(self.baseline, models)
+            rule = f"There is no such model. The models are {list_choices(models)}."
+            spot.refuse(rule, guess(self.baseline, models))
         elif self.baseline in self.models:
-            rule, fix = "It is also the model. A model is compared with a different one.", "Name another."
-        elif not is_sound:
-            return
-        elif compare is None:
+            spot.refuse("It is also the model. A model is compared with a different one.", "Name another.")
+        elif is_sound and compare is None:
             rule = "[compare] is missing, and jobs/compare_models.py judges the rule by it."
-            fix = write(("compare", "baseline"), self.baseline)
-        elif self.baseline != compare.baseline:
-            rule = f"The baseline of [compare] is {quote(compare.baseline)}."
-            fix = "Write the same in both."
-        elif uncompared:
-            listed, fix = list_choices(compared), "Name what it compares, or change [compare]."
-            rule = f"[compare] compares {listed} with it, but not {list_choices(uncompared)}."
-        if rule:
-            written["baseline"].refuse(rule, fix)
+            spot.refuse(rule, write(("compare", "baseline"), self.baseline))
+        elif is_sound and compare and self.baseline != compare.baseline:
+            spot.refuse(f"The baseline of [compare] is {quote(compare.baseline)}.", "Write the same in both.")
+        elif is_sound and compare and (left_out := set(self.models) - set(compared := compare.compared(models))):
+            rule = f"[compare] compares {list_choices(compared)} with it, but not {list_choices(sorted(left_out))}."
+            spot.refuse(rule, "Name what it compares, or change [compare].")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +198,7 @@ class Gate(Section):
     fails the gate. A rule may say otherwise."""
     rule: tuple[Rule, ...] = setting(
         (),
-        kinds.tables(Rule, MOST_RULES, "Let one rule cover more identities."),
+        kinds.tables(Rule, 200, "Let one rule cover more identities."),
         default_text="required",
         example={"name": "bpsn", "metric": "bpsn_auc"},
     )
@@ -225,12 +217,7 @@ class Gate(Section):
     @property
     def rate_change_rules(self) -> tuple[Rule, ...]:
         """The rules on a change of a rate, or of the size of its gap, since the last accepted run."""
-        return tuple(rule for rule in self.rate_rules if rule.is_change)
-
-    @property
-    def rate_rules(self) -> tuple[Rule, ...]:
-        """The rules on rates at thresholds and on their gaps."""
-        return tuple(rule for rule in self.run_rules if rule.threshold is not None)
+        return tuple(rule for rule in self.run_rules if rule.is_change and rule.threshold is not None)
 
     @property
     def comparison_rules(self) -> tuple[Rule, ...]:

@@ -12,14 +12,14 @@ from biasspark.columns import OVERALL, PAIR
 from biasspark.config import kinds
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, repeated, setting
 from biasspark.config.toml_file import URI_SCHEME, decode_utf8, describe_undecodable, describe_unreadable, locate
-from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value, type_of
+from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value
 from biasspark.text import closest_match, list_first, quote
 
 UNANNOTATED = ("exclude", "background")
-MOST_CROSSED_PAIRS = 20_000
-MOST_LISTED = 20
 A_VALUE = "(a value)"
 AN_INTERVAL = [0.0, 1.0]
+_OF_VALUES = ("categorical", "array")
+"""Sources whose identities are values of the data."""
 _FORM_OF_LINE = 'A line is one term, or a group as "name: a, b, c".'
 _NO_TERM = "It must hold at least one term."
 
@@ -47,14 +47,14 @@ def _read_term_file(spot: Spot) -> Any:
 
 def _read_term_list(spot: Spot) -> Any:
     """Read a list of lines, as those of a file, or a table of name = list of terms."""
-    groups: list[Group] = []
+    groups: list[Group]
     if isinstance(spot.value, Mapping):
-        for name, terms in spot.value.items():
-            groups.append((spot.within(name, terms), name, [*terms] if isinstance(terms, list | tuple) else [terms]))
+        inner = [(name, spot.within(name, terms)) for name, terms in spot.value.items()]
+        groups = [(terms, name, [*terms.entries]) for name, terms in inner]
     elif isinstance(spot.value, list | tuple):
         groups = [(spot.within(number, line), *_split_line(line)) for number, line in enumerate(spot.value, 1)]
     else:
-        return spot.refuse(("It must be a list of terms, not ", type_of(spot.value), "."))
+        return spot.refuse_type("a list of terms")
     return _check_groups(groups) if groups else spot.refuse(_NO_TERM)
 
 
@@ -135,11 +135,7 @@ class Identities(Section):
     """Columns in which each value is an identity, `column=value`."""
     array: str | None = setting(None, kinds.string())
     """A column of arrays of text, in which each value is an identity."""
-    predicates: dict[str, str] = setting(
-        {},
-        kinds.expressions("an identity's name"),
-        example={"young": "age < 30"},
-    )
+    predicates: dict[str, str] = setting({}, kinds.expressions("an identity's name"), example={"young": "age < 30"})
     """Names of identities, each with its Spark SQL predicate."""
     terms: Terms | None = setting(
         None, kinds.table(Terms), example={"column": "comment_text", "list": ["christian", "muslim"]}
@@ -149,21 +145,22 @@ class Identities(Section):
     """Pairs of identities, `a & b`, as identities of their own."""
 
     @property
-    def known_names(self) -> tuple[str, ...]:
-        """The names known before any row is read: columns, predicates and terms, in order."""
-        return tuple(name for _, name in self.named_sources)
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of a key and an identity's name, or the column whose values are identities, in order."""
+        array, terms = (self.array,) if self.array else (), self.terms.list if self.terms else ()
+        keys = ("columns", "categorical", "array", "predicates", "terms")
+        names = (self.columns, self.categorical, array, self.predicates, terms)
+        return tuple((key, name) for key, of_key in zip(keys, names, strict=True) for name in of_key)
 
     @property
-    def named_sources(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of key and name for all ``known_names``."""
-        terms = self.terms.list if self.terms else ()
-        sources = {"columns": self.columns, "predicates": self.predicates, "terms": terms}
-        return tuple((source, name) for source, names in sources.items() for name in names)
+    def known_names(self) -> tuple[str, ...]:
+        """The names known before any row is read: columns, predicates and terms, in order."""
+        return tuple(name for key, name in self.sources if key not in _OF_VALUES)
 
     @property
     def has_sources(self) -> bool:
         """Whether there is any source."""
-        return bool(self.known_names or self.categorical or self.array)
+        return bool(self.sources)
 
     @property
     def shown_names(self) -> tuple[str, ...]:
@@ -186,12 +183,8 @@ class Identities(Section):
 
     def _ranks(self, name: str) -> list[int]:
         """Return the possible ranks of an identity in the order. All values of a column have the same rank."""
-        selected = self.select(name)
-        gives = [column == name for column in self.columns]
-        gives += [column in selected.categorical for column in self.categorical]
-        gives += [selected.array is not None]
-        gives += [known == name for known in (*self.predicates, *(self.terms.list if self.terms else ()))]
-        return [rank for rank, may_give in enumerate(gives) if may_give]
+        selected = self.select(name).sources
+        return [rank for rank, source in enumerate(self.sources) if source in selected]
 
     def select(self, name: str) -> Identities:
         """Return the sources of one identity: its entry, or the columns that may have it as a value.
@@ -214,10 +207,9 @@ class Identities(Section):
         """Report the faults of names that are not unique, and of identities without a source."""
         check_threshold(written, self.threshold, self.range)
         keys: dict[str, str] = {}
-        for key, name in self.named_sources:
+        for key, name in [source for source in self.sources if source[0] not in _OF_VALUES]:
             if name == OVERALL:
-                what = f"{quote(name)} is the name of the whole slice."
-                written[key].complain(what, "Rename the identity.")
+                written[key].complain(f"{quote(name)} is the name of the whole slice.", "Rename the identity.")
             if keys.setdefault(name, key) != key:
                 what = f"{quote(name)} is named in {keys[name]}, too. Identities must differ."
                 written[key].complain(what, "Rename or remove one.")
@@ -246,7 +238,7 @@ def check_threshold(written: Spot, threshold: float | None, span: tuple[float, f
 
 def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
     """Return the fault of a key that names an unknown identity. Crossed pairs do not count."""
-    listed = list_first(known, MOST_LISTED) or "none"
+    listed = list_first(known, 20) or "none"
     columns = [] if PAIR in name else [shown.removesuffix(A_VALUE) for shown in known if shown.endswith(A_VALUE)]
     close = closest_match(name, known) or " or ".join(f"{column}{name}" for column in columns)
     rule = f"There is no such identity. The identities are {listed}."
@@ -256,7 +248,7 @@ def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:
 def too_many_pairs(n_identities: int, crossed: Crossed) -> Fault | None:
     """Return the fault that crossed identities make more pairs than are allowed, None if they do not."""
     n_pairs = n_identities * (n_identities - 1) // 2
-    most = MOST_CROSSED_PAIRS if crossed.max_pairs is None else crossed.max_pairs
+    most = 20_000 if crossed.max_pairs is None else crossed.max_pairs
     if not crossed.pairs or n_pairs <= most:
         return None
     rule = f"{n_identities:,} identities make {n_pairs:,} pairs. At most {most:,} are allowed, since each is ranked."

@@ -21,7 +21,7 @@ from biasspark.config.declaration import (
     is_number,
 )
 from biasspark.config.toml_file import locate
-from biasspark.errors import ABSENT, Setting, Text, Words, type_of
+from biasspark.errors import ABSENT, Setting, Text, Words
 from biasspark.text import list_choices
 
 MOST_WHOLE = 2**63 - 1
@@ -59,7 +59,7 @@ def flag() -> Kind:
     def read(spot: Spot) -> Any:
         if isinstance(spot.value, bool):
             return spot.value
-        return spot.refuse((Words("It must be true or false, not ", "It must be True or False, not "), *_is(spot)))
+        return spot.refuse_type(Words("true or false", "True or False"))
 
     return Kind("true or false", read)
 
@@ -69,7 +69,7 @@ def whole(least: int = 0, most: int = MOST_WHOLE) -> Kind:
 
     def read(spot: Spot) -> Any:
         if not is_number(spot.value):
-            return spot.refuse(("It must be a whole number, not ", *_is(spot)))
+            return spot.refuse_type("a whole number")
         if not isinstance(spot.value, numbers.Integral):
             return spot.refuse("It must be a whole number, without a decimal point.")
         if least <= int(spot.value) <= most:
@@ -88,7 +88,7 @@ def number(low: float = -math.inf, high: float = math.inf, included: str = "") -
 
     def read(spot: Spot) -> Any:
         if not is_number(spot.value):
-            return spot.refuse(("It must be a number, not ", *_is(spot)))
+            return spot.refuse_type("a number")
         if not is_finite_number(spot.value):
             return spot.refuse("It must be finite.")
         if low < spot.value < high or spot.value in ends:
@@ -117,7 +117,7 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
         if not isinstance(spot.value, list | tuple):
             is_entry = entry.title == "text" and isinstance(spot.value, str)
             fix = ("Write ", Setting(spot.path, [spot.value]), ".") if is_entry else spot.fix
-            return spot.refuse(("It must be a list, not ", *_is(spot)), fix)
+            return spot.refuse_type("a list", fix)
         if nonempty and not spot.value:
             spot.refuse("At least one is required.")
         spots = [spot.within(number, value, "Correct or remove it.") for number, value in enumerate(spot.value, 1)]
@@ -187,10 +187,6 @@ def tables(section: type[Section], most: int, fix_most: str) -> Kind:
         )
 
     return Kind("tables", read, (), section)
-
-
-def _is(spot: Spot) -> tuple[Text, str]:
-    return type_of(spot.value), "."
 
 
 def _plural(entry: Kind) -> str:

@@ -15,14 +15,8 @@ from biasspark.errors import Fault
 from biasspark.text import closest_match
 
 _NEED_IDENTITIES = {"pinned_auc", "templates", "pinned_skew", "mitigation"}
-_NEED_MODELS = _NEED_IDENTITIES - {"mitigation"} | {
-    "thresholds",
-    "histograms",
-    "attribution",
-    "compare",
-    "gate",
-    "state",
-}
+_NEED_MODELS = {"thresholds", "histograms", "pinned_auc", "templates", "pinned_skew", "attribution", "compare"}
+_NEED_MODELS |= {"gate", "state"}
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -32,15 +26,21 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     created in the working folder. Raises `ConfigError` with all faults, or if the file cannot be read or is not TOML.
     """
     table, faults = apply_overrides(read_toml(Path(path)), overrides)
-    return _read(table, Path(path).parent, faults)
+    return parse_config(table, Path(path).parent, faults)
 
 
-def parse_config(table: Mapping[str, Any], base: Path) -> Config:
+def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
     """Check a whole configuration. Relative paths are looked up in the folder `base`.
 
-    Raises `ConfigError` with all faults.
+    Raises `ConfigError` with all faults, those already known first.
     """
-    return _read(table, base)
+    table = _drop_empty_identities(table)
+    given = {name for name, part in table.items() if part is not None}
+    is_misspelled = closest_match("identities", sorted(given - {*declarations(Config)})) is not None
+    only_scores = "models" in given and not given & _NEED_IDENTITIES and not is_misspelled
+    reader = Reader(base, _optional_tables(table) | ({"identities"} if only_scores else set()))
+    reader.faults.extend(faults)
+    return reader.read(Config, fill_experiment(table, reader))
 
 
 def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bool = True) -> Measures:
@@ -62,17 +62,6 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
     Raises `ConfigError` with all faults.
     """
     return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
-
-
-def _read(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
-    """Read a whole configuration; add the `faults` already known."""
-    table = _drop_empty_identities(table)
-    given = {name for name, part in table.items() if part is not None}
-    is_misspelled = closest_match("identities", sorted(given - {*declarations(Config)})) is not None
-    only_scores = "models" in given and not given & _NEED_IDENTITIES and not is_misspelled
-    reader = Reader(base, _optional_tables(table) | ({"identities"} if only_scores else set()))
-    reader.faults.extend(faults)
-    return reader.read(Config, fill_experiment(table, reader))
 
 
 def _drop_empty_identities(table: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from biasspark.config import kinds
 from biasspark.config.declaration import Kind, Reader, Section, Spot, declarations, setting
 from biasspark.config.identities import Terms
-from biasspark.errors import ABSENT, Fault, KeyPath
+from biasspark.errors import ABSENT
 from biasspark.synthetic.imbalanced import BUCKETS, IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
@@ -126,8 +126,7 @@ class Mitigation(Section):
             written["train"].refuse("Your own models have no scores of generated sentences.", "Name a test set.")
         request = self.training_request
         if request and written.sound():
-            faults = (*request.list_faults(), *self.test_request(self.terms).list_faults())
-            for fault in dict.fromkeys(faults):
+            for fault in dict.fromkeys((*request.list_faults(), *self.test_request(self.terms).list_faults())):
                 key, _, what = fault.partition(": ")
                 written[key].complain(what, "")
 
@@ -142,23 +141,20 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
     # Read alone first, since it fills in other tables. Its faults are reported when the whole is read.
     mitigation = reader.section(Mitigation, Spot(("mitigation",), written, "", reader))
     del reader.faults[n_faults:]
-
-    def complain(path: KeyPath, what: str, fix: str) -> None:
-        reader.faults.append(Fault(path, ABSENT, what, fix))
-
+    top = Spot((), given, "", reader)
     filled: dict[str, Any] = {}
     if "corpus" in given:
         for key in [key for key in ("corpus", "rows", "terms", "imbalanced") if key in written]:
             what = "it describes the generated corpus, and [corpus] is given."
-            complain(("mitigation", key), what, "Remove the line.")
+            top["mitigation"][key].complain(what, "Remove the line.")
         if mitigation.train and not mitigation.files:
             what = "pool is missing. Your own corpus needs your own comments to add."
             fix = 'Write, for example, pool = "harmless.parquet", or name debiasing and random.'
-            complain(("mitigation",), what, fix)
+            top["mitigation"].complain(what, fix)
     else:
         what = "it is given without [corpus]. Then the corpus is generated, and has its own."
         for name in [name for name in ("label", "identities") if name in given]:
-            complain((name,), what, "Remove the table, or name your [corpus].")
+            top[name].complain(what, "Remove the table, or name your [corpus].")
         terms = {term: [term] for term in mitigation.terms}
         filled = {
             "mitigation": {"rows": ROWS, **written},
@@ -167,8 +163,8 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
             "identities": {"terms": {"column": TEXT, "list": terms}},
         }
     if mitigation.train and "models" in given:
-        what = "it is given. The experiment trains its own models."
-        complain(("models",), what, "Remove the table, or set [mitigation] train = false to use your own scores.")
+        fix = "Remove the table, or set [mitigation] train = false to use your own scores."
+        top["models"].complain("it is given. The experiment trains its own models.", fix)
     if mitigation.train:
         filled["models"] = {name: name for name in MODELS}
     optional = {"label_balance": {"text": TEXT if "corpus" not in given else mitigation.text, "buckets": list(BUCKETS)}}

@@ -17,12 +17,9 @@ from biasspark.text import list_choices, show_value
 SUITE_METRICS = (*SUITE_AUCS, OVERALL_METRIC, *SUITE_GAPS)
 MOST_TRIALS = 100_000
 MOST_THRESHOLDS = 10_001
-MOST_BINS = 10_000
 MOST_BUCKETS = 100
-LONGEST = 2**31 - 1
 JACKKNIFE = "jackknife"
-COMPARE_METHODS = ("delong", JACKKNIFE)
-FEWEST_GROUPS, GROUPS, MOST_GROUPS = 10, 100, 1000
+GROUPS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +91,7 @@ class Thresholds(Section):
     def check(self, written: Spot) -> None:
         """Report missing thresholds, and too many of them."""
         if "at" not in written and "grid" not in written:
-            what = "neither at nor grid is given. A threshold is required."
-            written.complain(what, written.write(at=[0.5]))
+            written.complain("neither at nor grid is given. A threshold is required.", written.write(at=[0.5]))
         if (n_thresholds := len(self._all())) > MOST_THRESHOLDS:
             what = f"there are {n_thresholds:,} thresholds. At most {MOST_THRESHOLDS:,} are allowed."
             written.complain(what, "Take a coarser grid.")
@@ -113,14 +109,14 @@ class Thresholds(Section):
 class Histograms(Section):
     """Histograms of the scores of each model, in bins of equal width."""
 
-    bins: int = setting(100, kinds.whole(1, MOST_BINS))
+    bins: int = setting(100, kinds.whole(1, 10_000))
     """The number of bins; fewer where scores hardly differ."""
 
 
 def _read_buckets(spot: Spot) -> Any:
     """Read the ascending edges of buckets of lengths."""
     edges = spot.value if isinstance(spot.value, list | tuple) else ()
-    whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge <= LONGEST for edge in edges)
+    whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge < 2**31 for edge in edges)
     if whole_edges and 1 < len(edges) <= MOST_BUCKETS and all(low < high for low, high in pairwise(edges)):
         return tuple(map(int, edges))
     return spot.refuse(f"It must be a list of 2 to {MOST_BUCKETS} whole numbers, not negative and ascending.")
@@ -142,11 +138,10 @@ class LabelBalance(Section):
     def check(self, written: Spot) -> None:
         """Report lengths from two columns, and buckets without lengths."""
         if "text" in written and "length" in written:
-            what = "text and length are both given. A length comes from one of them."
-            written.complain(what, "Remove one.")
+            written.complain("text and length are both given. A length comes from one of them.", "Remove one.")
         if "buckets" in written and "text" not in written and "length" not in written:
-            rule = "Without text or length nothing is put into them."
-            written["buckets"].refuse(rule, written.write(text="comment_text"))
+            fix = written.write(text="comment_text")
+            written["buckets"].refuse("Without text or length nothing is put into them.", fix)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,11 +197,11 @@ class Compare(Section):
         fix="Remove the line to compare all with the baseline.",
     )
     """Models to compare with the baseline, each on the rows that both score; by default all others."""
-    method: str = setting(COMPARE_METHODS[0], kinds.choice(*COMPARE_METHODS))
+    method: str = setting("delong", kinds.choice("delong", JACKKNIFE))
     """How variances are estimated: `delong`, from the placements of rows, or `jackknife`, by leaving out each group of
     rows in turn."""
     groups: int | None = setting(
-        None, kinds.whole(FEWEST_GROUPS, MOST_GROUPS), default_text=f"{GROUPS} with the jackknife", example=GROUPS
+        None, kinds.whole(10, 1000), default_text=f"{GROUPS} with the jackknife", example=GROUPS
     )
     """The number of groups of the jackknife, into which rows are divided by a hash. `delong` has none."""
     cluster: str | None = setting(None, kinds.string(), example="author")
@@ -221,8 +216,7 @@ class Compare(Section):
         """Report keys that the method does not use."""
         for key in ("groups", "cluster"):
             if key in written and self.method != JACKKNIFE and written.sound("method", key):
-                fix = ('Set method = "jackknife"', OR_REMOVE)
-                written[key].refuse("Only the jackknife uses it.", fix)
+                written[key].refuse("Only the jackknife uses it.", ('Set method = "jackknife"', OR_REMOVE))
 
     def resolve(self) -> Self:
         """Return the settings with the number of groups of the jackknife."""

@@ -47,10 +47,9 @@ from biasspark.corpus.local_csv import (
 from biasspark.corpus.local_delta import VERSION, open_delta
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed
-from biasspark.errors import ConfigError, Fault, InputError, redact
+from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
-from biasspark.session_request import how_to_install
 
 _OPTIONS = ("mergeschema",)
 _NULL = "__HIVE_DEFAULT_PARTITION__"

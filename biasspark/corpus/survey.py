@@ -18,7 +18,7 @@ from biasspark.corpus.values import category, column
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.session import is_embedded
-from biasspark.text import format_share
+from biasspark.text import format_count, format_share
 
 MOST_VALUES = 10_000
 """A column with more distinct values is refused for identities and templates; it is probably an id or a text."""
@@ -34,6 +34,10 @@ _SHARE, _SEED = 0.01, 2019
 _TASK_GROUP, _MOST_GROUPS = "task_group", 100
 _MOST_SAMPLED = 2048
 """Rows that are sampled in one group of tasks."""
+_COUNTED, _SKIPPED = 1 << 16, 1 << 10
+"""A task counts its first 65,536 rows, and then every 1,024th for as many."""
+_POSITIONS = (1 << 33) - 1
+"""The bits of `monotonically_increasing_id` that count the rows of a task."""
 _DUPLICATES_WORTH_A_WARNING = 0.02
 _NO_ROWS = Words(
     "corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.",
@@ -53,7 +57,7 @@ class Survey:
     Attributes
     ----------
     n_rows
-        Rows read.
+        Rows read. If not `is_exact`, up to 1,023 more for each task.
     values
         Distinct values of every categorical column and of the array column, in order.
     quantiles
@@ -75,6 +79,8 @@ class Survey:
         By positive value of a text label, the rows that have it in another case or with spaces around it.
     column_uses
         Pairs of a column and its use, as label, model or identity.
+    is_exact
+        Whether every row was counted.
     """
 
     n_rows: int
@@ -88,6 +94,14 @@ class Survey:
     absent_positives: tuple[object, ...] = ()
     positive_variants: Mapping[str, int] = field(default_factory=dict)
     column_uses: tuple[tuple[str, str], ...] = ()
+    is_exact: bool = True
+
+    @property
+    def rows_text(self) -> str:
+        """The number of rows in words."""
+        if self.is_exact:
+            return format_count(self.n_rows, "row")
+        return f"about {int(float(f'{self.n_rows:.2g}')):,} rows"
 
     def boundaries(self, ranges: int) -> list[Floats]:
         """Return the boundaries of the score ranges of each model; fewer if scores repeat.
@@ -186,6 +200,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         _refuse_exponents(values, schema)
     return Survey(
         n_rows=row["n_rows"],
+        is_exact=row["n_rows"] < _COUNTED or not _is_sparse(corpus, measures, id_column),
         values=values,
         quantiles=tuple(
             quantiles_of(np.array(row[f"sample_{n}"], np.float64), ranges) for n in range(len(measures.models))
@@ -277,7 +292,8 @@ def _is_text(label: Label, schema: StructType) -> bool:
 def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, further: Mapping[str, Column]) -> DataFrame:
     """Return the scores of the sampled rows, the values and ids of all, and further columns.
 
-    A row with n values in its array becomes n rows: `first` and `sampled` are NULL in all but the first.
+    `rows` is how many rows a row stands for. A row with n values in its array becomes n rows: `rows` and `sampled` are
+    NULL in all but the first. See `_is_sparse` for when only few rows are returned.
     """
     schema, identities = corpus.schema, measures.identities
     scores = {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
@@ -301,20 +317,33 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
     if measures.histograms:
         columns["labelled"] = row_reason(measures.label, schema, None) == 0
     narrow = [value.alias(name) for name, value in columns.items()]
+    if _is_sparse(corpus, measures, id_column):
+        position = F.monotonically_increasing_id().bitwiseAND(F.lit(_POSITIONS))
+        rows = F.when(position < _COUNTED, F.lit(1)).when(position % _SKIPPED == 0, F.lit(_SKIPPED))
+        return corpus.select(*narrow, rows.alias("rows")).where("rows IS NOT NULL OR sampled IS NOT NULL")
     if identities.array is None:
-        return corpus.select(*narrow, F.lit(True).alias("first"))
+        return corpus.select(*narrow, F.lit(1).alias("rows"))
     values = F.posexplode_outer(F.array_distinct(column(identities.array)))
     exploded = corpus.select(*narrow, values.alias("position", f"value_{len(identities.categorical)}"))
-    first = {"first": F.lit(True)} | ({"sampled": F.col("sampled")} if scores else {})
+    first = {"rows": F.lit(1)} | ({"sampled": F.col("sampled")} if scores else {})
     is_first = F.coalesce(F.col("position"), F.lit(0)) == 0
     return exploded.withColumns({name: F.when(is_first, value) for name, value in first.items()})
+
+
+def _is_sparse(corpus: DataFrame, measures: Measures, id_column: str | None) -> bool:
+    """Return whether nothing but a sample of the scores is surveyed.
+
+    Spark aggregates lists without compiled code, which takes as long as the scan, so then only few rows are aggregated.
+    """
+    reads_all = id_column or list_valued(measures) or measures.templates or measures.label.positive
+    return not (reads_all or measures.histograms or is_embedded(corpus.sparkSession)) and bool(measures.models)
 
 
 def _aggregates(
     measures: Measures, schema: StructType, id_column: str | None, most_sampled: int
 ) -> dict[str, tuple[Column, Callable[[str], Column]]]:
     """Return, by name, the aggregate of a group of tasks and the function that merges groups."""
-    aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.count("first"), F.sum)}
+    aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.sum("rows"), F.sum)}
     # One list of rows, not one of scores for each model: adding a row to a list, even if it is NULL, is slow.
     rows = F.collect_list("sampled")
     step = F.greatest(F.ceil(F.size(rows) / most_sampled), F.lit(1))
@@ -322,7 +351,7 @@ def _aggregates(
     for n in range(len(measures.models)):
         aggregates[f"sample_{n}"] = _list_field(kept, f"score_{n}"), _merge_lists
         if measures.histograms:
-            labelled = F.when(F.col("first") & F.col("labelled"), F.col(f"score_{n}"))
+            labelled = F.when(F.col("labelled"), F.col(f"score_{n}"))
             aggregates |= {f"lowest_{n}": (F.min(labelled), F.min), f"highest_{n}": (F.max(labelled), F.max)}
     for n in range(len(list_valued(measures))):
         values = F.slice(F.collect_set(f"value_{n}"), 1, MOST_VALUES + 1)
@@ -330,13 +359,14 @@ def _aggregates(
     for n in range(len(measures.label.positive or ())):
         aggregates[f"has_positive_{n}"] = F.max(f"is_positive_{n}"), F.max
         if _is_text(measures.label, schema):
-            aggregates[f"variants_{n}"] = F.count_if(F.col("first") & F.col(f"is_variant_{n}")), F.sum
+            aggregates[f"variants_{n}"] = F.count_if(F.col("rows").isNotNull() & F.col(f"is_variant_{n}")), F.sum
     if measures.templates:
         aggregates["templates"] = F.slice(F.collect_set("template"), 1, MOST_VALUES + 1), _merge_values
     if id_column:
         sketch = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
         aggregates["n_ids"] = sketch, lambda name: F.hll_sketch_estimate(F.hll_union_agg(name))
-        aggregates["null_ids"] = F.count_if(F.col("first") & F.col("id").isNull()), F.sum  # they are not duplicates
+        # Rows without an id are not duplicates.
+        aggregates["null_ids"] = F.count_if(F.col("rows").isNotNull() & F.col("id").isNull()), F.sum
     return aggregates
 
 

@@ -61,7 +61,7 @@ _INTEGER_FUNCTIONS = {
 }  # fmt: skip
 _HASHES = {"hash", "xxhash64"}
 _WITH_PATTERN = {
-    "regexp": 1, "regexp_count": 1, "regexp_extract": 1, "regexp_like": 1, "regexp_replace": 1, "rlike": 1, "split": 1
+    "regexp", "regexp_count", "regexp_extract", "regexp_like", "regexp_replace", "rlike", "split"
 }  # fmt: skip
 _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
@@ -71,6 +71,7 @@ _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _NUMBER = re.compile(r"\s*[+-]?(?:\d|\.\d|nan|inf)", re.IGNORECASE)
 """The start of a text that Spark casts to a double."""
 _ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
+_FLOATS = {"double", "float"}
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
 _WITHIN_VALUES = {
@@ -141,20 +142,20 @@ class _Expression:
     def __init__(self, tokens: list[_Token], kinds: Mapping[str, Kind]) -> None:
         self.tokens, self.kinds = tokens, kinds
         self.closing = _match_pairs(tokens)
-        named = [n for n, token in enumerate(tokens) if self._is_column(n)]
-        self.named = {kinds[tokens[n].value] for n in named}
-        self.fractions = {"double", "float"} & self.named
+        self.named = {kind for kind in map(self._kind, range(len(tokens))) if kind}
+        self.fractions = _FLOATS & self.named
         self.functions = {token.value for n, token in enumerate(tokens) if self._is_function(n)}
-        self.types = {token.value for _, token in self._casts()}
+        self.types = set(self._types())
         numbers = [token.text.lower() for token in tokens if token.kind == "number"]
         has_literal = any(re.search("[def]", text.removesuffix("bd")) for text in numbers)
-        self.has_floats = bool(self.fractions or {"double", "float"} & (self.functions | self.types)) or has_literal
+        self.has_floats = bool(self.fractions or _FLOATS & (self.functions | self.types)) or has_literal
         self.operators = {token.value for n, token in enumerate(tokens) if self._is_operator(n)}
 
-    def _is_column(self, n: int) -> bool:
+    def _kind(self, n: int) -> Kind | None:
+        """Return the kind of the column that a token names; None for other tokens."""
         token = self.tokens[n]
         is_name = token.kind == "quoted" or (token.kind == "name" and not self._is_call(n))
-        return is_name and token.value in self.kinds
+        return self.kinds.get(token.value) if is_name else None
 
     def _is_call(self, n: int) -> bool:
         return n + 1 < len(self.tokens) and self.tokens[n + 1].text == "("
@@ -214,9 +215,9 @@ class _Expression:
     def _mixes_types(self, n: int) -> bool:
         """Return whether a function or CASE at a token mixes text with values of another type."""
         branches = self._branches(n)
-        are_texts = [stop - start == 1 and self._is_text(start) for start, stop in branches]
-        return any(are_texts) and any(
-            self.tokens[m].kind == "number" or (self._is_column(m) and self.kinds[self.tokens[m].value] != "text")
+        firsts = [start for start, stop in branches if stop - start == 1]
+        return any("text" in (self.tokens[n].kind, self._kind(n)) for n in firsts) and any(
+            self.tokens[m].kind == "number" or self._kind(m) not in (None, "text")
             for start, stop in branches
             if "string" not in {token.value for token in self.tokens[start:stop]}
             for m in range(start, stop)
@@ -226,11 +227,7 @@ class _Expression:
         """Return whether a token is RLIKE after a column that is not text."""
         is_pattern = self.tokens[n].value in ("regexp", "rlike") and n > 0
         before = n - 2 if n > 1 and self.tokens[n - 1].value == "not" else n - 1
-        return is_pattern and self._is_column(before) and self.kinds[self.tokens[before].value] != "text"
-
-    def _is_text(self, n: int) -> bool:
-        token = self.tokens[n]
-        return token.kind == "text" or (self._is_column(n) and self.kinds[token.value] == "text")
+        return is_pattern and self._kind(before) not in (None, "text")
 
     def _converts_texts(self) -> bool:
         """Return whether a number in quotes or a column of texts may be compared with decimals or integers.
@@ -247,7 +244,7 @@ class _Expression:
             ends = token.kind == "name" and token.value in _ENDS_OF_COMPARISONS
             if ends and not (is_between and token.value == "and"):
                 has_decimal = has_integer = has_text = has_fraction = False
-            kind = self.kinds[token.value] if self._is_column(n) else None
+            kind = self._kind(n)
             is_count = self._is_function(n) and token.value in _INTEGER_FUNCTIONS
             has_decimal |= kind == "decimal"
             has_integer |= kind == "integer" or is_count or token.value in _INTEGERS | {"div"}
@@ -277,14 +274,17 @@ class _Expression:
             m = 1 + self.closing.get(m, m)
         return spans
 
-    def _casts(self) -> Iterator[tuple[int, _Token]]:
+    def _types(self) -> Iterator[str]:
         """Yield the type of each cast."""
         for n, token in enumerate(self.tokens[:-1]):
             if token.text == "::":
-                yield n + 1, self.tokens[n + 1]
+                yield self.tokens[n + 1].value
             elif token.value in ("cast", "try_cast") and self._is_call(n):
-                of_type = max(m for m in range(n, self.closing[n + 1]) if self.tokens[m].value == "as") + 1
-                yield of_type, self.tokens[of_type]
+                yield self.tokens[self._last_as(n) + 1].value
+
+    def _last_as(self, n: int) -> int:
+        """Return the index of the AS of a cast."""
+        return max(m for m in range(n, self.closing[n + 1]) if self.tokens[m].value == "as")
 
     def translate(self, start: int, stop: int) -> str:
         """Translate a span of tokens: values, and the keywords and comparisons between them."""
@@ -311,11 +311,8 @@ class _Expression:
             is_computed = is_computed or self.tokens[n].text in ("+", "-", "*", "/", "%")
             part, n = self._part(n)
             parts.append(part)
-        is_double = any(self.tokens[n].value == "double" or self._is_float(n) for n in range(start, stop))
+        is_double = any(self.tokens[n].value == "double" or self._kind(n) in _FLOATS for n in range(start, stop))
         return _plain(" ".join(parts)) if is_computed and is_double else " ".join(parts)
-
-    def _is_float(self, n: int) -> bool:
-        return self._is_column(n) and self.kinds[self.tokens[n].value] in ("double", "float")
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
         """Translate a token, or a whole call, and return it with the index of the next token."""
@@ -332,12 +329,11 @@ class _Expression:
         if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
             return _literal(token.value), n + 1
         if token.value in ("rlike", "regexp") and not self._is_call(n):
-            if n + 1 >= len(self.tokens) or self.tokens[n + 1].kind != "text":
-                raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
-            return f"RLIKE {_literal(_pattern(self.tokens[n + 1].value))}", n + 2
-        if self._is_float(n):
-            return _plain(token.text, self.kinds[token.value].upper()), n + 1
-        if self._is_column(n) and self.kinds[token.value] == "integer" and self._is_arithmetic:
+            return f"RLIKE {self._pattern(n + 1, n + 2)}", n + 2
+        kind = self._kind(n)
+        if kind in ("double", "float"):
+            return _plain(token.text, kind.upper()), n + 1
+        if kind == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
 
@@ -373,12 +369,8 @@ class _Expression:
         name, spans = self.tokens[n].value, self._arguments(n, end)
         texts = [self.translate(*span) for span in spans]
         if name in _WITH_PATTERN and len(spans) > 1:
-            start, stop = spans[1]
-            if stop - start != 1 or self.tokens[start].kind != "text":
-                raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
-            only_matches = name in ("regexp", "regexp_like", "rlike")
-            texts[1] = _literal(_pattern(self.tokens[start].value, only_matches))
-            if name == "split" and len(spans) == 2 and not self.tokens[start].value:
+            texts[1] = self._pattern(*spans[1], only_matches=name in ("regexp", "regexp_like", "rlike"))
+            if name == "split" and len(spans) == 2 and not self.tokens[spans[1][0]].value:
                 raise NotOnTheEmbeddedEngine("splits by an empty pattern differently from Spark")
         if name == "date_format":
             start, stop = spans[-1]
@@ -404,15 +396,22 @@ class _Expression:
             return f"CAST({written} AS {self._exact})"
         return _plain(written) if name in ("mod", "pmod", "try_mod") and self.fractions else written
 
+    def _pattern(self, start: int, stop: int, only_matches: bool = True) -> str:
+        """Translate the pattern of a regular expression."""
+        if stop - start != 1 or stop > len(self.tokens) or self.tokens[start].kind != "text":
+            raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
+        try:
+            return _literal(to_rust(self.tokens[start].value, only_matches))
+        except ValueError as error:
+            raise NotOnTheEmbeddedEngine(str(error)) from None
+
     def _try_cast(self, n: int, end: int) -> str:
-        of_type = max(m for m in range(n, end) if self.tokens[m].value == "as")
-        value, kind = self.translate(n + 2, of_type), self.translate(of_type + 1, end)
-        is_text = of_type == n + 3 and self._is_column(n + 2) and self.kinds[self.tokens[n + 2].value] == "text"
+        before_type = self._last_as(n)
+        value, kind = self.translate(n + 2, before_type), self.translate(before_type + 1, end)
+        is_text = before_type == n + 3 and self._kind(n + 2) == "text"
         if kind.lower() in _INTEGERS - {"bigint", "long"} and "integer" in self.named:
             raise NotOnTheEmbeddedEngine(f"lets integers overflow in try_cast to {kind.upper()}")
-        if kind.lower() in ("double", "float") and is_text:
-            return f"try_cast({without_suffix(value)} AS {kind})"
-        return f"try_cast({value} AS {kind})"
+        return f"try_cast({without_suffix(value) if kind.lower() in _FLOATS and is_text else value} AS {kind})"
 
     def _number(self, n: int) -> str:
         """Translate a number; a decimal becomes the double that Spark uses, unless decimals are meant."""
@@ -441,13 +440,6 @@ def without_suffix(value: str) -> str:
     """Return SQL for a text without the type suffix that Java, and so Spark, allows in numbers: ``1.5d``, ``1f``."""
     number = r"^(\\s*[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF](\\s*)$"
     return f"regexp_replace({value}, '{number}', '$1$2')"
-
-
-def _pattern(pattern: str, only_matches: bool = True) -> str:
-    try:
-        return to_rust(pattern, only_matches)
-    except ValueError as error:
-        raise NotOnTheEmbeddedEngine(str(error)) from None
 
 
 def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:

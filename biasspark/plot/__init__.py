@@ -6,7 +6,7 @@ names.
 
 from __future__ import annotations
 
-from biasspark.extras import explain_missing
+from biasspark.errors import explain_missing
 
 try:
     from biasspark.plot.pictures import crosses, histograms, intervals, label_balance, pinned_auc, rate_curves, tree

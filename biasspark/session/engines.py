@@ -23,10 +23,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from biasspark.errors import ABSENT, ConfigError, Fault, InputError, redact
+from biasspark.errors import ABSENT, GET_AN_ENGINE, ConfigError, Fault, InputError, redact
 from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
 from biasspark.interrupts import guard_interrupts
-from biasspark.session_request import GET_AN_ENGINE, Engine, SessionRequest
+from biasspark.session_request import Engine, SessionRequest
 from biasspark.text import format_count
 
 _OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
@@ -154,8 +154,6 @@ _ENVIRONMENT = {
     # With statistics of a file whose column has one value and NaN, it would read NaN as that value.
     "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
 }
-_LOG = {"RUST_LOG": "off"}  # unless the user wants to see it
-
 BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
 """Measured with 1.8 to 18 million rows of two models. Scores are in memory while they are cut, sorted and ranked."""
 _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
@@ -163,7 +161,6 @@ _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 _STARTING = threading.Lock()
 _servers: dict[str, Any] = {}
 """By their endpoints, in the order in which they were started; all but the last are gone."""
-_LONGEST_FUNCTION = 10.0
 ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
 ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
@@ -241,8 +238,7 @@ def available_memory() -> int | None:
 
 def _start_server() -> str:
     """Start a server, and return its endpoint."""
-    for name, value in _LOG.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault("RUST_LOG", "off")  # unless the user wants to see it
     os.environ.update(_ENVIRONMENT)
     server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
     handler = ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
@@ -258,15 +254,12 @@ def _stop_server(server: Any) -> None:
     """Stop a server, and wait for the Python functions that it still runs: the process would abort under them."""
     with suppress(RuntimeError):  # it is stopped already
         server.stop()
-    give_up = time.monotonic() + _LONGEST_FUNCTION
-    while _runs_functions() and time.monotonic() < give_up:
+    give_up = time.monotonic() + 10
+    while time.monotonic() < give_up:
+        started = {thread.ident for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}
+        if sys._current_frames().keys() <= started:  # Python runs in no thread that Python has not started
+            return
         time.sleep(0.01)
-
-
-def _runs_functions() -> bool:
-    """Return whether Python runs in a thread that Python has not started."""
-    started = {thread.ident for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}
-    return not sys._current_frames().keys() <= started
 
 
 def _take_back_interrupts(handler: int | None) -> None:

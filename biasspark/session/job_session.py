@@ -7,26 +7,21 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock
+from threading import Lock, Thread
+from typing import Any
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
-from biasspark.errors import (
-    BiasSparkError,
-    ConfigError,
-    has_condition,
-    innermost_cause,
-    redact,
-)
+from biasspark.errors import BiasSparkError, ConfigError, has_condition, innermost_cause, redact
 from biasspark.session import engines
-from biasspark.session.classic import remember_classes, silence_failures, stop, use_driver_python_on_local_masters
 from biasspark.session_request import SessionRequest, current_request, endpoint_of
 
 # ---- settings, and borrowed sessions
@@ -60,15 +55,25 @@ _TUNED = {
 }
 
 
-@dataclass
-class _Loan:
-    """The number of jobs that borrow a session, and its settings before; None for those that were not set."""
+# They log failures that are caught and explained: values of failed tasks, plans that cannot be analyzed, and code that
+# is too large to compile, which Spark then splits.
+_LOGGERS_OF_FAILURES = (
+    "org.apache.spark.api.python",
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator",
+    "org.apache.spark.sql.delta.files",
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter",
+    "org.apache.spark.sql.execution.python",
+    "org.apache.spark.sql.util.ExecutionListenerBus",
+    "org.apache.spark.util.Utils",
+)
+# Classes of the JVM that are looked up for every column and path. py4j searches all jars each time.
+_CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", "org.apache.hadoop.fs.Path")
 
-    n_jobs: int = 0
-    before: dict[str, str | None] = field(default_factory=dict)
 
-
-_LOANS: dict[SparkSession, _Loan] = {}
+_N_JOBS: Counter[SparkSession] = Counter()
+_BEFORE: defaultdict[SparkSession, dict[str, str | None]] = defaultdict(dict)
+"""How many jobs borrow a session, and its settings before; None for those that were not set."""
 _LENDING = Lock()
 
 
@@ -81,18 +86,18 @@ def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
 def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
     """Borrow a session, and restore some settings when the last job that borrows it ends."""
     with _LENDING:
-        loan = _LOANS.setdefault(spark, _Loan())
-        loan.n_jobs += 1
-        loan.before |= {key: spark.conf.get(key, None) for key in keys if key not in loan.before}
+        _N_JOBS[spark] += 1
+        before = _BEFORE[spark]
+        before |= {key: spark.conf.get(key, None) for key in keys if key not in before}
     try:
         yield
     finally:
         with _LENDING:
-            loan.n_jobs -= 1
-            if not loan.n_jobs:
-                del _LOANS[spark]
+            _N_JOBS[spark] -= 1
+            if not _N_JOBS[spark]:
+                del _N_JOBS[spark], _BEFORE[spark]
                 with suppress(Exception):  # the session is gone, and the job fails because of that
-                    for key, value in loan.before.items():
+                    for key, value in before.items():
                         if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
                             spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
@@ -101,21 +106,18 @@ def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
 
 LEAST_JAVA = 17
 _JARS = ("spark.jars.packages", "spark.jars")
-_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _GET_JAVA = (
     f"Spark needs Java {LEAST_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
     "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
 )
+_LONGEST_SILENCE = 15.0
+"""Seconds for which a server may not answer."""
 # Artifacts of Iceberg, and of Delta from 4.0 on, name the version of Spark. Earlier releases of Delta are for one each.
 _RUNTIMES = (
     (re.compile(r"\b((?:iceberg-spark-runtime-|delta-spark_)(\d+\.\d+)_2\.\d+[:-][\w.-]*\w)"), ""),
     (re.compile(r"\b(delta-spark_2\.1\d[:-]3\.[\w.-]*\w)"), "3.5"),
     (re.compile(r"\b(delta-spark_2\.13[:-]4\.0\.[\w.-]*\w)"), "4.0"),
 )
-
-
-_LONGEST_SILENCE = 15.0
-"""Seconds for which a server may not answer."""
 
 
 @contextmanager
@@ -174,7 +176,7 @@ def find_java_version(java: str) -> int | None:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
-    version = _JAVA_VERSION.search(done.stderr + done.stdout)
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     return int(version[1]) if version else None
 
 
@@ -232,20 +234,8 @@ def build_session(
     Raises `ConfigError` if no engine is installed, Spark finds no usable Java, the existing session has another engine
     than requested, or a runtime of Delta or Iceberg is for another Spark.
 
-    Parameters
-    ----------
-    app_name : str
-        The name in the Spark UI and in the list of applications of the cluster.
-    settings : mapping, optional
-        More Spark settings, which override the defaults.
-    request : SessionRequest, optional
-        The requested engine; by default that of the command line.
-
-    Notes
-    -----
-    On local masters, and on a Connect server that ``SPARK_REMOTE=local`` starts, the workers run the interpreter of the
-    driver, even if its environment is not activated. On a cluster ``PYSPARK_PYTHON`` is not set: an archive may name
-    another interpreter.
+    `app_name` is the name in the Spark UI; `settings` override the defaults; `request` is by default that of the
+    command line.
     """
     request, settings = request or current_request(), dict(settings or {})
     is_new = not engines.is_session_there()
@@ -261,11 +251,37 @@ def build_session(
         raise ConfigError(fault)
     if engines.is_connect(spark):
         return spark
+    jvm: Any = spark.sparkContext._jvm
     if is_new:
         spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
-        silence_failures(spark)
-    remember_classes(spark)
+        log4j = jvm.org.apache.logging.log4j
+        for name in _LOGGERS_OF_FAILURES:
+            log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    for name in _CLASSES:
+        setattr(jvm, name, getattr(jvm, name))
     return spark
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop a session. Do not wait for the accumulator thread of PySpark, which may take a second."""
+    if engines.is_connect(spark):
+        spark.stop()
+        return
+    context: Any = spark.sparkContext
+    accumulators, context._accumulatorServer = getattr(context, "_accumulatorServer", None), None
+    spark.stop()
+    if accumulators:
+        Thread(target=accumulators.shutdown, name="stop-accumulators", daemon=True).start()
+
+
+def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
+    """Run local workers with the interpreter of the driver, unless another one is configured.
+
+    On a cluster ``PYSPARK_PYTHON`` is not set: an archive may name another interpreter.
+    """
+    master = os.environ.get("SPARK_REMOTE") or settings.get("spark.master") or SparkConf().get("spark.master")
+    if (master or "local").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionRequest) -> SparkSession:

@@ -286,12 +286,9 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     if condition in _OF_FILES:
         files = sorted({plain_path(name) for name in _FILE.findall(text)})
         yield from (f"File: {name}" for name in files[:3])
-        formats, configured = (
-            {format_of_ending(name) for name in files},
-            "orc" if "Malformed ORC" in text else "parquet",
-        )
+        formats = {format_of_ending(name) for name in files}
         if is_other_format(error) and len(formats) == 1:
-            for name in formats - {configured, None}:
+            for name in formats - {"orc" if "Malformed ORC" in text else "parquet", None}:
                 yield f'By its name it is {name}: set `[corpus] format = "{name}"`'
     if condition == "ACCESS_DENIED":
         paths = [plain_path(path) for match in _DENIED.finditer(text) for path in match.groups() if path]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from typing import TypeVar, cast
 
 from pyspark import __version__, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
+from biasspark.interrupts import repeating
 from biasspark.session.engines import is_connect, is_embedded
 
 T = TypeVar("T")
@@ -40,24 +40,20 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
     if is_connect(spark):
         yield
         return
-    tracker, stopped = spark.sparkContext.statusTracker(), Event()
+    tracker = spark.sparkContext.statusTracker()
 
-    def watch() -> None:
-        while not stopped.wait(every):
-            try:
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            except Exception:  # noqa: BLE001 - the context is gone, and the job reports the error
-                return
-            running = [stage for stage in stages if stage is not None]
-            report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
+    def follow() -> None:
+        try:
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        except Exception:  # noqa: BLE001 - the context is gone, and the job reports the error
+            return
+        running = [stage for stage in stages if stage is not None]
+        report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
 
-    watcher = Thread(target=watch, name="follow-tasks", daemon=True)
-    watcher.start()
     try:
-        yield
+        with repeating(follow, every):
+            yield
     finally:
-        stopped.set()
-        watcher.join()
         report(0, 0)
 
 
@@ -93,16 +89,12 @@ def persisted(*frames: DataFrame) -> ExitStack:
         return stack.pop_all()
 
 
-_ROWS_OF_A_GROUP = {True: "4", False: "1000000"}
-"""Rows per row group of a Parquet file, which a task reads at once, by whether rows are large (some MB each)."""
-
-
 @contextmanager
 def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
     """Yield a frame whose rows are computed once, although they are read repeatedly.
 
     Spark persists them. The embedded engine cannot, so they are written to a temporary folder, uncompressed:
-    compression takes longer than reading.
+    compression takes longer than reading. A task reads a row group at once, so rows of some MB each go in small groups.
     """
     spark = frame.sparkSession
     if not is_embedded(spark):
@@ -111,6 +103,6 @@ def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
         return
     with TemporaryDirectory(prefix="biasspark-") as folder:
         path = f"{folder}/rows"
-        groups = _ROWS_OF_A_GROUP[large_rows]
+        groups = "4" if large_rows else "1000000"
         frame.write.option("compression", "none").option("max_row_group_size", groups).parquet(path)
         yield spark.read.schema(frame.schema).parquet(path)

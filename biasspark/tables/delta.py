@@ -31,11 +31,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from biasspark.delta_rs import is_installed, list_features
-from biasspark.errors import ConfigError, Fault, InputError, has_condition, redact
+from biasspark.errors import ConfigError, Fault, InputError, has_condition, how_to_install, redact
 from biasspark.expressions.sql import quote_name
 from biasspark.files import check_file_system, shared_folder
 from biasspark.session import is_embedded
-from biasspark.session_request import how_to_install
 from biasspark.tables import spark_schemas
 from biasspark.tables.lake import DeltaStore
 from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, write_local_file

@@ -92,7 +92,7 @@ class SurveyedRows(SurveyedCorpus):
         """The size of the ranking in words."""
         encoding = self.encoding
         models, slices = format_count(len(encoding.models), "model"), format_count(len(encoding.slices), "slice")
-        return f"{format_count(self.survey.n_rows, 'row')}: {models}, {slices}"
+        return f"{self.survey.rows_text}: {models}, {slices}"
 
     @property
     def ranking(self) -> RowRanking:

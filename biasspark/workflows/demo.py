@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from biasspark.cli import Command, Outcome, flag, make_parser, parse_count, print_outcome
 from biasspark.ddl import to_rows
-from biasspark.errors import BiasSparkError, ConfigError
+from biasspark.errors import BiasSparkError, ConfigError, how_to_install
 from biasspark.session import job_session
 from biasspark.session.engines import is_spark_installed
-from biasspark.session_request import SessionRequest, current_request, how_to_install, session_requested
+from biasspark.session_request import SessionRequest, current_request, session_requested
 from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.text import show_value

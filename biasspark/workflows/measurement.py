@@ -68,7 +68,7 @@ class SurveyedCorpus:
         """The size of the ranking in words."""
         encoding = self.encoding
         return (
-            f"{format_count(self.survey.n_rows, 'row')}: {format_count(len(encoding.models), 'model')}, "
+            f"{self.survey.rows_text}: {format_count(len(encoding.models), 'model')}, "
             f"{format_count(len(encoding.slices), 'slice')}, "
             f"{format_count(len(encoding.singles), 'identity', 'identities')}, "
             f"{format_count(len(encoding.pairs), 'crossed pair')}"

@@ -27,8 +27,7 @@ from biasspark.corpus.eligibility import label_of, row_reason
 from biasspark.corpus.encode import list_length_bins
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.values import column
-from biasspark.errors import GATE_FAILED, InputError, redact
-from biasspark.extras import explain_missing
+from biasspark.errors import GATE_FAILED, InputError, explain_missing, redact
 from biasspark.mitigation import training_data
 from biasspark.mitigation.classifier import Classifier, score_comments, train_classifiers
 from biasspark.session import describe, follow_tasks

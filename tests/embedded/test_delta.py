@@ -53,11 +53,7 @@ sys.exit(main(sys.argv[1:]))
 def start(*command: object, **changes: str) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | changes
     return subprocess.Popen(
-        [sys.executable, *map(str, command)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, *map(str, command)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 

@@ -151,11 +151,6 @@ def test_the_columns_are_named_where_none_of_them_is_asked_for(spark: SparkSessi
     assert "_c0, _c1" in caught.value.messages[0]
 
 
-def test_an_unknown_keyword_is_refused(comments: DataFrame) -> None:
-    with pytest.raises(TypeError, match="threshold"):
-        biasspark.bias_metrics(comments, threshold=0.5, **MEASURED)  # type: ignore[call-arg]  # that is the fault
-
-
 def test_no_rows(comments: DataFrame) -> None:
     with pytest.raises(biasspark.InputError) as caught:
         biasspark.model_summary(comments.where("id < 0"), **MEASURED)

@@ -178,11 +178,6 @@ def test_no_function_returns_a_table_that_means_nothing(mistake: str, function: 
     assert [fault.path for fault in faults if isinstance(fault, Fault)] == [path]
 
 
-def test_no_row_at_all(corpus: DataFrame) -> None:
-    faults, _ = listen(partial(call, "measure", corpus.where("id < 0"), {}))
-    assert len(faults) == 1
-
-
 @pytest.mark.parametrize("function", WARNINGS)
 def test_no_function_is_silent_about_peculiar_rows(function: str, corpus: DataFrame) -> None:
     faults, warned = listen(partial(call, function, corpus, PECULIAR))

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Config, Measures, parse_config, parse_measures
+from biasspark.corpus.survey import survey_corpus
 from biasspark.session import kept
 from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS
 from biasspark.workflows import attribute as attribution
@@ -33,6 +34,19 @@ def measures_of_corpus(**changes: Any) -> Measures:
 
 def is_anything_persisted(spark: SparkSession) -> bool:
     return not spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+def test_only_some_rows_are_counted_if_scores_alone_are_surveyed(spark: SparkSession) -> None:
+    """But all rows of small corpora, and all where ids or values of columns are needed as well."""
+    rows = spark.range(300_000, numPartitions=2).selectExpr("id", "id % 2 = 0 AS toxic", "id / 3e5D AS s", "true AS m")
+    measures = parse_measures({"models": ["s"], "label": {"column": "toxic"}, "identities": ["m"]})
+    survey = survey_corpus(rows, measures)
+    assert 300_000 <= survey.n_rows <= 300_000 + 2 * 1023
+    assert survey.rows_text == ("300,000 rows" if survey.is_exact else "about 300,000 rows")
+    median = survey.boundaries(2)[0].item()
+    assert abs(median - 0.5) < 0.05
+    for exact in (survey_corpus(rows, measures, "id"), survey_corpus(rows.limit(1000), measures)):
+        assert (exact.is_exact, exact.rows_text) == (True, f"{exact.n_rows:,} rows")
 
 
 def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, annotated_path: str) -> None:

@@ -30,7 +30,7 @@ from biasspark.cli import (
     on_date,
     parse_count,
     parse_out,
-    print_summary,
+    print_outcome,
     run_job,
 )
 from biasspark.config import parse_config
@@ -85,82 +85,88 @@ def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
     return fail
 
 
+NEVER = fail_with(AssertionError())
+PARSER = make_parser("Measures.", NIGHTLY_EXAMPLES, (*on_date("the night to measure"), DRY_RUN), "job.py")
+Run = Callable[..., tuple[int, str, str]]
+"""Runs a job, and returns the exit code and what it printed on stdout and stderr."""
+
+
 @pytest.fixture
-def parser() -> argparse.ArgumentParser:
-    return make_parser("Measures.", NIGHTLY_EXAMPLES, (*on_date("the night to measure"), DRY_RUN), "job.py")
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run_and_read(
+        main: Callable[[argparse.Namespace], Outcome | int] = NEVER,
+        flags: list[str] = FLAGS,
+        parser: argparse.ArgumentParser = PARSER,
+    ) -> tuple[int, str, str]:
+        return run_job(main, parser, flags), *capsys.readouterr()
+
+    return run_and_read
 
 
 class TestFlags:
-    def test_what_a_job_gets(self, parser: argparse.ArgumentParser) -> None:
-        flags = parser.parse_args([*FLAGS, "--set", "a.b=1", "--set", 'c="x=y"', "--dry-run"])
+    def test_what_a_job_gets(self) -> None:
+        flags = PARSER.parse_args([*FLAGS, "--set", "a.b=1", "--set", 'c="x=y"', "--dry-run"])
         assert flags.config == Path("c.toml")
         assert flags.run_date == datetime.date(2026, 3, 31)
         assert flags.overrides == ["a.b=1", 'c="x=y"']
         assert flags.dry_run
         assert not flags.debug
 
-    def test_nothing_is_set_from_one_call_to_the_next(self, parser: argparse.ArgumentParser) -> None:
-        parser.parse_args([*FLAGS, "--set", "a.b=1"])
-        assert parser.parse_args(FLAGS).overrides == []
+    def test_nothing_is_set_from_one_call_to_the_next(self) -> None:
+        PARSER.parse_args([*FLAGS, "--set", "a.b=1"])
+        assert PARSER.parse_args(FLAGS).overrides == []
 
     @pytest.mark.parametrize(
         "date", ["20260331", "2026-W14-2", "2026-02-30", "31.03.2026", "", "2026-3-1", "٢٠٢٦-٠٣-٣١"]
     )
-    def test_a_date_is_year_month_day(
-        self, date: str, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert run_job(fail_with(AssertionError()), parser, ["--config", "c.toml", "--run-date", date]) == 2
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert error == (
+    def test_a_date_is_year_month_day(self, date: str, run: Run) -> None:
+        code, _, errors = run(flags=["--config", "c.toml", "--run-date", date])
+        assert code == 2
+        assert errors.splitlines()[-1] == (
             f'job.py: error: argument --run-date: "{date}". It must be a date as YYYY-MM-DD, from 1900 on. '
             "Write, for example, 2026-03-31."
         )
 
     @pytest.mark.parametrize("flags", [[], ["--config", "c.toml"], [*FLAGS, "--nonsense"], [*FLAGS[:2], "--run", "x"]])
-    def test_wrong_usage_is_exit_2(self, flags: list[str], parser: argparse.ArgumentParser) -> None:
-        assert run_job(fail_with(AssertionError()), parser, flags) == 2
+    def test_wrong_usage_is_exit_2(self, flags: list[str], run: Run) -> None:
+        assert run(flags=flags)[0] == 2
 
-    def test_a_flag_is_suggested(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert run_job(fail_with(AssertionError()), COMMAND.parser(), [*FLAGS, "--card=x.md", "--zzz"]) == 2
-        assert capsys.readouterr().err.endswith("Did you mean --model-card?\n")
+    def test_a_flag_is_suggested(self, run: Run) -> None:
+        code, _, errors = run(flags=[*FLAGS, "--card=x.md", "--zzz"], parser=COMMAND.parser())
+        assert code == 2
+        assert errors.endswith("Did you mean --model-card?\n")
 
     @pytest.mark.parametrize("table", ["", "a table", "a long table " * 100_000])
-    def test_a_closed_pipe_ends_quietly(
-        self,
-        table: str,
-        parser: argparse.ArgumentParser,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
+    def test_a_closed_pipe_ends_quietly(self, table: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
         reading, writing = os.pipe()
         os.close(reading)
         with open(writing, "w", encoding="utf-8") as stdout:
             monkeypatch.setattr(sys, "stdout", stdout)
-            assert run_job(lambda _: Outcome(summary={}, table=table, exit_code=5), parser, FLAGS) == 5
-        assert not capsys.readouterr().err
+            assert run(lambda _: Outcome(summary={}, table=table, exit_code=5)) == (5, "", "")
 
-    def test_help_teaches(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
-        assert run_job(fail_with(AssertionError()), parser, ["--help"]) == 0
-        shown = capsys.readouterr().out
+    def test_help_teaches(self, run: Run) -> None:
+        code, shown, _ = run(flags=["--help"])
+        assert code == 0
         assert "  job.py --config conf/demo.toml --run-date 2026-03-31\n" in shown
         assert "  4    another run published the same date and corpus first\n" in shown
 
-    def test_help_says_what_the_date_is(self, capsys: pytest.CaptureFixture[str]) -> None:
-        run_job(lambda _: 0, make_parser("Shows.", flags=on_date("the night to show")), ["--help"])
-        assert "--run-date YYYY-MM-DD the night to show" in " ".join(capsys.readouterr().out.split())
+    def test_help_says_what_the_date_is(self, run: Run) -> None:
+        _, shown, _ = run(flags=["--help"])
+        assert "--run-date YYYY-MM-DD the night to measure" in " ".join(shown.split())
 
-    def test_a_parser_without_a_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_parser_without_a_configuration(self, run: Run) -> None:
         parser = make_parser("Makes.", "examples:\n  make 100 % of it")
-        assert run_job(lambda flags: int(flags.debug), parser, []) == 0
-        assert run_job(lambda flags: int(flags.debug), parser, ["--debug"]) == 1
-        run_job(lambda flags: 0, parser, ["-h"])
-        assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in capsys.readouterr().out
+        assert run(lambda flags: int(flags.debug), [], parser)[0] == 0
+        assert run(lambda flags: int(flags.debug), ["--debug"], parser)[0] == 1
+        _, shown, _ = run(flags=["-h"], parser=parser)
+        assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in shown
 
-    def test_a_job_that_plans_nothing_takes_no_dry_run(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_job_that_plans_nothing_takes_no_dry_run(self, run: Run) -> None:
         parser = make_parser("Reads.", flags=on_date("the night to read"))
-        assert run_job(lambda _: 0, parser, FLAGS) == 0
-        assert run_job(lambda _: 0, parser, [*FLAGS, "--dry-run"]) == 2
-        assert "unrecognized arguments: --dry-run" in capsys.readouterr().err
+        assert run(lambda _: 0, parser=parser)[0] == 0
+        code, _, errors = run(flags=[*FLAGS, "--dry-run"], parser=parser)
+        assert code == 2
+        assert "unrecognized arguments: --dry-run" in errors
 
     def test_a_count_is_a_whole_number_above_0(self) -> None:
         assert [parse_count("1"), parse_count("020"), parse_count("999999999")] == [1, 20, 999_999_999]
@@ -193,47 +199,31 @@ class TestOut:
 
 
 class TestExit:
-    def test_an_outcome_is_a_table_and_then_one_line_of_json(
-        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_an_outcome_is_a_table_and_then_one_line_of_json(self, run: Run) -> None:
         outcome = Outcome(summary={"run_id": "r1"}, table="identity\nmale", exit_code=5)
-        assert run_job(lambda _: outcome, parser, FLAGS) == 5
-        assert capsys.readouterr().out == 'identity\nmale\n{"run_id": "r1"}\n'
+        assert run(lambda _: outcome) == (5, 'identity\nmale\n{"run_id": "r1"}\n', "")
 
-    def test_a_number_is_the_exit_code(
-        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert run_job(lambda _: 3, parser, FLAGS) == 3
-        assert capsys.readouterr() == ("", "")
+    def test_a_number_is_the_exit_code(self, run: Run) -> None:
+        assert run(lambda _: 3) == (3, "", "")
 
     @pytest.mark.parametrize(
-        ("error", "exit_code"),
-        [(BiasSparkError, 1), (ConfigError, 2), (InputError, 3), (PublishConflict, 4)],
+        ("error", "exit_code"), [(BiasSparkError, 1), (ConfigError, 2), (InputError, 3), (PublishConflict, 4)]
     )
     def test_faults_are_printed_one_a_line_without_traceback(
-        self,
-        error: type[BiasSparkError],
-        exit_code: int,
-        parser: argparse.ArgumentParser,
-        capsys: pytest.CaptureFixture[str],
+        self, error: type[BiasSparkError], exit_code: int, run: Run
     ) -> None:
-        assert run_job(fail_with(error("one.", "two\x1b[2J.")), parser, FLAGS) == exit_code
-        assert capsys.readouterr() == ("", "job.py: error: one.\njob.py: error: two\\x1b[2J.\n")
+        printed = "job.py: error: one.\njob.py: error: two\\x1b[2J.\n"
+        assert run(fail_with(error("one.", "two\x1b[2J."))) == (exit_code, "", printed)
 
-    def test_faults_of_the_configuration(
-        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert run_job(lambda _: len(parse_config({}, Path()).models), parser, FLAGS) == 2
-        assert capsys.readouterr().err.count("job.py: error: [") == 5
+    def test_faults_of_the_configuration(self, run: Run) -> None:
+        code, _, errors = run(lambda _: len(parse_config({}, Path()).models))
+        assert (code, errors.count("job.py: error: [")) == (2, 5)
 
-    def test_interrupted(self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
-        assert run_job(fail_with(KeyboardInterrupt()), parser, FLAGS) == 130
-        assert capsys.readouterr().err == "job.py: error: interrupted\n"
+    def test_interrupted(self, run: Run) -> None:
+        assert run(fail_with(KeyboardInterrupt())) == (130, "", "job.py: error: interrupted\n")
 
     @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-    def test_a_signal_waits_for_grpc(
-        self, signum: signal.Signals, code: int, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_signal_waits_for_grpc(self, signum: signal.Signals, code: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a session of Spark has its own, and a worker none
         handlers, ended = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)], []
         scope = {"__name__": "grpc._channel", "time": time, "ended": ended}
@@ -245,35 +235,29 @@ class TestExit:
             time.sleep(60)
             return 0
 
-        assert run_job(work, parser, FLAGS) == code
+        assert run_job(work, PARSER, FLAGS) == code
         assert ended == [True]
         assert [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)] == handlers
 
-    def test_the_unexpected_is_one_line_without_its_message(
-        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert run_job(fail_with(SparkFailure("CAST_INVALID_INPUT")), parser, FLAGS) == 1
-        shown = capsys.readouterr().err
+    def test_the_unexpected_is_one_line_without_its_message(self, run: Run) -> None:
+        code, _, shown = run(fail_with(SparkFailure("CAST_INVALID_INPUT")))
+        assert code == 1
         assert shown.count("\n") == 1
         assert shown.startswith("job.py: error: unexpected SparkFailure CAST_INVALID_INPUT in biasspark/cli.py, line ")
         assert shown.endswith(". Its message may quote data and is left out. Run again with --debug to see it.\n")
         assert CANARY not in shown
 
-    def test_debug_shows_the_traceback_of_everything(
-        self, parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_debug_shows_the_traceback_of_everything(self, run: Run) -> None:
         for error, exit_code in ((ValueError("detail"), 1), (InputError("detail"), 3)):
-            assert run_job(fail_with(error), parser, [*FLAGS, "--debug"]) == exit_code
-            shown = capsys.readouterr().err
+            code, _, shown = run(fail_with(error), [*FLAGS, "--debug"])
+            assert code == exit_code
             assert "Traceback (most recent call last):" in shown
             assert "detail" in shown
 
-    def test_an_encoding_that_lacks_a_name_stops_nothing(
-        self, parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_encoding_that_lacks_a_name_stops_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         raw = io.BytesIO()
         monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, "ascii", line_buffering=True))
-        assert run_job(lambda _: Outcome(summary={"é": 1}, table="é"), parser, FLAGS) == 0
+        assert run_job(lambda _: Outcome(summary={"é": 1}, table="é"), PARSER, FLAGS) == 0
         assert raw.getvalue() == b'\\xe9\n{"\\u00e9": 1}\n'
 
 
@@ -408,7 +392,7 @@ class TestSummary:
             "run_date": datetime.date(2026, 3, 31),
             "path": Path("a"),
         }
-        print_summary(summary)
+        print_outcome(Outcome(summary=summary))
         shown = capsys.readouterr().out
         assert shown.isascii()
         assert shown.count("\n") == 1

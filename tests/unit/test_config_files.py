@@ -79,6 +79,17 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+def fault_of(folder: Path, content: bytes | str | None) -> str:
+    path = folder / "c.toml"
+    if content is not None:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    (message,) = caught.value.messages
+    assert message.startswith(f'"{path}": ')
+    return message.removeprefix(f'"{path}": ')
+
+
 def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert load_config(write(tmp_path / "c.toml", WHOLE)) == Config(
         corpus=Corpus(
@@ -128,14 +139,7 @@ class TestFile:
         ids=["missing", "text", "latin 1", "deep", "digits", "NUL", "no key"],
     )
     def test_what_is_wrong_with_a_file_is_located(self, tmp_path: Path, content: bytes | None, message: str) -> None:
-        path = tmp_path / "c.toml"
-        if content is not None:
-            path.write_bytes(content)
-        with pytest.raises(ConfigError) as caught:
-            load_config(path)
-        (fault,) = caught.value.messages
-        assert fault.startswith(f'"{path}": ')
-        assert message in fault
+        assert message in fault_of(tmp_path, content)
 
     def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="is a directory"):
@@ -145,6 +149,46 @@ class TestFile:
         path = tmp_path / "c.toml"
         path.write_bytes(b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())
         assert load_config(path) == load_config(write(tmp_path / "d.toml", WHOLE))
+
+
+class TestRepeatedKeys:
+    """Keys and tables that are given twice, with their lines."""
+
+    def test_a_model_that_is_named_twice(self, tmp_path: Path) -> None:
+        text = '[corpus]\nname = "civil"\n\n[models]\ntox = "a"\n# the new one\ntox = "b"\n\n[label]\ncolumn = "y"\n'
+        fault = fault_of(tmp_path, text)
+        assert fault.startswith("[models] tox is given in line 5 and again in line 7.")
+        assert fault_of(tmp_path, text.replace("\n", "\r\n")) == fault
+
+    @pytest.mark.parametrize(
+        ("text", "key", "lines"),
+        [
+            ("a = 1\na = 2", "a", (1, 2)),  # no newline at the end
+            ("[m]\n\"x y\" = 1\n'x y' = 2\n", '[m] "x y"', (2, 3)),
+            ("[m]\nx = [\n  1,\n]\ny = 1\nx = [\n  2,\n]\n[n]\n", "[m] x", (2, 6)),
+            ('[m]\nx = """\nx = 1\n"""\nx = 2\n', "[m] x", (2, 5)),
+            ("[m.n]\nx = 1\n[o]\n[m.q]\nx = 1\nx = 1\n", "[m.q] x", (5, 6)),
+            ("[m]\nx.y = 1\nx.y = 2\n", "[m] x.y", (2, 3)),
+            ("[[g.rule]]\nname = 1\n[[g.rule]]\nname = 2\nmin = 1\nname = 3\n", "[g.rule] name", (4, 6)),
+            ("[m]\nx = 1\n[n]\ny = 1\n[m]\nz = 1\n", "[m]", (1, 5)),
+            ("m.x = 1\n[m]\ny = 1\n", "[m]", (1, 2)),
+        ],
+    )
+    def test_the_key_and_both_lines_are_named(
+        self, tmp_path: Path, text: str, key: str, lines: tuple[int, int]
+    ) -> None:
+        start = f"{key} is given in line {lines[0]} and again in line {lines[1]}. "
+        assert fault_of(tmp_path, text).startswith(start)
+
+    def test_a_key_of_a_table_within_a_line(self, tmp_path: Path) -> None:
+        fault = fault_of(tmp_path, "[label]\ncolumn = { x = 1, x = 2 }\n")
+        assert fault.startswith("line 2: the key 'x' is given twice")
+
+    @pytest.mark.parametrize("text", ["a = {}\n[a.b]\n", "a = { x = 1 }\na.y = 2\n", "a = 1\na.b = 2\n"])
+    def test_other_faults_are_said_as_tomllib_says_them(self, tmp_path: Path, text: str) -> None:
+        fault = fault_of(tmp_path, text)
+        assert "The configuration must be TOML" in fault
+        assert "(at line 2" in fault
 
 
 class TestOverrides:

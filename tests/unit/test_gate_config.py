@@ -78,12 +78,8 @@ def test_a_pair_that_a_run_may_name_is_taken() -> None:
 
 def test_a_rule_may_be_on_a_rate_its_gap_and_the_change_of_either() -> None:
     gate = gate_of(EVEN, LEAST_RULE, RISE, RISE | {"name": "wider", "metric": "fnr_gap"}, FALL, **AT)
-    groups = (gate.rate_rules, gate.change_rules, gate.rate_change_rules)
-    assert [[rule.name for rule in group] for group in groups] == [
-        ["even", "rise", "wider"],
-        ["fall"],
-        ["rise", "wider"],
-    ]
+    groups = (gate.change_rules, gate.rate_change_rules)
+    assert [[rule.name for rule in group] for group in groups] == [["fall"], ["rise", "wider"]]
     assert [(rule.threshold, rule.kind, rule.is_gap, rule.is_size_change) for rule in gate.rule[:4]] == [
         (0.5, "max_abs", True, False),
         (None, "min", False, False),

@@ -19,7 +19,6 @@ from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
 from biasspark.errors import ConfigError, Fault, InputError
 from tests.harness.broken_configurations import ASKED, CALLS, keywords_of
-from tests.harness.least_configuration import key_of
 
 OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
 FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name not in OF_NO_CORPUS]
@@ -155,17 +154,8 @@ def test_a_value_stands_for_a_table_of_the_configuration(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_fault_has_its_key_and_its_value(name: str) -> None:
-    function, changes, faults = CALLS[name]
-    with pytest.raises(ConfigError) as caught:
-        getattr(biasspark, function)(NO_FRAME, **keywords_of(function, changes))
-    actual = [(key_of(fault), fault.value) for fault in caught.value.faults if isinstance(fault, Fault)]
-    assert actual == list(faults.items())
-
-
-@pytest.mark.parametrize("name", CALLS)
 def test_a_message_names_a_keyword_and_no_table_of_a_file(name: str) -> None:
-    function, changes, _ = CALLS[name]
+    function, changes = CALLS[name]
     with pytest.raises(ConfigError) as caught:
         getattr(biasspark, function)(NO_FRAME, **keywords_of(function, changes))
     for message in caught.value.messages:

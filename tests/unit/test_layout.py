@@ -26,19 +26,8 @@ OLD_NAMES = {
     *("acceptable", "along", "around", "as_held", "beside", "carried", "codebook", "contender", "crowds", "culprits"),
     *("declaring", "extent", "folded", "fullest", "further_tables", "hand_over", "highlights", "hygiene", "lopsided"),
     *("mark_scores", "mend", "mergeable", "moves", "nameless", "narrowing", "one_way", "others", "own", "places"),
-    *(
-        "plain_words",
-        "ruling",
-        "said",
-        "scattered",
-        "settle",
-        "shades",
-        "standings",
-        "surroundings",
-        "tallies",
-        "tally",
-    ),
-    *("tidy", "told", "twins", "weigh_margin", "withholding"),
+    *("plain_words", "ruling", "said", "scattered", "settle", "shades", "standings", "surroundings", "tallies"),
+    *("tally", "tidy", "told", "twins", "weigh_margin", "withholding"),
 }
 """Names for which the field has a word, or which say nothing of what they hold."""
 

@@ -36,8 +36,8 @@ def messages_of_call(function: str, keywords: dict[str, Any]) -> tuple[str, ...]
 
 def write() -> str:
     """Return the messages of every broken configuration and call, each under its name."""
-    parts = {f"{name} (TOML)": messages_of_tables(tables) for name, (tables, _) in (TABLES | RULES).items()}
-    parts |= {f"{name} ({call[0]})": messages_of_call(*call[:2]) for name, call in CALLS.items()}
+    parts = {f"{name} (TOML)": messages_of_tables(tables) for name, tables in (TABLES | RULES).items()}
+    parts |= {f"{name} ({call[0]})": messages_of_call(*call) for name, call in CALLS.items()}
     return "\n".join(
         f"# {name}\n" + "".join(f"{message}\n" for message in messages) for name, messages in parts.items()
     )

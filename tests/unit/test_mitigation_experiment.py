@@ -107,12 +107,7 @@ def test_a_corpus_of_your_own() -> None:
 
 def test_all_faults_come_at_once() -> None:
     mitigation = {"rows": 0, "seed": -1, "row": 5, "debiasing": "a.parquet", "imbalanced": {"gay": "often"}}
-    tables = {
-        "label": {"column": "l"},
-        "models": ["a"],
-        "mitigation": mitigation,
-        "ranking": {"engine": "fast"},
-    }
+    tables = {"label": {"column": "l"}, "models": ["a"], "mitigation": mitigation, "ranking": {"engine": "fast"}}
     assert set(keys_at_fault(tables)) == {
         ("label",),
         ("models",),

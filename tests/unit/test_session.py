@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,9 +17,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from biasspark import session
-from biasspark.errors import ConfigError
+from biasspark.errors import ConfigError, InputError
 from biasspark.session import engines, spark_jobs
-from biasspark.session.classic import use_driver_python_on_local_masters
+from biasspark.session.job_session import use_driver_python_on_local_masters
 from biasspark.session_request import SessionRequest, current_request, describe_start, session_requested
 
 JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a function
@@ -207,3 +208,39 @@ def test_a_request_ends_with_its_job() -> None:
     with session_requested(SessionRequest(engine="spark")):
         assert current_request().engine == "spark"
     assert current_request() == SessionRequest()
+
+
+# ---- the memory need of the embedded engine, compared with the free memory
+
+GIB = 2**30
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with 8 GiB free, and no container."""
+    (tmp_path / "meminfo").write_text(f"MemTotal: {16 * 2**20} kB\nMemAvailable: {8 * 2**20} kB\n", "ascii")
+    monkeypatch.setattr(engines, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(engines, "_CONTAINER", tmp_path)
+    return tmp_path
+
+
+def test_what_is_left(machine: Path) -> None:
+    assert engines.available_memory() == 8 * GIB
+    (machine / "memory.stat").write_text(f"anon {GIB}\nfile {5 * GIB}\n", "ascii")
+    (machine / "memory.max").write_text("max\n", "ascii")
+    assert engines.available_memory() == 8 * GIB
+    (machine / "memory.max").write_text(f"{4 * GIB}\n", "ascii")
+    assert engines.available_memory() == 3 * GIB
+    (machine / "meminfo").unlink()
+    assert engines.available_memory() is None
+
+
+def test_a_run_that_does_not_fit_is_refused_on_the_embedded_engine_alone(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = object()
+    monkeypatch.setattr(engines, "is_embedded", lambda session: session is spark)
+    engines.refuse_too_many(spark, 18_000_000, 2)  # type: ignore[arg-type]
+    engines.refuse_too_many(None, 10**12, 2)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"400,000,000 rows and 2 models .* 8\.0 GiB"):
+        engines.refuse_too_many(spark, 400_000_000, 2)  # type: ignore[arg-type]
