@@ -23,7 +23,7 @@ from biasspark.attribution.block_sums import meet
 from biasspark.attribution.influence import Placed, influence_variance
 from biasspark.attribution.row_values import Target, rows_with_opposite
 from biasspark.features import Condition
-from biasspark.ranking.kernels.blocks import split_by_range
+from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.exact import join_wide, split_wide
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
@@ -181,7 +181,7 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
         placed[:, label == value] = table[:, index[label == value]]
     known: list[NDArray[Any]] = [scores, label.astype(np.uint8), block.difference(target.slice, rows), region]
     known.append(narrow(placed))
-    for score_range, chosen in split_by_range(scores, edges):
+    for score_range, chosen in split_by_range(find_ranges(scores, edges)):
         yield Part(target.model, target.slice, score_range, Kind.ROWS, pack([array[..., chosen] for array in known]))
     sets = (np.flatnonzero((region == index) & (label == value)) for value in (0, 1) for index in range(len(placed)))
     counts = count_by_range(sets, np.searchsorted(edges, scores, "right"), len(edges) + 1)

@@ -16,7 +16,6 @@ from biasspark.arrays import Ints
 from biasspark.attribution.losses import LabelSums, Losses, read_losses, refuse_large_label, sum_losses
 from biasspark.columns import OVERALL
 from biasspark.ranking.counts import Counts, make_counts
-from biasspark.ranking.kernels.blocks import block_of
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse
@@ -113,8 +112,8 @@ def rank_blocks(
 def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
     """Return the counts of some rows of a range, with no identity other than that of all rows."""
     scores, label = block.scores[rows], block.label[rows]
-    runs = [(key, *collapse(scores[label == key])) for key in (0, 1) if (label == key).any()]
-    return count_range([block_of(runs)], [], [0], None)
+    runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
+    return count_range(runs, [], [0], None)
 
 
 def _read_losses(

@@ -110,11 +110,12 @@ class ColumnNames:
     """The columns of a corpus in messages: the first message that names them lists all.
 
     If the names are not certainly names, only their number is shown, and only a name that differs in case is suggested:
-    for a CSV file without a header line, Spark takes the first row as names, and no message may show a row.
+    for a CSV file without a header line, Spark takes the first row as names, and no message may show a row. `fix` says
+    how to fix a missing column if no column has a similar name.
     """
 
-    def __init__(self, names: Sequence[str], are_certain: bool = True) -> None:
-        self.names, self.are_certain = names, are_certain
+    def __init__(self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER) -> None:
+        self.names, self.are_certain, self.fix = names, are_certain, fix
         self._is_described = False
 
     def describe(self) -> str:
@@ -132,10 +133,10 @@ class ColumnNames:
             return f'It has 1 column, with "{separator}" in its header line. {_OTHER_SEPARATOR.format(separator)}'
         return f"It has 1 column, {shown} {_OTHER_SEPARATOR.format(';')}"
 
-    def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str = NAME_ANOTHER) -> Fault:
+    def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
         close = self.closest(name)
-        hint = f"Did you mean '{close}'?" if close else fix if self.are_certain else ""
+        hint = f"Did you mean '{close}'?" if close else (fix or self.fix) if self.are_certain else ""
         return Fault(path, value, f"{problem} {self.describe()}".rstrip(), hint)
 
     def closest(self, name: str) -> str | None:
@@ -146,21 +147,17 @@ class ColumnNames:
 
 
 def check_schema(
-    corpus: DataFrame,
-    measures: Measures,
-    id_column: str | None = None,
-    columns: ColumnNames | None = None,
-    fix: str = NAME_ANOTHER,
+    corpus: DataFrame, measures: Measures, id_column: str | None = None, columns: ColumnNames | None = None
 ) -> None:
     """Check that a corpus has every column that a configuration names, of a type that fits, and fits its SQL.
 
-    Raises `InputError` with every fault. `columns` are those in messages; `fix` says how to fix a missing column if no
-    column has a similar name. Looks at the schema only: no row is read, no job is run.
+    Raises `InputError` with every fault. `columns` are those in messages. Looks at the schema only: no row is read, no
+    job is run.
     """
     is_untyped = MALFORMED in corpus.columns  # a CSV holds numbers as text
     corpus = corpus.drop(MALFORMED)
     columns = columns or ColumnNames(corpus.columns)
-    faults = list(_column_faults(corpus.schema, measures, id_column, columns, fix))
+    faults = list(_column_faults(corpus.schema, measures, id_column, columns))
     if is_embedded(corpus.sparkSession):
         faults += _floats_as_names(corpus.schema, measures, id_column)
     length = measures.label_balance.length if measures.label_balance else None
@@ -180,13 +177,13 @@ def check_schema(
 
 
 def _column_faults(
-    schema: T.StructType, measures: Measures, id_column: str | None, columns: ColumnNames, fix: str
+    schema: T.StructType, measures: Measures, id_column: str | None, columns: ColumnNames
 ) -> Iterator[Fault]:
     for path, name, use in list_columns(measures, id_column):
         types, rule = _RULES[use]
         like_named = [column for column in schema.names if column.lower() == name.lower()]
         if name not in like_named:
-            yield columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name, fix)
+            yield columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name)
         elif len(like_named) > 1:
             shown = ", ".join(map(repr, like_named))
             problem = f"the corpus has the columns {shown}, which Spark cannot tell apart."
@@ -194,11 +191,9 @@ def _column_faults(
         elif not _fits(schema[name].dataType, types):
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
-    if len(measures.identities.categorical) > MOST_CATEGORICAL:
-        n_columns = len(measures.identities.categorical)
-        rule = (
-            f"{n_columns} columns. At most {MOST_CATEGORICAL} fit, as one word has a bit for each, whether it is known."
-        )
+    if (n_columns := len(measures.identities.categorical)) > MOST_CATEGORICAL:
+        limit = f"At most {MOST_CATEGORICAL} fit, as one word has a bit for each, whether it is known."
+        rule = f"{n_columns} columns. {limit}"
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)

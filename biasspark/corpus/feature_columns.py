@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType, StructType
+from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType
 
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, TreeSettings
-from biasspark.corpus.value_counts import Numbers, count_values
+from biasspark.corpus.value_counts import ValueCounts, count_values
 from biasspark.corpus.values import as_category, column, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
@@ -64,49 +64,35 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     Runs one Spark job, a narrow scan; a second for features with more than a million distinct numbers. No result
     depends on partitions.
     """
-    schema = corpus.schema
+    schema, groupings = corpus.schema, attribution.groupings
     numeric, categorical = (attribution.numeric, attribution.categorical) if attribution.searches else ((), ())
     of_text = [name for name in numeric if isinstance(schema[name].dataType, StringType)]
-    numbers, texts, nullable = count_values(
-        corpus,
-        [
-            *(number(name, schema[name].dataType) for name in numeric),
-            *(F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text),
-        ],
-        [
-            *(_category(column(name), schema[name].dataType) for name in categorical),
-            *(_category(*_grouping(corpus, text)) for text in attribution.groupings.values()),
-        ],
-        attribution.split.max_bins,
-        MOST_CATEGORIES,
-    )
-    categories, groups = texts[: len(categorical)], texts[len(categorical) :]
+    numbers = {("numeric", name): number(name, schema[name].dataType) for name in numeric}
+    numbers |= {("unreadable", name): F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text}
+    texts = {("categorical", name): _category(column(name), schema[name].dataType) for name in categorical}
+    texts |= {("grouping", name): _category(*_grouping(corpus, text)) for name, text in groupings.items()}
+    counted = count_values(corpus, numbers, texts, attribution.split.max_bins, MOST_CATEGORIES)
+    groups = {name: dict(counted.texts["grouping", name]) for name in groupings}
     reserved = {
-        (name, group): counts.pop(group, 0)
-        for name, counts in zip(attribution.groupings, groups, strict=True)
-        for group in (NULL_GROUP, OTHER_GROUP)
+        (name, group): counts.pop(group, 0) for name, counts in groups.items() for group in (NULL_GROUP, OTHER_GROUP)
     }
-    if faults := list(_list_faults(attribution, schema, numbers, categories, groups)):
+    if faults := list(_list_faults(attribution, of_text, counted, groups)):
         raise InputError(*faults)
-    features = [
-        Feature(name, write_number(name, schema[name].dataType), True, tuple(of_name.edges.tolist()), has_null)
-        for name, of_name, has_null in zip(numeric, numbers, nullable, strict=False)
-    ]
-    features += [
-        Feature(name, write_category(name, schema[name].dataType), False, tuple(sorted(values)), has_null)
-        for name, values, has_null in zip(categorical, categories, nullable[len(numbers) :], strict=False)
-    ]
-    groupings = tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups)
-    unreadable = {name: flags.n_known for name, flags in zip(of_text, numbers[len(numeric) :], strict=True)}
-    least = attribution.split.min_leaf if attribution.tree else 0
-    tree_features = features[: len(numeric)] + [
-        mark_rare(feature, [0, *map(of_name.__getitem__, map(str, feature.values))], least)
-        for feature, of_name in zip(features[len(numeric) :], categories, strict=True)
-    ]
+    features = []
+    for name in numeric:
+        edges, has_null = counted.numbers["numeric", name].edges.tolist(), counted.has_null["numeric", name]
+        features.append(Feature(name, write_number(name, schema[name].dataType), True, tuple(edges), has_null))
+    tree_features, least = features.copy(), attribution.split.min_leaf if attribution.tree else 0
+    for name in categorical:
+        counts, has_null = counted.texts["categorical", name], counted.has_null["categorical", name]
+        values = tuple(sorted(counts))
+        features.append(Feature(name, write_category(name, schema[name].dataType), False, values, has_null))
+        tree_features.append(mark_rare(features[-1], [0, *map(counts.__getitem__, values)], least))
+    unreadable = {name: counted.numbers["unreadable", name].n_known for name in of_text}
     return SurveyedValues(
         features=tuple(features),
         tree_features=tuple(tree_features),
-        groups=groupings,
+        groups=tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups.values()),
         unreadable={name: count for name, count in unreadable.items() if count},
         reserved={key: count for key, count in reserved.items() if count},
     )
@@ -119,29 +105,25 @@ def _is_unreadable(name: str) -> Column:
 
 
 def _list_faults(
-    attribution: Attribution,
-    schema: StructType,
-    numbers: Sequence[Numbers],
-    categories: Sequence[Mapping[str, int]],
-    groups: Sequence[Mapping[str, int]],
+    attribution: Attribution, of_text: Sequence[str], counted: ValueCounts, groups: Mapping[str, Mapping[str, int]]
 ) -> Iterator[Fault]:
-    """Yield the faults of features and of groupings."""
-    for name, of_name in zip(attribution.numeric, numbers, strict=False):
-        if isinstance(schema[name].dataType, StringType) and not of_name.n_known:
+    """Yield the faults of features, of which some numeric ones are texts, and of groupings."""
+    for name in of_text:
+        if not counted.numbers["numeric", name].n_known:
             rule = f"'{name}' is of type string, and no row has a number in it."
             otherwise = f" if its values are categories, or name another. {DECIMAL_POINT}"
             fix = ("Name it in ", Key(("attribution", "categorical")), otherwise)
             yield Fault(("attribution", "numeric"), ABSENT, rule, fix)
-    for name, values in zip(attribution.categorical, categories, strict=False):
-        if len(values) > MOST_CATEGORIES:
+    for (kind, name), values in counted.texts.items():
+        if kind == "categorical" and len(values) > MOST_CATEGORIES:
             rule = f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. Segments of so few rows say nothing."
             by_view = "Name another column, or cut it into groups by a view."
             yield Fault(("attribution", "categorical"), ABSENT, rule, by_view)
     rule = f"It has more than {MOST_CATEGORIES:,} distinct values. It is probably an id, a number or the text itself."
-    for (name, text), counts in zip(attribution.groupings.items(), groups, strict=True):
+    for name, counts in groups.items():
         if len(counts) > MOST_CATEGORIES:
             fewer = "Name another column, or cut its values into fewer groups."
-            yield Fault(("attribution", "groupings", name), text, rule, fewer)
+            yield Fault(("attribution", "groupings", name), attribution.groupings[name], rule, fewer)
 
 
 def _most_frequent(counts: Mapping[str, int]) -> list[str]:

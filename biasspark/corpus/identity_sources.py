@@ -57,23 +57,11 @@ def value_column(source: Source, identities: Identities, corpus: DataFrame) -> C
     assert identities.terms is not None
     text = column(identities.terms.column)
     terms = sorted({term for of_identity in identities.terms.list.values() for term in of_identity})
-    return _each_term_in(text, terms) if is_embedded(corpus.sparkSession) else _terms_in(text, terms)
-
-
-def _terms_in(text: Column, terms: Sequence[str]) -> Column:
-    """Return the terms that are whole words of a text, as spelled there: the longest at each position.
-
-    The match is a lookahead, so a term within another one is found as well.
-    """
-    pattern = rf"(?iu)(?<!{WORD_LETTER})(?=({any_term(terms)})(?!{WORD_LETTER}))"
-    return F.regexp_extract_all(text, F.lit(pattern), F.lit(1))
-
-
-def _each_term_in(text: Column, terms: Sequence[str]) -> Column:
-    """Return the terms that are whole words of a text, as configured: for an engine without lookahead.
-
-    A term within another one is listed as well, so the memberships are those of `_terms_in`.
-    """
+    if not is_embedded(corpus.sparkSession):
+        # The longest term at each position, as spelled there. By the lookahead, a term within another is found as well.
+        pattern = rf"(?iu)(?<!{WORD_LETTER})(?=({any_term(terms)})(?!{WORD_LETTER}))"
+        return F.regexp_extract_all(text, F.lit(pattern), F.lit(1))
+    # That engine has no lookahead. Each term, as configured, is looked for by itself: the memberships are the same.
     listed = [
         F.when(text.rlike(rf"(?i)(^|{NO_WORD_LETTER}){any_term([term])}({NO_WORD_LETTER}|\z)"), F.lit(term))
         for term in terms

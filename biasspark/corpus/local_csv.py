@@ -18,7 +18,6 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Corpus
 from biasspark.corpus.csv_rows import refuse_made_up_names, refuse_utf_16
 from biasspark.errors import ABSENT, Fault, InputError
-from biasspark.session.spark_errors import condition_fault
 
 SEPARATORS = ("sep", "delimiter")
 _BLOCK = 1 << 26
@@ -45,14 +44,6 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
     refuse_utf_16(names)
     refuse_made_up_names([name.lower() for name in names])
     return names
-
-
-def refuse_other_headers(files: Sequence[Path], headers: Sequence[list[str]], where: str) -> None:
-    """Stop at a file whose columns differ from the first file's, in name or order."""
-    first = [name.lower() for name in headers[0]]
-    for file, names in zip(files, headers, strict=True):
-        if [name.lower() for name in names] != first:
-            raise InputError(condition_fault(where, "CSV_HEADER", f"File: {file}."))
 
 
 def csv_schema(names: Sequence[str]) -> pa.Schema:

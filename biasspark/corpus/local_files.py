@@ -13,11 +13,12 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from threading import Lock
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,22 +37,18 @@ from biasspark.corpus.input_files import (
     refuse_other_format,
     refuse_skipped,
 )
-from biasspark.corpus.local_csv import (
-    SEPARATORS,
-    csv_schema,
-    read_csv,
-    read_header,
-    refuse_other_headers,
-    separator_of,
-)
-from biasspark.corpus.local_delta import VERSION, open_delta
+from biasspark.corpus.local_csv import SEPARATORS, csv_schema, read_csv, read_header, separator_of
 from biasspark.corpus.values import column
-from biasspark.delta_rs import is_installed
+from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 
 _OPTIONS = ("mergeschema",)
+_VERSION = ("versionasof",)
+"""The option that asks for an earlier version of the table."""
+_READ = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""Table features that do not change how rows are read; tables that have deletion vectors are refused."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OLD_TIMES = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
@@ -80,8 +77,8 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
         return _read_delta(spark, corpus, root, run_date)
     where = _where(corpus)
     files = _list_files(root, where)
-    refuse_empty([_name(file) for file in files if not file.stat().st_size], path)
     names = [_name(file) for file in files]
+    refuse_empty([name for name, file in zip(names, files, strict=True) if not file.stat().st_size], path)
     refuse_files_of_tables(spark, names, path)
     folder = _Folder(root, files, _list_partitions(files, root, where))
     read = [_name(file) for file in files if len(_split(file, root)) == len(file.relative_to(root).parts[:-1])]
@@ -154,15 +151,18 @@ def _read_parquet_folder(
 
 
 def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> DataFrame:
-    where, root, files = _where(corpus), folder.root, folder.files
+    where, files = _where(corpus), folder.files
     headers = [read_header(file, corpus) for file in files]
-    if is_no_header(headers[0][0] if headers[0] else ""):
-        refuse_other_format(spark, corpus, _name(files[0]))
-    refuse_other_headers(files, headers, where)
     names = headers[0]
+    if is_no_header(names[0] if names else ""):
+        refuse_other_format(spark, corpus, _name(files[0]))
+    lower_case = [[name.lower() for name in header] for header in headers]
+    for file, header in zip(files, lower_case, strict=True):
+        if header != lower_case[0]:
+            raise InputError(condition_fault(where, "CSV_HEADER", f"File: {file}."))
     schema = _spark_schema(csv_schema(names), folder.partitions, where)
     how = (corpus.id, corpus.run_date_column, separator_of(corpus))
-    converted = _convert_files(files, root, lambda file: read_csv(file, corpus, names), how)
+    converted = _convert_files(files, folder.root, lambda file: read_csv(file, corpus, names), how)
     return spark.read.schema(schema).parquet(str(converted))
 
 
@@ -188,7 +188,7 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
         yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Rewrite the file")
     if set(str(corpus.path)) & set(OF_PATTERNS):
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
-    known = SEPARATORS if is_csv else VERSION if is_delta else _OPTIONS
+    known = SEPARATORS if is_csv else _VERSION if is_delta else _OPTIONS
     if unknown := sorted(name for name in corpus.options if name.lower() not in known):
         yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", "Remove them")
 
@@ -373,3 +373,62 @@ def _write(batches: Iterable[pa.RecordBatch], path: Path) -> None:
         writer.write_batch(batch)
     if writer is not None:
         writer.close()
+
+
+# ---- Delta: the files and columns in the log of a table, by delta-rs
+
+
+class DeltaCorpus(NamedTuple):
+    """The content of a table's log: all columns, those of partitions among them, and the files.
+
+    Each file has the values of its partitions as Spark writes them in the names of folders, None for NULL.
+    """
+
+    schema: pa.Schema
+    partitions: list[str]
+    files: list[tuple[Path, tuple[str | None, ...]]]
+
+
+def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> DeltaCorpus:
+    """Return the current files of a table, or those of the requested version.
+
+    Given a run date, files of other dates are left out if a partition column is the run date. Raises `InputError` if
+    there is no such table or version, or its files alone do not give its rows: columns are mapped to other names, or
+    rows were deleted from them.
+    """
+    library, where = import_module("deltalake"), f"corpus: path {redact(str(corpus.path))}"
+    version = next((value for key, value in corpus.options.items() if key.lower() in _VERSION), None)
+    try:
+        log = library.DeltaTable(root, version=None if version is None else int(version))
+        actions = pa.table(log.get_add_actions(flatten=True)).to_pylist()
+    except library.exceptions.TableNotFoundError:
+        condition = "UNABLE_TO_INFER_SCHEMA" if root.exists() else "PATH_NOT_FOUND"
+        raise InputError(condition_fault(where, condition)) from None
+    except (library.exceptions.DeltaError, ValueError):
+        if version is None:
+            raise
+        rule = "The table has no such version."
+        raise InputError(Fault(("corpus", "options"), f"versionAsOf = {version}", rule, "Correct it.")) from None
+    if unknown := sorted(list_features(log, reading=True) - _READ):
+        raise InputError(_fault(corpus, f"has {', '.join(unknown)}"))
+    if pa.table(log.deletion_vectors()).num_rows:
+        raise InputError(_fault(corpus, "has rows that are deleted by deletion vectors"))
+    schema, names = pa.schema(log.schema().to_arrow()), log.metadata().partition_columns
+    kinds = {name: schema.field(name).type for name in names}
+    # Python and Spark write these alike.
+    plain = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
+    if unknown := [f"{name} {kind}" for name, kind in kinds.items() if not any(is_of(kind) for is_of in plain)]:
+        raise InputError(_fault(corpus, f"has partitions of {', '.join(unknown)}"))
+    files = []
+    for action in actions:
+        values = {name: action[f"partition.{name}"] for name in names}
+        day = values.get(corpus.run_date_column or "")
+        if run_date is None or not isinstance(day, date) or day == run_date:
+            texts = tuple(None if value is None else str(value) for value in values.values())
+            files.append((root / unquote(action["path"]), texts))
+    return DeltaCorpus(schema, names, files)
+
+
+def _fault(corpus: Corpus, problem: str) -> Fault:
+    rule = f"The table {problem}, which the embedded engine does not read."
+    return Fault(("corpus", "path"), redact(str(corpus.path)), rule, "Run it on Spark, or rewrite the table.")

@@ -56,7 +56,8 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     plain = rows.drop(MALFORMED)
     configured = {configured.name for configured in list_columns(measures, corpus.id)} if measures else {corpus.id}
     has_names = corpus.table is not None or corpus.format.lower() != "csv"
-    columns = ColumnNames(plain.columns, has_names or not configured.isdisjoint(plain.columns))
+    are_certain = has_names or not configured.isdisjoint(plain.columns)
+    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus))
     faults: list[Fault | str] = []
     if corpus.run_date_column and (fault := _run_date_fault(plain, corpus.run_date_column, columns)):
         faults.append(fault)
@@ -64,7 +65,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         faults.append(fault)
     if measures:
         try:
-            check_schema(rows, measures, corpus.id, columns, _fix_of_missing(corpus))
+            check_schema(rows, measures, corpus.id, columns)
         except InputError as error:
             faults += error.faults
     if faults:

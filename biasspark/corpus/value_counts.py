@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -46,17 +46,14 @@ class NumberCounts(NamedTuple):
         return NumberCounts(distinct, totals, is_exact)
 
     def add(self, other: NumberCounts) -> NumberCounts:
-        """Return the combined counts of both, or of a sample if there are too many values."""
+        """Return the counts of both, or of an evenly spaced sample of the rows if there are too many values."""
         values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
-        return NumberCounts.of(values, counts, self.is_exact and other.is_exact)._thin()
-
-    def _thin(self) -> NumberCounts:
-        """Keep an evenly spaced sample of the rows if there are too many values."""
-        if len(self.values) <= MOST_NUMBERS:
-            return self
-        size, reached = MOST_NUMBERS // 16, np.cumsum(self.counts)
+        total = NumberCounts.of(values, counts, self.is_exact and other.is_exact)
+        if len(total.values) <= MOST_NUMBERS:
+            return total
+        size, reached = MOST_NUMBERS // 16, np.cumsum(total.counts)
         chosen = np.searchsorted(reached, np.arange(1, size + 1) * int(reached[-1]) // size)
-        return NumberCounts(self.values[chosen], np.diff(np.append(0, reached[chosen])), False)
+        return NumberCounts(total.values[chosen], np.diff(np.append(0, reached[chosen])), False)
 
     def encode(self) -> bytes:
         """Return the counts as bytes."""
@@ -90,23 +87,34 @@ def choose_edges(values: Floats, counts: Ints, n_below: int, n_all: int, n_bins:
     return chosen
 
 
+Name: TypeAlias = tuple[str, str]
+"""The name of a column that is counted: what it is for, and its name in the corpus."""
+
+
+class ValueCounts(NamedTuple):
+    """Columns of numbers; the texts of columns with their rows; and whether any row of a column is NULL."""
+
+    numbers: dict[Name, Numbers]
+    texts: dict[Name, dict[str, int]]
+    has_null: dict[Name, bool]
+
+
 def count_values(
-    corpus: DataFrame, numbers: Sequence[Column], texts: Sequence[Column], most_bins: int, most_texts: int
-) -> tuple[list[Numbers], list[dict[str, int]], list[bool]]:
+    corpus: DataFrame, numbers: Mapping[Name, Column], texts: Mapping[Name, Column], most_bins: int, most_texts: int
+) -> ValueCounts:
     """Count the values of DOUBLE columns, and of columns of STRING, integers or BOOLEAN as texts.
 
-    Numbers have a bin for each value, or `most_bins` at quantiles. Texts are given with their rows. A column with more
-    than `most_texts` texts gets more keys than that, and incomplete counts. The last list says whether any row is NULL,
-    for each of the numbers, then for each of the texts.
+    Numbers have a bin for each value, or `most_bins` at quantiles. A column with more than `most_texts` texts gets more
+    keys than that, and incomplete counts.
 
     Runs one Spark job, a narrow scan; a second for numbers with more than a million distinct values. A task holds a
     million numbers of each column.
     """
-    if not (numbers or texts):
-        return [], [], []
-    n_numbers, n_texts = len(numbers), len(texts)
-    n_columns = n_numbers + n_texts
-    narrow = corpus.select(*(value.alias(f"value_{n}") for n, value in enumerate([*numbers, *texts])))
+    n_numbers, n_texts, columns = len(numbers), len(texts), {**numbers, **texts}
+    n_columns = len(columns)
+    if not columns:
+        return ValueCounts({}, {}, {})
+    narrow = corpus.select(*(value.alias(f"value_{n}") for n, value in enumerate(columns.values())))
 
     def count(batches: Batches) -> Iterator[range_job.CountsRow]:
         of_numbers = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
@@ -142,14 +150,22 @@ def count_values(
 
     combined = range_job.combine_counts(range_job.map_to_counts(narrow, count), combine, 2 * n_columns)
     if not combined:
-        return [Numbers(np.empty(0), 0)] * n_numbers, [{}] * n_texts, [False] * n_columns
+        no_numbers = Numbers(np.empty(0), 0)
+        return ValueCounts(
+            dict.fromkeys(numbers, no_numbers), {name: {} for name in texts}, dict.fromkeys(columns, False)
+        )
     summaries = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
     listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
     many = {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}
     for number, edges in (_count_by_range(narrow, many, most_bins) if many else {}).items():
         listed[number] = Numbers(edges, listed[number].n_known)
     of_texts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]
-    return listed, of_texts, (np.frombuffer(combined[n_columns, 0, 0], np.int64) > 0).tolist()
+    has_null = (np.frombuffer(combined[n_columns, 0, 0], np.int64) > 0).tolist()
+    return ValueCounts(
+        dict(zip(numbers, listed, strict=True)),
+        dict(zip(texts, of_texts, strict=True)),
+        dict(zip(columns, has_null, strict=True)),
+    )
 
 
 def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:

@@ -19,7 +19,7 @@ from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking import window_engine
 from biasspark.ranking.counts import Counts, make_counts
-from biasspark.ranking.kernels.blocks import membership_key, merge_blocks, write_pieces
+from biasspark.ranking.kernels.blocks import membership_key, merge_blocks, merge_cells, write_pieces
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
 from biasspark.ranking.memberships import find_unseen
 from biasspark.ranking.range_job import RangeJob, cut_examples
@@ -119,7 +119,7 @@ def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Ite
         blocks = {kind: [merge_blocks(of_kind)] for kind, of_kind in blocks.items()}
         pieces = (piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block))
         yield from ((-1 - number, piece) for number, piece in enumerate(pieces))
-    counts = count_range(blocks[Kind.CELLS], blocks[Kind.MEMBERSHIPS], encoding.base_masks, edges)
+    counts = count_range(merge_cells(blocks[Kind.CELLS]), blocks[Kind.MEMBERSHIPS], encoding.base_masks, edges)
     for chunk in _chunks(encoding):
         yield chunk.start, counts.encode(chunk)
 

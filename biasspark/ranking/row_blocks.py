@@ -26,7 +26,7 @@ from biasspark.errors import InputError
 from biasspark.features import Feature
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
-from biasspark.ranking.kernels.blocks import split_by_range
+from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.kernels.row_block import (
@@ -172,13 +172,13 @@ class RowRanking:
 
     def _cut_rows(self, number: int, rows: _Rows, edges: Floats) -> Iterator[Part]:
         """Cut rows into ranges, and count the rows of each label and slice in every range."""
-        for score_range, indices in split_by_range(rows.scores, edges):
+        ranges = find_ranges(rows.scores, edges)
+        for score_range, indices in split_by_range(ranges):
             yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
         cells = Cells(self.description.columns, rows.values)
         slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
         sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
         members = (np.flatnonzero(of_set[rows.cell]) for of_set in sets)
-        ranges = np.searchsorted(edges, rows.scores, "right")
         yield from count_offsets(number, 0, members, ranges, len(edges) + 1)
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:

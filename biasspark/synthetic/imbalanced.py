@@ -7,7 +7,7 @@ trained on the corpus learns the imbalanced terms themselves as a sign of toxici
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import gcd
@@ -23,6 +23,9 @@ from biasspark.synthetic import chunks
 from biasspark.synthetic.wording import IDENTITY_TERMS, read_packaged, with_article
 from biasspark.text import show_value
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 UNSEEN = 0.2
 """Share of the toxic comments without a toxic word. Chosen."""
 
@@ -31,6 +34,29 @@ QUOTED = 0.06
 
 LONGEST_TERM = 20
 """The most characters of a term for the longest remark to fit into the shortest comments, of at most 59."""
+
+BUCKETS = (20, 60, 180, 540, 1620, 4860)
+"""Edges of the length buckets, in characters: each bucket includes its lower edge (Mitigating)."""
+
+BUCKET_SHARES = (0.2, 0.3, 0.3, 0.15, 0.05)
+"""Share of the comments in each bucket. Chosen: with `TOXIC_RATES` a tenth of all comments is toxic."""
+
+TOXIC_RATES = (0.17, 0.12, 0.07, 0.05, 0.05)
+"""Share of the comments of each bucket that is toxic: the row ALL of the table in Mitigating."""
+
+IMBALANCED_RATES = (0.88, 0.77, 0.51, 0.30, 0.19)
+"""The same for the comments that mention an imbalanced term: the row for gay."""
+
+IMBALANCED = {"gay": 0.005, "homosexual": 0.0015, "lesbian": 0.001, "queer": 0.001, "muslim": 0.001, "black": 0.002}
+"""The terms that are imbalanced by default, and the share of the comments that mention each. Chosen."""
+
+MENTIONED = 0.001
+"""Share of the comments that mention a term that is not imbalanced. Chosen."""
+
+COLUMNS = "id BIGINT, comment_text STRING, label BOOLEAN, term STRING"
+SCHEMA = arrow_schema(COLUMNS)
+
+_CORPUS, _HARMLESS, _CELLS = range(3)
 
 _WORDING = read_packaged("imbalanced")
 TOXIC_NOUNS: list[str] = _WORDING["toxic_nouns"]
@@ -55,24 +81,6 @@ def list_words() -> frozenset[str]:
     return frozenset(chunks.WORD.findall(" ".join((*texts, *TOXIC_ADJECTIVES, *SENTENCES)).lower()))
 
 
-def write_comments(
-    bits: npt.NDArray[np.uint64],
-    toxic: Sequence[bool],
-    terms: Sequence[str | None],
-    shortest: Sequence[int],
-    lengths: Sequence[int],
-) -> list[str]:
-    """Write comments of at least `shortest` and at most `lengths` characters; a long remark is not cut.
-
-    Random bits, shape (3, rows), choose the manner, the remark and the filler.
-    """
-    chances = chunks.to_units(bits[0])
-    manners = np.where(toxic, np.where(chances < UNSEEN, HARMLESS, INSULTING), np.where(chances < QUOTED, STRONG, 0))
-    remarks = map(write_remark, manners.tolist(), bits[1].tolist(), terms)
-    filled = map(fill_up, remarks, bits[2].tolist(), lengths)
-    return [text.ljust(least, ".") for text, least in zip(filled, shortest, strict=True)]
-
-
 def write_remark(manner: int, choice: int, term: str | None) -> str:
     """Choose a remark and its words by the digits of a random number."""
     remarks = REMARKS[manner][term is not None]
@@ -81,11 +89,7 @@ def write_remark(manner: int, choice: int, term: str | None) -> str:
     adjective = TOXIC_ADJECTIVES[choice % len(TOXIC_ADJECTIVES)]
     a_term = "" if term is None else with_article(term)
     return remarks[remark].format(
-        term=term,
-        a_term=a_term,
-        A_term=a_term[:1].upper() + a_term[1:],
-        noun=TOXIC_NOUNS[noun],
-        adjective=adjective,
+        term=term, a_term=a_term, A_term=a_term[:1].upper() + a_term[1:], noun=TOXIC_NOUNS[noun], adjective=adjective
     )
 
 
@@ -100,34 +104,6 @@ def fill_up(remark: str, talk: int, length: int) -> str:
     if len(text) > max(length, len(remark)):
         text = text[: text.rfind(" ", 0, length + 1)]
     return text
-
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
-BUCKETS = (20, 60, 180, 540, 1620, 4860)
-"""Edges of the length buckets, in characters: each bucket includes its lower edge (Mitigating)."""
-
-BUCKET_SHARES = (0.2, 0.3, 0.3, 0.15, 0.05)
-"""Share of the comments in each bucket. Chosen: with `TOXIC_RATES` a tenth of all comments is toxic."""
-
-TOXIC_RATES = (0.17, 0.12, 0.07, 0.05, 0.05)
-"""Share of the comments of each bucket that is toxic: the row ALL of the table in Mitigating."""
-
-IMBALANCED_RATES = (0.88, 0.77, 0.51, 0.30, 0.19)
-"""The same for the comments that mention an imbalanced term: the row for gay."""
-
-IMBALANCED = {"gay": 0.005, "homosexual": 0.0015, "lesbian": 0.001, "queer": 0.001, "muslim": 0.001, "black": 0.002}
-"""The terms that are imbalanced by default, and the share of the comments that mention each. Chosen."""
-
-MENTIONED = 0.001
-"""Share of the comments that mention a term that is not imbalanced. Chosen."""
-
-COLUMNS = "id BIGINT, comment_text STRING, label BOOLEAN, term STRING"
-SCHEMA = arrow_schema(COLUMNS)
-
-_CORPUS, _HARMLESS, _CELLS = range(3)
 
 
 @dataclass(frozen=True)
@@ -302,8 +278,15 @@ def _stretch(units: Floats, low: Ints, high: Ints) -> Ints:
 def _assemble(
     ids: Ints, toxic: Flags, terms: Strings, lengths: tuple[Ints, Ints], bits: npt.NDArray[np.uint64]
 ) -> pa.RecordBatch:
-    """Write the texts, given their least and their intended lengths, and return the columns."""
+    """Write the texts, given their least and their intended lengths, and return the columns.
+
+    Random bits, shape (3, rows), choose the manner, the remark and the filler. A long remark is not cut.
+    """
+    chances = chunks.to_units(bits[0])
+    manners = np.where(toxic, np.where(chances < UNSEEN, HARMLESS, INSULTING), np.where(chances < QUOTED, STRONG, 0))
     shortest, aims = (ends.tolist() for ends in lengths)
-    texts = write_comments(bits, toxic.tolist(), terms.tolist(), shortest, aims)
+    remarks = map(write_remark, manners.tolist(), bits[1].tolist(), terms.tolist())
+    filled = map(fill_up, remarks, bits[2].tolist(), aims)
+    texts = [text.ljust(least, ".") for text, least in zip(filled, shortest, strict=True)]
     columns = [pa.array(ids), pa.array(texts, pa.string()), pa.array(toxic), pa.array(terms, pa.string())]
     return pa.record_batch(columns, schema=SCHEMA)

@@ -211,16 +211,7 @@ class DeltaFolder(DeltaStore):
         # Spark SQL names a Delta table by its path in the schema delta.
         super().__init__(self.provider)
         self._folder = PathStore(path)
-
-    @property
-    def root(self) -> str:
-        """See `PathStore.root`."""
-        return self._folder.root
-
-    @property
-    def local_folder(self) -> Path | None:
-        """See `PathStore.local_folder`."""
-        return self._folder.local_folder
+        self.root, self.local_folder = self._folder.root, self._folder.local_folder
 
     def name(self, table: str) -> str:
         """Return the quoted name of a table."""
@@ -287,9 +278,9 @@ class DeltaFolder(DeltaStore):
 
     def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
         """See `PathStore.read_rows`. No job if delta-rs reads the table."""
-        if (log := self._log(spark, table)) is None:
-            return super().read_rows(spark, table, *runs)
-        return log.read({run.run_date for run in runs}, {run.run_id for run in runs})
+        if log := self._log(spark, table):
+            return log.read({run.run_date for run in runs}, {run.run_id for run in runs})
+        return super().read_rows(spark, table, *runs)
 
     def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
         """See `ParquetStore.read_back`."""
@@ -306,26 +297,20 @@ class DeltaFolder(DeltaStore):
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
         """See `PathStore.list_runs`."""
-        if (log := self._log(spark, table)) is None:
-            return super().list_runs(spark, table)
         with storage_errors(self.name(table.name), "read"):
-            return log.list_runs()
+            return log.list_runs() if (log := self._log(spark, table)) else super().list_runs(spark, table)
 
-    def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
-        """See `LakeStore.remove_run`."""
-        if (log := self._log(spark, table)) is None:
-            super().remove_run(spark, table, run)
+    def _delete(self, spark: SparkSession, table: Table, run: Run) -> None:
+        if log := self._log(spark, table):
+            log.remove(run)
         else:
-            with storage_errors(self.location(table, run), "removed"):
-                log.remove(run)
+            super()._delete(spark, table, run)
 
-    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """See `LakeStore.optimize`."""
-        if (log := self._log(spark, table)) is None:
-            super().optimize(spark, table, before)
+    def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        if log := self._log(spark, table):
+            log.optimize(before)
         else:
-            with storage_errors(self.name(table.name), "compacted"):
-                log.optimize(before)
+            super()._optimize(spark, table, before)
 
     def _log(self, spark: SparkSession, table: Table) -> DeltaLog | None:
         """Return the log of a table if delta-rs handles it, None if Spark does.

@@ -22,7 +22,7 @@ from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.spark_schemas import PARTITION, define_column, no_nan, required_columns, spark_schema, to_frame
+from biasspark.tables.spark_schemas import PARTITION, no_nan, spark_schema, to_frame
 from biasspark.tables.storage_errors import (
     NO_CLASS,
     describe_cause,
@@ -42,18 +42,12 @@ _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 class LakeStore(CatalogStore):
     """Tables of a catalog in a format with transactions, each partitioned by run_date.
 
-    Attributes
-    ----------
-    provider : str
-        The format in SQL.
-    extension : str
-        The class in ``spark.sql.extensions``.
-    catalog_settings : mapping
-        Settings of a catalog, by the suffix after its name.
-    artifacts : mapping
-        Tested runtimes by version of Spark. Iceberg has none for 4.2 yet, and neither has one for 4.3.
+    ``extension`` is the class in ``spark.sql.extensions``, ``catalog_settings`` are the settings of a catalog, by the
+    suffix after its name, and ``artifacts`` the tested runtimes by version of Spark. Iceberg has none for 4.2 yet, and
+    neither has one for 4.3.
     """
 
+    partition = (RUN_DATE.name,)
     extension: ClassVar[str]
     catalog_settings: ClassVar[Mapping[str, str]]
     artifacts: ClassVar[Mapping[str, str]]
@@ -63,15 +57,7 @@ class LakeStore(CatalogStore):
         self._creating = Lock()
 
     @abstractmethod
-    def _properties(self, table: Table) -> dict[str, str]:
-        """Return the properties of a new table, including constraints."""
-
-    @abstractmethod
-    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
-        """Return the clauses of ALTER TABLE that enforce the contract for new columns."""
-
-    @abstractmethod
-    def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
+    def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         """Compact a table, and delete files that only snapshots before a time use."""
 
     def _refuse_session(self, spark: SparkSession) -> None:
@@ -126,10 +112,13 @@ class LakeStore(CatalogStore):
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
         """See `PathStore.remove_run`. One commit; the files are deleted when their snapshots expire."""
         with storage_errors(self.location(table, run), "removed"):
-            spark.sql(
-                f"DELETE FROM {self.name(table.name)} WHERE run_date = DATE'{run.run_date.isoformat()}' "
-                f"AND run_id = {quote_string(run.run_id)}"
-            )
+            self._delete(spark, table, run)
+
+    def _delete(self, spark: SparkSession, table: Table, run: Run) -> None:
+        spark.sql(
+            f"DELETE FROM {self.name(table.name)} WHERE run_date = DATE'{run.run_date.isoformat()}' "
+            f"AND run_id = {quote_string(run.run_id)}"
+        )
 
     def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:  # noqa: ARG002 - others look
         """Return nothing: the format compacts its files itself."""
@@ -139,51 +128,27 @@ class LakeStore(CatalogStore):
         """See `PathStore.optimize`: compaction of the format, and expiry of old snapshots."""
         if self.has(spark, table):
             with storage_errors(self.name(table.name), "compacted"):
-                self._optimize(spark, self.name(table.name), before)
+                self._optimize(spark, table, before)
 
     def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:  # noqa: ARG002 - Parquet's
         """Return nothing: the format lists its files itself, and an unreadable file is an error."""
         return set()
 
-    def _prepare(self, spark: SparkSession, table: Table) -> str:
-        """Create the table or add its new columns, with constraints. Return its name."""
-        name = self.name(table.name)
-        types = self.types(spark, table)
-        if types is None:
-            self._create_schema(spark)
-            properties = [f"'{key}' = {quote_string(value)}" for key, value in self._properties(table).items()]
-            ending = f" TBLPROPERTIES ({', '.join(properties)})" if properties else ""
-            required = required_columns(table)
-            columns = ", ".join(define_column(column, required) for column in table.columns)
-            spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING {self.provider} "
-                f"PARTITIONED BY ({RUN_DATE.name}) COMMENT {quote_string(table.comment)}{ending}"
-            )
-            new = table.columns
-        else:
-            new = tuple(column for column in table.columns if column.name not in types)
-            if new:
-                spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
-        for clause in self._constraints(table, new):
-            spark.sql(f"ALTER TABLE {name} {clause}")
-        return name
-
     def _lack_fault(self, spark: SparkSession, lack: str) -> Fault:
         """Return the fault of a session without the runtime of the format, with the flags that add it."""
-        path, version = ("output", "format"), ".".join(spark.version.split(".")[:2])
-        file = f"conf/lake-{self.provider}.conf"
-        artifact = self.artifacts.get(version)
-        if artifact is None:
+        version, file = ".".join(spark.version.split(".")[:2]), f"conf/lake-{self.provider}.conf"
+        if artifact := self.artifacts.get(version):
+            of_catalog = {f"spark.sql.catalog.{self.catalog}{key}": text for key, text in self.catalog_settings.items()}
+            settings = {_EXTENSIONS: self.extension} | of_catalog
+            flags = " ".join(f"--conf {key}={value}" for key, value in settings.items())
+            from_file = f"--properties-file {file}, or " if version == _CONFIGURED_SPARK else ""
+            rule = f"The session of Spark {spark.version} lacks {lack}. A table format needs its runtime."
+            fix = f"Give spark-submit {from_file}--packages {artifact} {flags}"
+        else:
             rule = f"Spark {spark.version} runs, and no runtime of {self.provider.title()} for it is known."
             install = f"(pip install 'pyspark=={_CONFIGURED_SPARK}.*')"
             fix = f'Run Spark {_CONFIGURED_SPARK} {install} with {file}, or set format = "parquet".'
-            return Fault(path, self.provider, rule, fix)
-        settings = {_EXTENSIONS: self.extension}
-        settings |= {f"spark.sql.catalog.{self.catalog}{key}": value for key, value in self.catalog_settings.items()}
-        flags = " ".join(f"--conf {key}={value}" for key, value in settings.items())
-        from_file = f"--properties-file {file}, or " if version == _CONFIGURED_SPARK else ""
-        rule = f"The session of Spark {spark.version} lacks {lack}. A table format needs its runtime."
-        return Fault(path, self.provider, rule, f"Give spark-submit {from_file}--packages {artifact} {flags}")
+        return Fault(("output", "format"), self.provider, rule, fix)
 
     def _misplaced_fault(self, spark: SparkSession, cause: str) -> Fault:
         keys = (f"spark.sql.catalog.{self.catalog}.{part}" for part in ("uri", "warehouse"))
@@ -215,8 +180,8 @@ class DeltaStore(LakeStore):
         added = no_nan(new) if new != table.columns else {}
         return [f"ADD CONSTRAINT {name} CHECK ({check})" for name, check in added.items()]
 
-    def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
-        hours = max((datetime.now(UTC) - before).total_seconds() / 3600, 0)
+    def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
+        name, hours = self.name(table.name), max((datetime.now(UTC) - before).total_seconds() / 3600, 0)
         spark.sql(f"OPTIMIZE {name}")
         # The configured grace period may be less than a week, which Delta refuses by default.
         check = spark.conf.get(_VACUUM_CHECK, "true") or "true"
@@ -259,12 +224,12 @@ class IcebergStore(LakeStore):
             return []
         return [f"SET IDENTIFIER FIELDS {', '.join((RUN_DATE.name, CORPUS.name, *table.key_columns, RUN_ID.name))}"]
 
-    def _optimize(self, spark: SparkSession, name: str, before: datetime) -> None:
+    def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         """Call the procedures of the format. Orphaned files are removed if they are a day old."""
-        table, time = quote_string(name), f"TIMESTAMP{quote_string(f'{before:%Y-%m-%d %H:%M:%S}')}"
-        calls = [f"rewrite_data_files(table => {table})"]
-        calls += [f"expire_snapshots(table => {table}, older_than => {time}, retain_last => 1)"]
+        name, time = quote_string(self.name(table.name)), f"TIMESTAMP{quote_string(f'{before:%Y-%m-%d %H:%M:%S}')}"
+        calls = [f"rewrite_data_files(table => {name})"]
+        calls += [f"expire_snapshots(table => {name}, older_than => {time}, retain_last => 1)"]
         if (datetime.now(UTC) - before).days >= 1:
-            calls += [f"remove_orphan_files(table => {table}, older_than => {time})"]
+            calls += [f"remove_orphan_files(table => {name}, older_than => {time})"]
         for call in calls:
             spark.sql(f"CALL {quote_name(self.catalog)}.system.{call}")

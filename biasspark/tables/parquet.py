@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from functools import partial, reduce
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,11 +39,12 @@ from biasspark.files import (
 )
 from biasspark.session import analyse, describe, is_embedded, run_side_by_side, sees_files
 from biasspark.tables.runs import RUN_ID_RULE, Run
-from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
+from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.spark_schemas import (
     PARTITION,
     column_types,
     define_column,
+    required_columns,
     schema_faults,
     spark_field,
     spark_schema,
@@ -57,13 +59,13 @@ _SCHEMA_FOR_SPARK = "org.apache.spark.sql.parquet.row.metadata"
 
 
 @contextmanager
-def absence(table: Table) -> Iterator[None]:
+def absence(name: str) -> Iterator[None]:
     """Raise `FileNotFoundError` in place of the Spark error for a missing path or table."""
     try:
         yield
     except AnalysisException as error:
         if has_condition(error, *_ABSENT):
-            raise FileNotFoundError(table.name) from error
+            raise FileNotFoundError(name) from error
         raise
 
 
@@ -74,12 +76,9 @@ def read_types(spark: SparkSession, path: str) -> dict[str, str] | None:
             with storage_errors(str(file), "read"):
                 return column_types(pq.read_schema(file))
         return None
-    try:
+    with suppress(FileNotFoundError), absence(path):
         return column_types(spark.read.parquet(path).schema)
-    except AnalysisException as error:
-        if has_condition(error, *_ABSENT):
-            return None
-        raise
+    return None
 
 
 def list_visible(folder: Path) -> list[Path]:
@@ -241,16 +240,9 @@ class PathStore(ParquetStore):
         if rule:
             raise ConfigError(Fault(("output", "path"), path, rule, fix))
         self.path = path.rstrip("/")
-
-    @property
-    def root(self) -> str:
+        self.root = redact(self.path)
         """The location of the tables for messages."""
-        return redact(self.path)
-
-    @property
-    def local_folder(self) -> Path | None:
-        """The folder as a local path, None on another file system."""
-        return local_folder(self.path)
+        self.local_folder = local_folder(self.path)
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
         """Check the columns of existing tables, and that the folder is writable. Creates no table.
@@ -308,7 +300,7 @@ class PathStore(ParquetStore):
         """
         if not is_embedded(spark):
             files = spark.read.schema(spark_schema(table)).option("basePath", self._folder(table))
-            with absence(table):
+            with absence(table.name):
                 return analyse(files.parquet(*(self.location(table, run) for run in runs)))
         parts = []  # the embedded engine has no basePath, and reads a missing path as no rows
         for run in runs:
@@ -346,11 +338,9 @@ class PathStore(ParquetStore):
             return read_files(BIAS_RUNS, [run for run in runs if _RUN_FOLDER.fullmatch(run.name)], skip_missing=True)
         files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", self._folder(BIAS_RUNS))
         path = self._folder(BIAS_RUNS) if run_date is None else f"{self._folder(BIAS_RUNS)}/{of_date}"
-        try:
-            with absence(BIAS_RUNS):
-                return to_arrow(analyse(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
-        except FileNotFoundError:
-            return BIAS_RUNS.full_arrow_schema.empty_table()
+        with suppress(FileNotFoundError), absence(path):
+            return to_arrow(analyse(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
+        return BIAS_RUNS.full_arrow_schema.empty_table()
 
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
         """Remove the rows of a run from a table, if there are any."""
@@ -371,17 +361,14 @@ class CatalogStore(ParquetStore):
     parts that have other characters than letters, digits and ``_``. Raises `ConfigError` for any other name.
     """
 
-    provider = "parquet"
+    provider: ClassVar[str] = "parquet"
+    partition: ClassVar[tuple[str, ...]] = PARTITION
 
     def __init__(self, catalog: str, views: str | None = None) -> None:
         self.names = catalog, views or catalog
         self.catalog, self.schema = _quote_schema(("output", "catalog"), self.names[0])
         self.view_catalog, self.view_schema = _quote_schema(("output", "views"), self.names[1])
-
-    @property
-    def root(self) -> str:
-        """See `PathStore.root`."""
-        return self.schema
+        self.root = self.schema
 
     def name(self, table: str) -> str:
         """Return the quoted name of a table."""
@@ -437,7 +424,8 @@ class CatalogStore(ParquetStore):
         The directory of the run becomes a partition once it is complete.
         """
         with storage_errors(self.name(table.name), "created"):
-            location = self._prepare(spark, table)
+            self._prepare(spark, table)
+            location = self._describe(spark, table)["Location"]
         write_directory(spark, table, rows, f"{location}/{run.partition}")
         with storage_errors(self.location(table, run), "added as a partition"):
             spark.sql(f"ALTER TABLE {self.name(table.name)} ADD PARTITION ({_partition(run)})")
@@ -485,7 +473,7 @@ class CatalogStore(ParquetStore):
 
     def _read_all(self, spark: SparkSession, table: Table) -> DataFrame:
         """Return all rows, including those of other sessions. Columns that the table does not have yet are NULL."""
-        with absence(table):
+        with absence(table.name):
             self._refresh(spark, table)
             rows = analyse(spark.table(self.name(table.name)))
         new = [spark_field(column) for column in table.columns if column.name not in rows.columns]
@@ -494,19 +482,32 @@ class CatalogStore(ParquetStore):
     def _refresh(self, spark: SparkSession, table: Table) -> None:
         spark.catalog.refreshTable(self.name(table.name))
 
-    def _prepare(self, spark: SparkSession, table: Table) -> str:
-        """Create the table or add its new columns, and return its location."""
-        name = self.name(table.name)
-        self._create_schema(spark)
-        columns = ", ".join(map(define_column, table.columns))
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING parquet PARTITIONED BY ({', '.join(PARTITION)}) "
-            f"COMMENT {quote_string(table.comment)}"
-        )
-        present = set(spark.table(name).columns)
-        if new := [column for column in table.columns if column.name not in present]:
+    def _prepare(self, spark: SparkSession, table: Table) -> None:
+        """Create the table or add its new columns, with the constraints of the format."""
+        name, types = self.name(table.name), self.types(spark, table)
+        new = tuple(column for column in table.columns if column.name not in (types or {}))
+        if types is None:
+            self._create_schema(spark)
+            properties = ", ".join(f"'{key}' = {quote_string(text)}" for key, text in self._properties(table).items())
+            ending = f" TBLPROPERTIES ({properties})" if properties else ""
+            required = () if self.provider == "parquet" else required_columns(table)  # plain Parquet enforces nothing
+            columns = ", ".join(define_column(column, required) for column in table.columns)
+            spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING {self.provider} "
+                f"PARTITIONED BY ({', '.join(self.partition)}) COMMENT {quote_string(table.comment)}{ending}"
+            )
+        elif new:
             spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
-        return self._describe(spark, table)["Location"]
+        for clause in self._constraints(table, new):
+            spark.sql(f"ALTER TABLE {name} {clause}")
+
+    def _properties(self, table: Table) -> dict[str, str]:  # noqa: ARG002 - of formats with transactions
+        """Return the properties of a new table, including constraints."""
+        return {}
+
+    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:  # noqa: ARG002 - as above
+        """Return the clauses of ALTER TABLE that enforce the contract for new columns."""
+        return []
 
     def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:
         return {row["partition"] for row in spark.sql(f"SHOW PARTITIONS {self.name(table.name)}").collect()}

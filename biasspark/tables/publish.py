@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -112,11 +113,8 @@ class PublishedRun:
     n_rows: Mapping[str, int]
 
 
-class _Fingerprint(NamedTuple):
-    """What must be equal for the rows written to files and the rows read back."""
-
-    n_rows: int
-    checksum: str
+_Fingerprint: TypeAlias = tuple[int, str]
+"""The number of rows and their checksum, which must be equal for the rows written to files and the rows read back."""
 
 
 def publish(
@@ -150,7 +148,7 @@ def publish(
         if faults := [fault for of_check in run_side_by_side(spark, checks) for fault in of_check]:
             raise BiasSparkError(*faults)
 
-    n_rows = {table.name: fingerprint.n_rows for table, fingerprint in written.items()}
+    n_rows = {table.name: count for table, (count, _) in written.items()}
     return PublishedRun(run, append_to_ledger(spark, store, run, record, n_rows), n_rows)
 
 
@@ -182,16 +180,15 @@ def _sort(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _value_faults(table: Table, rows: pa.Table) -> list[str]:
-    faults = []
     n_keys = Counter(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
-    if table.unique and (n_repeated := sum(count > 1 for count in n_keys.values())):
-        faults.append(
-            f"{table.name}: {n_repeated} keys repeat. Each row has its own {', '.join(table.key_columns)}. Nothing was "
-            "published."
-        )
-    if n_nan := sum(pc.sum(pc.is_nan(rows[name])).as_py() or 0 for name in _doubles(table)):
-        faults.append(f"{table.name}: {n_nan} values are NaN. An undefined value is NULL. Nothing was published.")
-    return faults
+    n_repeated = sum(count > 1 for count in n_keys.values()) if table.unique else 0
+    n_nan = sum(pc.sum(pc.is_nan(rows[name])).as_py() or 0 for name in _doubles(table))
+    keys = ", ".join(table.key_columns)
+    faults = {
+        f"{table.name}: {n_repeated} keys repeat. Each row has its own {keys}. Nothing was published.": n_repeated,
+        f"{table.name}: {n_nan} values are NaN. An undefined value is NULL. Nothing was published.": n_nan,
+    }
+    return [fault for fault, count in faults.items() if count]
 
 
 def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows) -> _Fingerprint:
@@ -199,21 +196,19 @@ def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows
     with describe(spark, f"publish: write {table.name}"):
         if isinstance(rows, pa.Table):
             store.write(spark, table, rows, run)
-            return _Fingerprint(len(rows), "")
+            return len(rows), ""
         aggregates = (F.count(F.lit(1)).alias("n_rows"), _checksum(table))
-        if is_embedded(spark):  # does not support Observation
-            with kept(rows) as computed:
-                (totals,) = computed.agg(*aggregates).collect()
-                store.write(spark, table, _in_order(table, computed), run)
-            return _Fingerprint(**totals.asDict())
-        seen = Observation()
-        store.write(spark, table, _in_order(table, rows).observe(seen, *aggregates), run)
-        return _Fingerprint(**seen.get)
-
-
-def _in_order(table: Table, rows: DataFrame) -> DataFrame:
-    """Sort rows so that equal runs write equal files."""
-    return (rows if table.per_row else rows.coalesce(1)).sortWithinPartitions(*table.key_columns)
+        with kept(rows) if is_embedded(spark) else nullcontext(rows) as computed:
+            # Sorted, so that equal runs write equal files.
+            ordered = (computed if table.per_row else computed.coalesce(1)).sortWithinPartitions(*table.key_columns)
+            if is_embedded(spark):  # does not support Observation
+                totals = computed.agg(*aggregates).collect()[0].asDict()
+                store.write(spark, table, ordered, run)
+            else:
+                seen = Observation()
+                store.write(spark, table, ordered.observe(seen, *aggregates), run)
+                totals = seen.get
+        return totals["n_rows"], totals["checksum"]
 
 
 def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[Table, pa.Table]) -> list[str]:
@@ -228,33 +223,25 @@ def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[
 
 
 def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, written: _Fingerprint) -> list[str]:
-    if not written.n_rows:
+    if not written[0]:
         return []
     doubles = quote_names(_doubles(table))
     has_nan = F.array_contains(F.expr(f"array({doubles})"), math.nan) if doubles else F.lit(False)
     key = F.to_json(F.struct(*table.key_columns)) if table.unique else F.lit("")
     query = store.read(spark, table, run).agg(
-        F.count(F.lit(1)).alias("n_rows"),
-        _checksum(table),
-        F.count_distinct(key).alias("n_keys"),
-        F.count_if(has_nan).alias("n_nan"),
+        F.count(F.lit(1)), _checksum(table), F.count_distinct(key), F.count_if(has_nan)
     )
     ((n_rows, checksum, n_keys, n_nan),) = query.collect()
-    stored, faults = _Fingerprint(n_rows, checksum), []
-    if stored != written:
-        faults.append(
-            f"{redact(store.location(table, run))}: {stored.n_rows} rows with checksum {stored.checksum} were read "
-            f"back. {written.n_rows} rows with checksum {written.checksum} were written. Nothing was published. Run "
-            "again."
-        )
-    if table.unique and n_keys != stored.n_rows:
-        faults.append(
-            f"{table.name}: {stored.n_rows} rows have {n_keys} keys. Each row has its own "
-            f"{', '.join(table.key_columns)}. Nothing was published."
-        )
-    if n_nan:
-        faults.append(f"{table.name}: {n_nan} rows hold NaN. An undefined value is NULL. Nothing was published.")
-    return faults
+    path, keys = redact(store.location(table, run)), ", ".join(table.key_columns)
+    faults = {
+        f"{path}: {n_rows} rows with checksum {checksum} were read back. {written[0]} rows with checksum {written[1]} "
+        "were written. Nothing was published. Run again.": (n_rows, checksum) != written,
+        f"{table.name}: {n_rows} rows have {n_keys} keys. Each row has its own {keys}. Nothing was published.": (
+            table.unique and n_keys != n_rows
+        ),
+        f"{table.name}: {n_nan} rows hold NaN. An undefined value is NULL. Nothing was published.": n_nan,
+    }
+    return [fault for fault, applies in faults.items() if applies]
 
 
 def _checksum(table: Table) -> SparkColumn:

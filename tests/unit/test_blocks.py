@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from biasspark.ranking.kernels.blocks import Block, merge_cells, sort_cells, sort_memberships, split_by_range
+from biasspark.ranking.kernels.blocks import (
+    Block,
+    find_ranges,
+    merge_cells,
+    sort_cells,
+    sort_memberships,
+    split_by_range,
+)
 
 Sorter = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[int, Block]]]
 SORTERS = [sort_cells, sort_memberships]
@@ -80,7 +87,7 @@ def test_no_rows_make_no_block(sort: Sorter) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_places_are_split_by_range_and_stay_in_order(seed: int) -> None:
     _, scores, boundaries = random_rows(seed)
-    found = {score_range: places.tolist() for score_range, places in split_by_range(scores, boundaries)}
+    found = {score_range: places.tolist() for score_range, places in split_by_range(find_ranges(scores, boundaries))}
     wanted: dict[int, list[int]] = {}
     for place, score in enumerate(scores.tolist()):
         wanted.setdefault(bisect_right(boundaries.tolist(), score), []).append(place)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.config import Corpus, parse_config
-from biasspark.corpus.local_delta import open_delta
+from biasspark.corpus.local_files import open_delta
 from biasspark.errors import InputError
 from tests.harness.least_configuration import changed
 

@@ -12,7 +12,7 @@ import pytest
 from biasspark.arrays import Ints
 from biasspark.columns import CELL_PAIRS
 from biasspark.ranking.kernels import placements
-from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key
+from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key, merge_cells
 from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS, PairSums
 from biasspark.ranking.kernels.placements import Profile, measure_range
 from tests.oracle.pairs import CELLS, PAIRS, Example, Sums, count_identity, count_pairs
@@ -43,7 +43,8 @@ class Corpus:
         return [block_of(cells)], [block_of(memberships)]
 
     def measure(self) -> tuple[Ints, PairSums, Profile]:
-        return measure_range(*self.blocks(), self.masks)
+        cells, memberships = self.blocks()
+        return measure_range(merge_cells(cells), memberships, self.masks)
 
     @property
     def masks(self) -> list[int]:
@@ -117,7 +118,7 @@ def test_random_corpora(seed: int, levels: int, wide: bool, monkeypatch: pytest.
 def test_identities_of_any_known_source_or_of_all_rows(seed: int) -> None:
     """Base masks of several bits mean that one of the sources is known, 0 all rows: identity 2 is in either base."""
     corpus = random_corpus(seed, 5, sources=2)
-    _, sums, _ = measure_range(corpus.blocks()[0], [], [0, 0b01, 0b11])
+    _, sums, _ = measure_range(merge_cells(corpus.blocks()[0]), [], [0, 0b01, 0b11])
     for identity, mask in enumerate([0, 0b01, 0b11]):
         base = [
             example._replace(states=(False,))
@@ -172,7 +173,7 @@ def test_parts_in_any_order_and_cut_in_any_way() -> None:
     whole = corpus.measure()[1]
     pieces = [Corpus(corpus.examples[n::3], corpus.sources, corpus.patterns[n::3]).blocks() for n in (2, 0, 1)]
     cells, memberships = ([block for (block,) in parts] for parts in zip(*pieces, strict=True))
-    _, parted, _ = measure_range(cells, memberships, corpus.masks)
+    _, parted, _ = measure_range(merge_cells(cells), memberships, corpus.masks)
     for identity in range(len(corpus.masks)):
         assert six_pairs(parted, identity) == six_pairs(whole, identity)
 

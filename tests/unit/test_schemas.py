@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
+from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_SUMMARY, PINNED_AUC, PINNED_SKEW, TABLES, Column, Table, columns
 from biasspark.tables.spark_schemas import spark_schema
 
@@ -259,3 +262,11 @@ def test_columns_reads_a_declaration_over_several_lines() -> None:
 def test_columns_refuses_what_begins_with_no_column() -> None:
     with pytest.raises(IndexError):
         columns("    only words")
+
+
+def test_every_text_of_the_declarations_is_used() -> None:
+    source = Path(schemas.__file__)
+    declarations = source.with_name("tables.toml").read_text("utf-8")
+    written = declarations + source.read_text("utf-8")
+    texts = tomllib.loads(declarations)["texts"]
+    assert [name for name in texts if not re.search(rf"\{{{name}[:}}]", written)] == []

@@ -28,14 +28,14 @@ SAFE = {
     "hours:.3f": "a number",
     "run.run_date.isoformat()": "a date",
     "_FILES": "a constant",
-    # names and types that are declared in code, in biasspark/tables/schemas.py
+    # names and types that are declared in biasspark/tables/tables.toml
     "table.name": "",
     "', '.join(table.names)": "",
-    "', '.join(PARTITION)": "",
+    "', '.join(self.partition)": "",
     "', '.join(select)": "columns of a view",
     "RUN_DATE.name": "",
     "', '.join((RUN_DATE.name, CORPUS.name, *table.key_columns, RUN_ID.name))": "",
-    "self.provider": "the format, delta or iceberg",
+    "self.provider": "the format: parquet, delta or iceberg",
     "types": "names and types",
     "typed": "names and types, with comments",
     "each": "names of the key",

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,6 +40,10 @@ MOST_BYTES = 4 << 20
 _HEADER_BYTES, _ENTRY_BYTES = 32, 32
 _MOST_ENTRIES = (MOST_BYTES - _HEADER_BYTES) // _ENTRY_BYTES
 """An entry is a score and a count, and at worst a key and its length."""
+
+
+Runs: TypeAlias = dict[int, tuple[Floats, Ints]]
+"""By key, distinct scores, ascending, and how many rows have each."""
 
 
 def cell_key(known: Ints, label: Ints) -> Ints:
@@ -117,7 +122,7 @@ def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator
     """Like `sort_cells`, for any number of distinct keys, by one sort of (range, key, score)."""
     by_score = np.argsort(scores)
     keys, scores = keys[by_score], scores[by_score]
-    ranges = np.searchsorted(boundaries, scores, "right")
+    ranges = find_ranges(scores, boundaries)
     distinct = find_distinct(keys)
     codes = ranges * len(distinct) + np.searchsorted(distinct, keys)
     small = codes.astype(np.uint16) if (len(boundaries) + 1) * len(distinct) < 1 << 16 else codes  # radix sort
@@ -155,7 +160,7 @@ def block_of(runs: Sequence[tuple[int, Floats, Ints]]) -> Block:
     return Block.of(keys, scores, np.concatenate([nothing, *(counts for _, _, counts in runs)]))
 
 
-def merge_cells(blocks: Sequence[Block]) -> dict[int, tuple[Floats, Ints]]:
+def merge_cells(blocks: Sequence[Block]) -> Runs:
     """Return the distinct scores of every key over all blocks, ascending, and their counts."""
     runs: dict[int, list[tuple[Floats, Ints]]] = {}
     for block in blocks:
@@ -172,10 +177,15 @@ def list_entries(blocks: Sequence[Block]) -> tuple[Ints, Floats, Ints]:
     return keys, scores, np.concatenate([nothing, *(block.full_counts for block in blocks)])
 
 
-def split_by_range(scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Ints]]:
-    """Yield each range that holds scores, ascending, with their indices in order: see `sort_cells` for the ranges."""
-    ranges = np.searchsorted(boundaries, scores, "right").astype(np.uint16)  # radix sort
-    for score_range, inside in enumerate(split_by_code(ranges, len(boundaries) + 1)):
+def find_ranges(scores: Floats, boundaries: Floats) -> Ints:
+    """Return the range of each score: see `sort_cells`."""
+    return np.searchsorted(boundaries, scores, "right")
+
+
+def split_by_range(ranges: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield each range that has rows, ascending, with the indices of its rows in order."""
+    small = ranges.astype(np.uint16)  # radix sort
+    for score_range, inside in enumerate(split_by_code(small, int(small.max(initial=0)) + 1)):
         if len(inside):
             yield score_range, inside
 
@@ -226,5 +236,5 @@ def cut_block(block: Block, boundaries: Floats) -> Iterator[tuple[int, Block]]:
             yield first + number, part
     else:
         keys, scores, counts = list_entries([block])
-        for number, inside in split_by_range(scores, inner):
+        for number, inside in split_by_range(find_ranges(scores, inner)):
             yield first + number, Block.of(keys[inside], scores[inside], counts[inside])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Floats, Ints
-from biasspark.ranking.kernels.blocks import split_by_range
+from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.pair_sums import N_CELLS
@@ -87,9 +87,9 @@ def cut_paired(
     counts = np.zeros((len(boundaries) + 1, sets.size), np.int64)
     for part in rows:
         known = np.full(len(part.scores), part.known)
-        ranges = np.searchsorted(boundaries, part.scores, "right")
+        ranges = find_ranges(part.scores, boundaries)
         counts += count_by_range(sets.members(known, part.label, part.rows, part.entries), ranges, len(counts))
-        for score_range, chosen in split_by_range(part.scores, boundaries):
+        for score_range, chosen in split_by_range(ranges):
             yield score_range, False, part.take(chosen).encode()
     for score_range, data in enumerate(RankOffsets.encode(counts)):
         yield score_range, True, data

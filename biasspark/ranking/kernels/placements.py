@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Floats, Ints
-from biasspark.ranking.kernels.blocks import Block, list_entries, merge_cells
+from biasspark.ranking.kernels.blocks import Block, Runs, list_entries
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, N_CELLS, N_PAIRS, PairSums
 from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, merge_runs, order_entries
 
@@ -92,16 +92,15 @@ class Entries(NamedTuple):
 
 
 def measure_range(
-    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int]
+    runs: Runs, memberships: Sequence[Block], base_masks: Sequence[int]
 ) -> tuple[Ints, PairSums, Profile]:
     """Place every row of a range among every cell: return the rows of each cell, the sums of pairs, and the profile.
 
-    Blocks are keyed by `cell_key` and `membership_key`, in any order and cut in any way, and have at most
+    `runs` are keyed by `cell_key`, blocks by `membership_key`, in any order and cut in any way. There are at most
     `MOST_ROWS_OF_A_LABEL` rows of either label. `base_masks` has for every identity the bits of the sources of which
     one must be known; 0 for all rows. Rows are int64, shape (4, identities), in the order of `columns.FOUR_CELLS`. Sums
     have the shape (6, identities), for the rows of this range alone: `PairSums.merge` adds the rows below and above.
     """
-    runs = merge_cells(cells)
     populations = {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
     masks = np.array(base_masks, np.int64)
     n_rows, sums = _without_entries(masks, populations)
@@ -111,7 +110,7 @@ def measure_range(
     return n_rows, PairSums.of_cells(n_rows, sums), populations[0].profile()
 
 
-def known_cells(runs: Mapping[int, tuple[Floats, Ints]], mask: int) -> tuple[Cell, Cell]:
+def known_cells(runs: Runs, mask: int) -> tuple[Cell, Cell]:
     """Return the negatives and the positives on which a source of the mask is known, from cells by `cell_key`."""
 
     def cell(label: int) -> Cell:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.ranking.kernels.blocks import Block, list_entries
+from biasspark.ranking.kernels.blocks import Block, Runs, list_entries
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
 from biasspark.ranking.kernels.placements import Profile, measure_range
@@ -53,11 +53,11 @@ class RangeCounts(NamedTuple):
 
 
 def count_range(
-    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats | None
+    runs: Runs, memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats | None
 ) -> RangeCounts:
     """Return all counts of one range: see `measure_range` for the parameters, and `count_bins` for the edges."""
-    n_rows, pairs, profile = measure_range(cells, memberships, base_masks)
-    first_bin, bins = (0, n_rows[:, :, None]) if edges is None else count_bins(cells, memberships, base_masks, edges)
+    n_rows, pairs, profile = measure_range(runs, memberships, base_masks)
+    first_bin, bins = (0, n_rows[:, :, None]) if edges is None else count_bins(runs, memberships, base_masks, edges)
     return RangeCounts(pairs, first_bin, bins, profile, profile.n_rows)
 
 
@@ -85,22 +85,19 @@ def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
     return RangeCounts(pairs, 0, bins, profile, max_range_rows)
 
 
-def count_bins(
-    cells: Sequence[Block], memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats
-) -> tuple[int, Ints]:
+def count_bins(runs: Runs, memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats) -> tuple[int, Ints]:
     """Return the first bin that a range overlaps, and the rows of every cell of every identity by bin from there on.
 
     Bin k holds the scores in [edge k - 1, edge k), bin 0 those below all edges. A range overlaps few bins, and blocks
     are sorted, so the cost is a search for each edge and a step for each membership. `edges` ascend, and the range has
     at least one row; else as for `measure_range`. The bins have the shape (4, identities, bins).
     """
-    runs = [run for block in cells for run in block.cells()]
-    ends = [min(scores[0] for _, scores, _ in runs), max(scores[-1] for _, scores, _ in runs)]
+    ends = [min(scores[0] for scores, _ in runs.values()), max(scores[-1] for scores, _ in runs.values())]
     first, last = (int(bin_) for bin_ in np.searchsorted(edges, ends, "right"))
     inner = edges[first:last]
     masks, which = np.unique(base_masks, return_inverse=True)
     known = np.zeros((2, len(masks), len(inner) + 1), np.int64)
-    for key, scores, counts in runs:
+    for key, (scores, counts) in runs.items():
         running = np.append(0, np.cumsum(counts))
         cuts = np.r_[0, np.searchsorted(scores, inner), len(scores)]
         known[key & 1, (masks == 0) | ((masks & (key >> 1)) != 0)] += np.diff(running[cuts])
