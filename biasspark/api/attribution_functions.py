@@ -20,8 +20,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError, Fault
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
-from biasspark.workflows.attribution import attribute_rows, describe_rows, ranked_blocks, survey_rows
-from biasspark.workflows.attribution_tables import list_tables
+from biasspark.workflows.attribute import attribute_rows, describe_rows, list_tables, ranked_blocks, survey_rows
 
 _TURNED_ON_BY = {
     schemas.ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',

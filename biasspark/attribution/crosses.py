@@ -12,8 +12,7 @@ from biasspark.arrays import divide
 from biasspark.attribution.influence import PlacedSet
 from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
 from biasspark.config.attribution_settings import NamedPair
-from biasspark.metrics.delong import delong_variance
-from biasspark.metrics.intervals import auc_interval
+from biasspark.metrics.intervals import auc_interval, delong_variance
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Masked, Table, to_table

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Flags, Ints
-from biasspark.metrics.delong import delong_part
+from biasspark.metrics.intervals import delong_part
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
 from biasspark.ranking.kernels.row_block import RowBlock

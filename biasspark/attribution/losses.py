@@ -23,8 +23,7 @@ from biasspark.attribution.row_values import losses
 from biasspark.attribution.significance import NO_ROWS, Moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
-from biasspark.metrics.intervals import auc_interval
-from biasspark.metrics.multiple_testing import clip, interval
+from biasspark.metrics.intervals import auc_interval, clip, interval
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
 

@@ -39,8 +39,7 @@ from biasspark.attribution.segments import decide
 from biasspark.attribution.splits import BinCut, best_cut, leave_enough
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
-from biasspark.metrics.delong import delong_part
-from biasspark.metrics.multiple_testing import SIGNIFICANT
+from biasspark.metrics.intervals import SIGNIFICANT, delong_part
 
 T = TypeVar("T")
 

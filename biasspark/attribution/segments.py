@@ -13,7 +13,7 @@ from biasspark.attribution.growth import Tree
 from biasspark.attribution.row_values import AUC
 from biasspark.attribution.significance import NO_ROWS, Moments, chance_p_value, welch_p_value
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
-from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg, clip, interval
+from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip, interval
 
 
 @dataclass(frozen=True)

@@ -7,41 +7,64 @@ jackknife where rows are in the same groups.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product, starmap
+from itertools import product
 from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 from biasspark.distributions import NORMAL, student_quantile, student_tail
-from biasspark.metrics.delong import delong_part
-from biasspark.metrics.multiple_testing import clip
+from biasspark.metrics.intervals import clip, delong_part
 from biasspark.ranking.kernels.paired_products import Products
 
-CONTRASTS = ((1, 0), (0, 1), (1, -1), (1, 1))
-"""Coefficients of both AUCs in each combination with a variance: each AUC, their difference and their sum."""
+CONTRASTS = {"variance": (1, 0), "baseline_variance": (0, 1), "difference_variance": (1, -1), "sum_variance": (1, 1)}
+"""Coefficients of both AUCs in each combination with a variance."""
 
 
-class PairedAucs(NamedTuple):
-    """Two AUCs of one pair of cells: of both models over the rows that both score, or of two runs.
+Ends = tuple[float | None, float | None]
 
-    It has the rows of the cells, for two runs the smaller number; the AUCs, in [0, 1], None if a cell is empty; the
-    variances of each AUC, of their difference and of their sum, None if a cell has fewer than two rows; and, for the
-    jackknife, the number of groups with a row in any cell.
+
+class PairedMetric(NamedTuple):
+    """One metric of a model and its baseline on the rows that both score, or of a run and an earlier one.
+
+    It has the rows of its two cells, for two runs the smaller number; both values, None if a cell is empty; the
+    variances of each value, of their difference and of their sum, None if undefined; the number of groups of rows from
+    which the variances were estimated, None if rows were taken as independent; and both intervals of a gap, None for an
+    AUC.
     """
 
     n_low: int
     n_high: int
-    auc: float | None = None
-    baseline_auc: float | None = None
-    auc_variance: float | None = None
+    value: float | None = None
+    baseline_value: float | None = None
+    variance: float | None = None
     baseline_variance: float | None = None
     difference_variance: float | None = None
     sum_variance: float | None = None
     n_groups: int | None = None
+    intervals: tuple[Ends, Ends] | None = None
+
+    def as_gap(self, interval: Ends, baseline_interval: Ends) -> PairedMetric:
+        """Return the gaps of which these are the AUCs, 1/2 less, given the intervals of both AUCs."""
+        ends = *interval, *baseline_interval
+        value, baseline, low, high, baseline_low, baseline_high = (
+            None if auc is None else auc - 0.5 for auc in (self.value, self.baseline_value, *ends)
+        )
+        return self._replace(
+            value=value, baseline_value=baseline, intervals=((low, high), (baseline_low, baseline_high))
+        )
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether it is a gap, whose size matters and not its sign."""
+        return self.intervals is not None
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of Student's t for these variances: one less than the groups."""
+        return NORMAL if self.n_groups is None else self.n_groups - 1
 
 
-def delong_aucs(low: Products, high: Products) -> PairedAucs:
+def delong_aucs(low: Products, high: Products) -> PairedMetric:
     """Return both AUCs of two cells, and DeLong's variances.
 
     The variance of A ± B is the sum over both cells, each of m rows placed among n, of
@@ -55,15 +78,15 @@ def delong_aucs(low: Products, high: Products) -> PairedAucs:
     difference of a model and itself.
     """
     if not low.n or not high.n:
-        return PairedAucs(low.n, high.n)
+        return PairedMetric(low.n, high.n)
     doubled_pairs = 2 * low.n * high.n
     aucs = (high.first / doubled_pairs, high.second / doubled_pairs)
     if min(low.n, high.n) < 2:
-        return PairedAucs(low.n, high.n, *aucs)
-    first, second, difference, total = (
-        float(_part(low, high.n, x, y) + _part(high, low.n, x, y)) for x, y in CONTRASTS
-    )
-    return PairedAucs(low.n, high.n, *aucs, first, second, difference, total)
+        return PairedMetric(low.n, high.n, *aucs)
+    variances: dict[str, Any] = {
+        name: float(_part(low, high.n, x, y) + _part(high, low.n, x, y)) for name, (x, y) in CONTRASTS.items()
+    }
+    return PairedMetric(low.n, high.n, *aucs, **variances)
 
 
 def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
@@ -121,12 +144,7 @@ class Replicates(NamedTuple):
         return min(sum(left[cell] < self.whole[cell] for left in self.without) for cell in (0, 1))
 
 
-def pair_sides(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> PairedAucs:
-    """Return `jackknife_aucs` of a pair of cells, from two rows of ``jackknife_statistics``."""
-    return jackknife_aucs(Replicates.read(row), Replicates.read(baseline))
-
-
-def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
+def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedMetric:
     """Return two AUCs over rows in the same groups, and their variances by leaving out each group in turn.
 
     With A_g an AUC without group g, over the G groups that have a row in any of the cells, the variance of a linear
@@ -149,15 +167,15 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedAucs:
     auc, baseline_auc = (model.auc, baseline.auc) if n_low and n_high else (None, None)
     n_groups = len(model.without)
     if n_groups != len(baseline.without):
-        return PairedAucs(n_low, n_high, auc, baseline_auc)
+        return PairedMetric(n_low, n_high, auc, baseline_auc)
     groups = [group for group in range(n_groups) if model.has_rows_of(group) or baseline.has_rows_of(group)]
     if min(model.fewest_groups, baseline.fewest_groups) < LEAST_GROUPS_OF_A_CELL:
-        return PairedAucs(n_low, n_high, auc, baseline_auc, n_groups=len(groups))
-    first, second, difference, total = (
-        _variance([_combine(x, model.without[group], y, baseline.without[group]) for group in groups])
-        for x, y in CONTRASTS
-    )
-    return PairedAucs(n_low, n_high, auc, baseline_auc, first, second, difference, total, len(groups))
+        return PairedMetric(n_low, n_high, auc, baseline_auc, n_groups=len(groups))
+    variances: dict[str, Any] = {
+        name: _variance([_combine(x, model.without[group], y, baseline.without[group]) for group in groups])
+        for name, (x, y) in CONTRASTS.items()
+    }
+    return PairedMetric(n_low, n_high, auc, baseline_auc, n_groups=len(groups), **variances)
 
 
 def _combine(x: int, model: PairCounts, y: int, baseline: PairCounts) -> float:
@@ -182,62 +200,6 @@ LEAST_ROWS = LEAST_GROUPS = 10
 
 _ROUNDING = 1e-12
 """Smaller differences are rounding errors."""
-
-Ends = tuple[float | None, float | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairedMetric:
-    """One metric of a model and its baseline on the same rows, or of a run and an earlier one.
-
-    It has the rows of its two cells, for two runs the smaller number; both values, None if a cell is empty; the
-    variances of their difference and sum, None if undefined; both intervals of a gap, None for an AUC; and the number
-    of groups of rows from which the variances were estimated, None if rows were taken as independent.
-    """
-
-    n_low: int
-    n_high: int
-    value: float | None
-    baseline_value: float | None
-    difference_variance: float | None
-    sum_variance: float | None
-    intervals: tuple[Ends, Ends] | None = None
-    n_groups: int | None = None
-
-    @classmethod
-    def of(cls, aucs: PairedAucs, intervals: tuple[Ends, Ends], is_gap: bool) -> PairedMetric:
-        """Return a metric from both AUCs and their intervals; 1/2 is subtracted from both for a gap."""
-
-        def less(auc: float | None) -> float | None:
-            return None if auc is None else auc - (0.5 if is_gap else 0.0)
-
-        first, second = ((less(low), less(high)) for low, high in intervals)
-        return cls(
-            n_low=int(aucs.n_low),
-            n_high=int(aucs.n_high),
-            value=less(aucs.auc),
-            baseline_value=less(aucs.baseline_auc),
-            difference_variance=aucs.difference_variance,
-            sum_variance=aucs.sum_variance,
-            intervals=(first, second) if is_gap else None,
-            n_groups=None if aucs.n_groups is None else int(aucs.n_groups),
-        )
-
-    @property
-    def is_gap(self) -> bool:
-        """Whether it is a gap, whose size matters and not its sign."""
-        return self.intervals is not None
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom of Student's t for these variances: one less than the groups."""
-        return NORMAL if self.n_groups is None else self.n_groups - 1
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether there are enough rows in each cell, and enough groups of rows."""
-        few_groups = self.n_groups is not None and self.n_groups < LEAST_GROUPS
-        return min(self.n_low, self.n_high) >= LEAST_ROWS and not few_groups
 
 
 class DifferenceEstimate(NamedTuple):
@@ -285,7 +247,13 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
     t = student_quantile(level, paired.freedom)
     low = min(contrast.difference - t * sqrt(contrast.variance) for contrast in contrasts)
     high = max(contrast.difference + t * sqrt(contrast.variance) for contrast in contrasts)
-    largest, largest_baseline = (1.0, 1.0) if paired.intervals is None else starmap(_largest_size, paired.intervals)
+    largest, largest_baseline = 1.0, 1.0
+    if (
+        paired.intervals is not None
+    ):  # the largest size of each gap in its interval, or without one the largest possible
+        largest, largest_baseline = (
+            0.5 if low is None or high is None else max(-low, high) for low, high in paired.intervals
+        )
     ends = clip((low, high), -largest_baseline, largest)
     p_value = max(
         2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), paired.freedom)
@@ -366,7 +334,8 @@ class _Contrast(NamedTuple):
 def _contrasts(paired: PairedMetric) -> list[_Contrast] | None:
     """Return the contrasts of both values; None if the data are insufficient."""
     value, baseline = paired.value, paired.baseline_value
-    if value is None or baseline is None or not paired.is_enough:
+    few_groups = paired.n_groups is not None and paired.n_groups < LEAST_GROUPS
+    if value is None or baseline is None or few_groups or min(paired.n_low, paired.n_high) < LEAST_ROWS:
         return None
     signs: Iterable[tuple[int, int]] = [(1, 1)]
     alike = value == baseline and paired.difference_variance == 0
@@ -387,8 +356,3 @@ def _allowed_signs(low: float | None, high: float | None) -> tuple[int, ...]:
     if low is None or high is None or low <= 0 <= high:
         return (1, -1)
     return (1,) if low > 0 else (-1,)
-
-
-def _largest_size(low: float | None, high: float | None) -> float:
-    """Return the largest size of a gap in its interval; without an interval, the largest possible one."""
-    return 0.5 if low is None or high is None else max(-low, high)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Floats
 from biasspark.columns import BETTER, CELL_PAIRS, INSUFFICIENT_DATA, NEGATIVE, NO_EVIDENCE, POSITIVE, SUITE_GAPS, WORSE
 from biasspark.comparison.differences import (
     LEAST_GROUPS,
     DifferenceEstimate,
     Ends,
-    PairedAucs,
     PairedMetric,
     delong_aucs,
     estimate_difference,
 )
 from biasspark.config import GROUPS, Compare
-from biasspark.metrics.intervals import Interval, auc_interval
-from biasspark.metrics.multiple_testing import SIGNIFICANT, benjamini_hochberg
+from biasspark.metrics.intervals import SIGNIFICANT, auc_interval, benjamini_hochberg
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS, to_table
@@ -115,7 +113,9 @@ def list_cell_pairs(is_overall: bool) -> Sequence[tuple[str, str]]:
     return ((NEGATIVE, POSITIVE),) if is_overall else CELL_PAIRS
 
 
-def pair_cells(sums: Mapping[tuple[Any, str, str], Products], pairs: Iterable[CellPair]) -> dict[CellPair, PairedAucs]:
+def pair_cells(
+    sums: Mapping[tuple[Any, str, str], Products], pairs: Iterable[CellPair]
+) -> dict[CellPair, PairedMetric]:
     """Return both models' AUCs of pairs of cells, with variances by DeLong.
 
     `sums` has, by ((slice, identity), cell, opposite cell), the sums of both models' placements of the rows of one cell
@@ -132,7 +132,7 @@ def pair_cells(sums: Mapping[tuple[Any, str, str], Products], pairs: Iterable[Ce
 
 
 def name_models(
-    aucs: Mapping[CellPair, PairedAucs], models: tuple[str, str], level: float, method: str
+    aucs: Mapping[CellPair, PairedMetric], models: tuple[str, str], level: float, method: str
 ) -> list[ComparedPair]:
     """Return the metrics of a model and its baseline, given the AUCs of their pairs of cells.
 
@@ -141,17 +141,19 @@ def name_models(
     most 1.1 % less often than those of AUCs (``scripts/simulations/comparison_coverage.py``).
     """
 
-    def column(name: str) -> Floats:
-        return np.array([getattr(both, name) for both in aucs.values()], np.float64)
+    def list_ends(prefix: str) -> list[Ends]:
+        names = (f"{prefix}value", f"{prefix}variance", "n_low", "n_high")
+        value, variance, n_low, n_high = (
+            np.array([getattr(both, name) for both in aucs.values()], np.float64) for name in names
+        )
+        low, high, _ = auc_interval(value, variance, n_low, n_high, level)
+        ends = zip(low.tolist(), high.tolist(), strict=True)
+        return [(None, None) if isnan(low) else (low, high) for low, high in ends]
 
-    sizes = column("n_low"), column("n_high")
-    first = auc_interval(column("auc"), column("auc_variance"), *sizes, level)
-    second = auc_interval(column("baseline_auc"), column("baseline_variance"), *sizes, level)
     compared = []
-    for index, (pair, both) in enumerate(aucs.items()):
+    for (pair, both), *ends in zip(aucs.items(), list_ends(""), list_ends("baseline_"), strict=True):
         metric = METRIC_OF_CELLS[pair.low_cell, pair.high_cell]
-        intervals = _ends(first, index), _ends(second, index)
-        paired = PairedMetric.of(both, intervals, metric in SUITE_GAPS)
+        paired = both.as_gap(*ends) if metric in SUITE_GAPS else both
         compared.append(ComparedPair(*models, pair.slice, pair.identity, pair.crossed, metric, paired, method))
     return compared
 
@@ -196,8 +198,3 @@ def _verdict(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_bet
     if p_adjusted >= SIGNIFICANT or not estimate.one_sided:
         return NO_EVIDENCE
     return BETTER if (estimate.difference < 0) == less_is_better else WORSE
-
-
-def _ends(interval: Interval, index: int) -> Ends:
-    low, high = float(interval.low[index]), float(interval.high[index])
-    return (None, None) if np.isnan(low) else (low, high)

@@ -47,7 +47,7 @@ change of exactly the bound is called a violation at 0.05 in at most 5.5 % of th
 the variances at the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
 
 **A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
-(`biasspark.metrics.proportions`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), with the standard error at θ. Its
+(`biasspark.metrics.intervals`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), with the standard error at θ. Its
 end is θ when both sides are equal, so θ lies
 
     z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
@@ -67,41 +67,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, nan
-from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
 from biasspark.arrays import Flags, Floats, apply
 from biasspark.distributions import normal_tail
-from biasspark.metrics.proportions import Share
+from biasspark.metrics.intervals import Share
 
 _HIGHER_THAN_ANY = 2.0
 _STEPS = 70
 """The most steps to locate a point on a circle, down to adjacent doubles."""
 _FEW = 256
 """Up to this number of points, cutting the arc into eight parts per step is faster than cutting it into two."""
-
-
-class Estimates(Protocol):
-    """Estimates, one per entry, with the data for their intervals; NaN if missing."""
-
-    @property
-    def value(self) -> Floats:
-        """An AUC, a rate, or a gap + 1/2."""
-
-    @property
-    def complement(self) -> Self:
-        """1 - value; its bounds are 1 less those of the value."""
-
-    @property
-    def absolute(self) -> Self:
-        """The smaller of value and 1 - value, which is 1/2 - |gap|: the lower, the worse."""
-
-    def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each lies above θ; infinite if none can be beyond θ, NaN without a value."""
-
-
-E = TypeVar("E", bound=Estimates)
 
 
 @dataclass(frozen=True)
@@ -111,6 +88,9 @@ class Aucs:
     The values are U/(mn), the variances are DeLong's, NaN if a cell has fewer than two rows, and ``n_low`` and
     ``n_high`` are the sizes of both cells. Intervals are by ``logit_delong`` or else ``newcombe``. There is none if the
     variance is NaN.
+
+    All estimates have ``value``, an AUC, a rate, or a gap + 1/2; ``complement``, whose bounds are 1 less those of the
+    value; ``absolute``, which is 1/2 - |gap|: the lower, the worse; and ``standard_errors``.
     """
 
     value: Floats
@@ -142,6 +122,62 @@ class Aucs:
         return within_range(np.where(np.isnan(self.variance), np.nan, a), at, z)
 
 
+class Rates(Share):
+    """Rates with their counts, one per entry; NaN if missing."""
+
+    @property
+    def complement(self) -> Rates:
+        """1 - value: the rows that are not counted."""
+        return Rates(self.among - self.counted, self.among)
+
+    @property
+    def absolute(self) -> Rates:
+        """The smaller of value and 1 - value."""
+        return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each rate lies above θ, with the standard error at θ."""
+        p, at = np.broadcast_arrays(self.value, np.asarray(theta, float))
+        with np.errstate(all="ignore"):
+            z = (p - at) / np.sqrt(at * (1 - at) / self.among)
+        return within_range(p, at, z)
+
+
+@dataclass(frozen=True)
+class RateGaps:
+    """Gaps between the rates of disjoint groups of rows, one per entry."""
+
+    subgroup: Rates
+    background: Rates
+
+    @property
+    def value(self) -> Floats:
+        """The gap + 1/2, as for gaps of scores: in [-1/2, 3/2], NaN if a rate is over no rows."""
+        return self.subgroup.value - self.background.value + 0.5
+
+    @property
+    def complement(self) -> RateGaps:
+        """1 - value: subgroup and background exchanged."""
+        return RateGaps(self.background, self.subgroup)
+
+    @property
+    def absolute(self) -> RateGaps:
+        """The smaller of value and 1 - value: subgroup and background exchanged for gaps above 0."""
+        above = self.value > 0.5
+        return RateGaps(
+            Rates(*np.where(above, self.background, self.subgroup)),
+            Rates(*np.where(above, self.subgroup, self.background)),
+        )
+
+    def standard_errors(self, theta: Floats | float) -> Floats:
+        """Return how many standard errors each value lies above θ; infinite if no interval reaches θ."""
+        return errors_of_difference(self.subgroup, self.background, self.value - theta)
+
+
+Estimates = Aucs | Rates | RateGaps
+"""Estimates, one per entry, with the data for their intervals; NaN if missing."""
+
+
 def within_range(value: Floats, theta: Floats, z: Floats) -> Floats:
     """Return z if θ is in (0, 1), else infinity, as nothing can be beyond θ; 0 at the value, NaN without a value."""
     z = np.where((theta > 0) & (theta < 1), z, np.copysign(np.inf, value - theta))
@@ -164,31 +200,24 @@ def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> t
 
 
 def compare_with_baseline(
-    now: E, before: E, bound_kind: str, bound: float, *, is_size_change: bool = False
+    now: Estimates, before: Estimates, bound_kind: str, bound: float, *, is_size_change: bool = False
 ) -> tuple[Floats, Floats]:
     """Return the p-values of violation and of compliance of a change, like `compare_with_bound`.
 
     The bound, 0 or more, is the most by which a value may fall (``max_drop``) or rise (``max_rise``). For a change of
     size, it is the most by which a gap may move away from 0, whatever its sign.
     """
-    if is_size_change:
-        return _compare_sizes(now.absolute, before.absolute, bound)
-    if bound_kind == "max_rise":
-        now, before = now.complement, before.complement
-    z = errors_of_difference(now, before, now.value - before.value + bound)
-    return apply(normal_tail, -z), apply(normal_tail, z)
 
+    def standard_errors(first: Estimates, second: Estimates, *highest: float) -> Floats:
+        return errors_of_difference(first, second, first.value - second.value + bound, highest or (1.0, 1.0))
 
-def _compare_sizes(now: E, before: E, bound: float) -> tuple[Floats, Floats]:
-    """Return the p-values for a rise of the size of gaps, given as the smaller of value and 1 - value.
-
-    Each is the larger of two, for violation over the signs of the earlier gap, for compliance over those of the current
-    one.
-    """
-
-    def standard_errors(first: E, second: E, *highest: float) -> Floats:
-        return errors_of_difference(first, second, first.value - second.value + bound, highest)
-
+    if not is_size_change:
+        if bound_kind == "max_rise":
+            now, before = now.complement, before.complement
+        z = standard_errors(now, before)
+        return apply(normal_tail, -z), apply(normal_tail, z)
+    now, before = now.absolute, before.absolute
+    # Each p-value is the larger of two: of violation over signs of the earlier gap, of compliance of the current one.
     z = standard_errors(now, before, 0.5, 0.5)
     against = standard_errors(now, before.complement, 0.5, _HIGHER_THAN_ANY)
     in_favor = standard_errors(now.complement, before, _HIGHER_THAN_ANY, 0.5)
@@ -244,55 +273,3 @@ def _standard_errors_to(estimates: Estimates, step: Floats, highest: float) -> F
 
 def _log(value: float) -> float:
     return log(value) if value > 0 else -inf if value == 0 else nan
-
-
-class Rates(Share):
-    """Rates with their counts, one per entry; NaN if missing."""
-
-    @property
-    def complement(self) -> Rates:
-        """1 - value: the rows that are not counted."""
-        return Rates(self.among - self.counted, self.among)
-
-    @property
-    def absolute(self) -> Rates:
-        """The smaller of value and 1 - value."""
-        return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
-
-    def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each rate lies above θ, with the standard error at θ."""
-        p, at = np.broadcast_arrays(self.value, np.asarray(theta, float))
-        with np.errstate(all="ignore"):
-            z = (p - at) / np.sqrt(at * (1 - at) / self.among)
-        return within_range(p, at, z)
-
-
-@dataclass(frozen=True)
-class RateGaps:
-    """Gaps between the rates of disjoint groups of rows, one per entry."""
-
-    subgroup: Rates
-    background: Rates
-
-    @property
-    def value(self) -> Floats:
-        """The gap + 1/2, as for gaps of scores: in [-1/2, 3/2], NaN if a rate is over no rows."""
-        return self.subgroup.value - self.background.value + 0.5
-
-    @property
-    def complement(self) -> RateGaps:
-        """1 - value: subgroup and background exchanged."""
-        return RateGaps(self.background, self.subgroup)
-
-    @property
-    def absolute(self) -> RateGaps:
-        """The smaller of value and 1 - value: subgroup and background exchanged for gaps above 0."""
-        above = self.value > 0.5
-        return RateGaps(
-            Rates(*np.where(above, self.background, self.subgroup)),
-            Rates(*np.where(above, self.subgroup, self.background)),
-        )
-
-    def standard_errors(self, theta: Floats | float) -> Floats:
-        """Return how many standard errors each value lies above θ; infinite if no interval reaches θ."""
-        return errors_of_difference(self.subgroup, self.background, self.value - theta)

@@ -218,22 +218,17 @@ def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, .
 
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
     """Return a sentence on each model whose scores are all on one side of all thresholds, which then decide nothing."""
-    return tuple(
-        f"model {profile.model}: all its scores are {side}, so all rows are decided alike. "
-        "Are thresholds and scores on the same scale?"
-        for profile in profiles
-        if profile.n_rows >= FEW_ROWS and (side := _describe_side(profile, thresholds))
-    )
-
-
-def _describe_side(profile: ScoreProfile, thresholds: Sequence[float]) -> str | None:
-    """Return on which side of all thresholds the scores are; None if they are on both sides, or without thresholds."""
-    if not thresholds or profile.lowest is None or profile.highest is None:
-        return None
-    least, greatest = min(thresholds), max(thresholds)
-    if profile.highest < least:
-        return f"below the least threshold, {least:g}"
-    return f"above the greatest threshold, {greatest:g}" if profile.lowest > greatest else None
+    warnings = []
+    for profile in profiles if thresholds else ():
+        side, (least, greatest) = "", (min(thresholds), max(thresholds))
+        if profile.highest is not None and profile.highest < least:
+            side = f"below the least threshold, {least:g}"
+        elif profile.lowest is not None and profile.lowest > greatest:
+            side = f"above the greatest threshold, {greatest:g}"
+        if side and profile.n_rows >= FEW_ROWS:
+            alike = f"model {profile.model}: all its scores are {side}, so all rows are decided alike."
+            warnings.append(f"{alike} Are thresholds and scores on the same scale?")
+    return tuple(warnings)
 
 
 def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
@@ -248,7 +243,13 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
     if profile.lowest == profile.highest:
         yield f"all its {profile.n_rows:,} scores are the same value, so every AUC is 0.5. Is it the right column?"
         return
-    yield from _repeated_values(profile)
+    if profile.n_distinct is not None and profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
+        yield "its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores."
+    elif profile.n_distinct is not None and profile.n_distinct < FEW_DISTINCT < profile.n_rows:
+        yield f"its {profile.n_rows:,} scores have only {profile.n_distinct} distinct values. Were they rounded?"
+    if profile.largest_tie is not None and profile.largest_tie >= GIANT_TIE * profile.n_rows:
+        share = format_share(profile.largest_tie, profile.n_rows)
+        yield f"{share} of its scores are the same value. Is that a default for rows that were not scored?"
     lowest, highest = profile.lowest or 0.0, profile.highest or 0.0
     if lowest < 0 and lowest.is_integer() and highest <= 1:
         yield f"its scores range from {lowest:g} to {highest:g}. Is {lowest:g} a mark of missing ones?"
@@ -261,16 +262,3 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
     if auc is not None and auc < 0.5:
         which = "subgroup AUC is below 0.5 for every identity" if of_identities else "AUC is below 0.5"
         yield f"its {which}. Does a higher score mean less likely positive?"
-
-
-def _repeated_values(profile: ScoreProfile) -> Iterator[str]:
-    """Yield sentences on too few distinct scores and on large ties, if these were counted."""
-    if profile.n_distinct is None or profile.largest_tie is None:
-        return
-    if profile.n_distinct <= 2 and {profile.lowest, profile.highest} <= {0.0, 1.0}:
-        yield "its scores are only 0 and 1, like decisions. An AUC of decisions says little. Use the scores."
-    elif profile.n_distinct < FEW_DISTINCT < profile.n_rows:
-        yield f"its {profile.n_rows:,} scores have only {profile.n_distinct} distinct values. Were they rounded?"
-    if profile.largest_tie >= GIANT_TIE * profile.n_rows:
-        share = format_share(profile.largest_tie, profile.n_rows)
-        yield f"{share} of its scores are the same value. Is that a default for rows that were not scored?"

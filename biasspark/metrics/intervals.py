@@ -1,7 +1,16 @@
-"""Confidence intervals of AUCs: two methods, and the rule that chooses between them. numpy only.
+"""Variances and confidence intervals of AUCs, intervals of shares and means, and adjusted p-values. numpy only.
 
-Both methods need only the AUC ``A``, its variance by DeLong ``V`` and the sizes ``m``, ``n`` of its two cells. ``z`` is
-the normal quantile of the level (1.95996398454 at 0.95).
+DeLong's variance of the AUC of two cells is the sum of one part per cell (DeLong, DeLong and Clarke-Pearson, Biometrics
+1988, 44:837). The part of a cell of m rows against n is
+
+    (m·Σd² - (Σd)²) / (4·n²·m²·(m - 1)),
+
+where d are the doubled placements of its rows: for each row, twice the rows of the other cell with which it is
+correctly ordered, plus ties. Σd is twice U for both cells. Every ranking engine returns these integers.
+
+The interval of an AUC is by one of two methods, and a rule chooses between them. Both need only the AUC ``A``, its
+variance by DeLong ``V`` and the sizes ``m``, ``n`` of its two cells. ``z`` is the normal quantile of the level
+(1.95996398454 at 0.95).
 
 ``logit_delong``
     expit(logit(A) ± z·sqrt(V) / (A·(1 - A))): DeLong, DeLong and Clarke-Pearson 1988, on the logit scale (Pepe 2003).
@@ -41,12 +50,14 @@ a share of rows that the model misses, bring it to 0.82 at worst (10 rows and mo
 
 from __future__ import annotations
 
-from math import exp, inf
+from collections.abc import Sequence
+from fractions import Fraction
+from math import exp, inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import Floats, Ints, Strings, apply, divide
+from biasspark.arrays import BigInts, Floats, Ints, Strings, apply, divide
 from biasspark.distributions import normal_quantile
 
 LOGIT_DELONG, NEWCOMBE, NONE = "logit_delong", "newcombe", "none"
@@ -56,6 +67,29 @@ SETTLED = 10.0
 
 _STEPS = 18
 """Fixed-point iterations: each shrinks the error more than ninefold, so 18 reach the last bit of a double."""
+
+
+def delong_part(n_rows: int, n_opposite: int, two_u: int, sum_sq: int) -> Fraction:
+    """Return the exact part of one cell of m >= 2 rows against n >= 1 rows, from Σd and Σd²."""
+    m, n = n_rows, n_opposite
+    return Fraction(m * sum_sq - two_u**2, 4 * n**2 * m**2 * (m - 1))
+
+
+def delong_variance(
+    n_low: BigInts, n_high: BigInts, two_u: BigInts, sum_sq_low: BigInts, sum_sq_high: BigInts
+) -> Floats:
+    """Return the variance of each AUC, 0 or more; NaN where a cell has fewer than two rows.
+
+    The parameters are Python integers: sizes of the two cells, twice U, and Σd² of each cell. The numerators,
+    differences of two nearly equal numbers, are exact at any size.
+    """
+    return _delong_parts(n_low, n_high, two_u, sum_sq_low) + _delong_parts(n_high, n_low, two_u, sum_sq_high)
+
+
+def _delong_parts(n_rows: BigInts, n_opposite: BigInts, two_u: BigInts, sum_sq: BigInts) -> Floats:
+    numerator = (n_rows * sum_sq - two_u * two_u).astype(np.float64)
+    m, n = n_rows.astype(np.float64), n_opposite.astype(np.float64)
+    return divide(numerator, 4 * n * n * m * m * (m - 1))
 
 
 class Interval(NamedTuple):
@@ -117,3 +151,96 @@ def newcombe(auc: Floats, m: Floats, n: Floats, z: float) -> tuple[Floats, Float
 
     with np.errstate(invalid="ignore"):
         return lower_root(auc), 1 - lower_root(1 - auc)
+
+
+# ---- shares
+
+
+class Share(NamedTuple):
+    """Shares of rows: numerators and denominators, as doubles."""
+
+    counted: Floats
+    among: Floats
+
+    @property
+    def value(self) -> Floats:
+        """In [0, 1]; NaN without rows."""
+        return divide(self.counted, self.among)
+
+
+def wilson_interval(share: Share, z: float) -> tuple[Floats, Floats]:
+    """Return the ends of Wilson's interval of shares p = x/n; NaN where n is 0.
+
+    It contains every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), which is between
+
+        (2x + z² ± z·sqrt(z² + 4x(1 - x/n))) / (2n + 2z²)
+
+    (Wilson, JASA 1927, 22:209), within [0, 1].
+    """
+    counted, among = share
+    half = z * np.sqrt(z * z + 4 * counted * (1 - share.value))
+    low, high = ((2 * counted + z * z + sign * half) / (2 * among + 2 * z * z) for sign in (-1, 1))
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+
+def newcombe_difference(p: Share, q: Share, z: float) -> tuple[Floats, Floats]:
+    """Return the ends of the interval of p - q of independent shares; NaN if either has no rows.
+
+    Newcombe's hybrid score interval (Statistics in Medicine 1998, 17:873, method 10): with the Wilson intervals (l, u)
+    of p and (m, v) of q, p - q - sqrt((p - l)² + (v - q)²) to p - q + sqrt((u - p)² + (q - m)²). It stays within [-1,
+    1], and is valid for shares of 0 and 1.
+    """
+    (p_low, p_high), (q_low, q_high) = wilson_interval(p, z), wilson_interval(q, z)
+    difference = p.value - q.value
+    return (
+        difference - _length(p.value - p_low, q_high - q.value),
+        difference + _length(p_high - p.value, q.value - q_low),
+    )
+
+
+def _length(x: Floats, y: Floats) -> Floats:
+    """Return sqrt(x² + y²): how far an end of a difference lies from it, given the same of two independent estimates.
+
+    `numpy.hypot` is avoided: its last bits differ between platforms.
+    """
+    square_root: Floats = np.sqrt(x * x + y * y)
+    return square_root
+
+
+# ---- means, and multiple tests
+
+
+SIGNIFICANT = 0.05
+"""The significance level, except in the gate, where it is configured."""
+
+
+def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
+    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
+
+    The variance is that of the mean, not of the rows; 0 gives a single point. The level is in (0, 1).
+    """
+    if mean is None or variance is None:
+        return None, None
+    half = normal_quantile(level) * sqrt(variance)
+    return mean - half, mean + half
+
+
+def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
+    """Clip an interval to the range of the estimate."""
+    low, high = ends
+    return (None, None) if low is None or high is None else (max(low, least), min(high, most))
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return adjusted p-values: on average, at most a share q of the tests below q are false discoveries.
+
+    Of m p-values in ascending order, the k-th becomes the minimum of p_(j)·m/j over j >= k, at most 1 (Benjamini and
+    Hochberg, JRSS B 1995, 57:289). None stays None and is not counted in m.
+    """
+    order = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    least = 1.0
+    for rank, (p_value, index) in reversed(list(enumerate(order, start=1))):
+        least = min(least, p_value * len(order) / rank)
+        adjusted[index] = least
+    return adjusted

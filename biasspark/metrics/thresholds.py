@@ -1,6 +1,6 @@
-"""Correct and wrong decisions at thresholds, and how unequal they are (Mitigating; Dixon et al. 2018).
+"""Decisions at thresholds, and how unequal they are (Mitigating; Dixon et al. 2018), and histograms of scores.
 
-They are exact: a threshold needs only the number of rows of each cell that score at or above it.
+They are exact: a threshold or a bin needs only the number of rows of each cell that score at or above it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.columns import RATES, WITHHELD
+from biasspark.columns import FOUR_CELLS, NEGATIVE, POSITIVE, RATES, WITHHELD
 from biasspark.distributions import normal_quantile
-from biasspark.metrics.proportions import Share, newcombe_difference
+from biasspark.metrics.intervals import Share, newcombe_difference
 from biasspark.metrics.u_statistics import identities_of_slices
 from biasspark.ranking.counts import Counts
-from biasspark.tables.schemas import THRESHOLD_RATES, THRESHOLD_SUMMARY, Masked, to_table
+from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY, Masked, to_table
 
 DECISIONS = ("n_true_positive", "n_false_positive", "n_true_negative", "n_false_negative")
 SHARES = {
@@ -52,7 +52,7 @@ def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, l
 
     Rates are in [0, 1]. A gap is the rate of the subgroup less the rate of the background, in [-1, 1]; 0 is best. A
     rate over no rows is NULL, and so is its gap. The interval of a gap, of a nominal coverage, is by
-    `biasspark.metrics.proportions.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
+    `biasspark.metrics.intervals.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
     (groups,), are NULL; ``(overall)`` groups are left out.
     """
     z, n_thresholds = normal_quantile(level), len(thresholds.values)
@@ -138,3 +138,46 @@ def rate(side: Decisions, name: str) -> Share:
     """Return a rate from decisions."""
     counted, among = (reduce(np.add, (side[kind] for kind in kinds)) for kinds in SHARES[name])
     return Share(counted.astype(np.float64), among.astype(np.float64))
+
+
+# ---- histograms
+
+_CELL_NAMES = np.array([FOUR_CELLS, (NEGATIVE, POSITIVE, NEGATIVE, POSITIVE)], object)
+"""The names of the four cells, of an identity and of a whole slice."""
+
+
+def score_histograms(
+    counts: Counts, bins: Mapping[str, tuple[Sequence[float], Sequence[int]]], suppressed: Flags
+) -> pa.Table:
+    """Return the table ``score_histograms``: one row for each (model, slice, identity, cell, bin) that has rows.
+
+    `bins` are by model the edges, ascending, and the index of each among the edges at which rows were counted. A bin
+    holds the scores in [low edge, high edge); the last bin also holds its high edge. No score lies outside the edges.
+    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
+
+    Notes
+    -----
+    The Positive AEG is the area under the curve of the share of subgroup positives at or above a bin against that of
+    background positives, less 1/2 (Nuanced, figure 2); computed from bins, it is inexact because of ties within a bin.
+    """
+    groups, parts = counts.groups, []
+    for model, (edges, indices) in bins.items():
+        of_model = np.flatnonzero(groups.model == model)
+        from_edge = counts.at_or_above[model][:, :, np.array(indices, np.int64) + 1]
+        from_edge[:, :, -1] = 0  # the last bin includes its high edge
+        n_rows = from_edge[:, :, :-1] - from_edge[:, :, 1:]
+        n_rows[:, suppressed[of_model]] = 0
+        group, cell, bin_ = np.nonzero(n_rows.transpose(1, 0, 2))
+        rows, ends = of_model[group], np.array(edges, np.float64)
+        parts.append(
+            to_table(
+                SCORE_HISTOGRAMS,
+                **{name: values[rows] for name, values in groups._asdict().items()},
+                cell=_CELL_NAMES[groups.is_overall[rows].astype(np.int64), cell],
+                bin=bin_.astype(np.int32),
+                bin_low=ends[bin_],
+                bin_high=ends[bin_ + 1],
+                n_rows=n_rows[cell, group, bin_],
+            )
+        )
+    return pa.concat_tables(parts)

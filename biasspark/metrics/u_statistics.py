@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints, Strings, divide
 from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
-from biasspark.metrics.delong import delong_variance
+from biasspark.metrics.intervals import delong_variance
 from biasspark.ranking.counts import Counts, Groups
 from biasspark.tables.schemas import U_STATISTICS, Masked, to_table
 

@@ -31,13 +31,7 @@ from biasspark.synthetic.imbalanced import TermCell, cell_comments
 
 
 class HarmlessComments:
-    """Harmless comments, described like those of the training corpus.
-
-    Parameters
-    ----------
-    measures, survey
-        Those of the training corpus.
-    """
+    """Harmless comments, described like those of the training corpus with these measures and survey."""
 
     def __init__(self, measures: Measures, survey: Survey) -> None:
         self.measures = replace(measures, label=Label(column=LABEL))
@@ -55,10 +49,7 @@ class HarmlessComments:
 def read_comments(
     spark: SparkSession, mitigation: Mitigation, measures: Measures, run_date: date
 ) -> dict[str, DataFrame]:
-    """Return the comments of the configured files by their keys, with a label. Lazy; empty without files.
-
-    Raises InputError with the faults of all files that cannot be read or lack a column that the identities need.
-    """
+    """Return the comments of the configured files by their keys, with a label. Lazy. Raises the faults of all files."""
     comments: dict[str, DataFrame] = {}
     faults: list[Fault | str] = []
     harmless = replace(measures, label=Label(column=LABEL))
@@ -80,10 +71,7 @@ def read_comments(
 
 @contextmanager
 def naming_keys(mitigation: Mitigation, measures: Measures, key: str = "") -> Iterator[None]:
-    """Let faults within a block name the keys of ``[mitigation]`` from which the measured configuration was filled in.
-
-    The key is that of the file being read; empty for the rows of ``[corpus]``.
-    """
+    """Let faults in a file (`key`), or in ``[corpus]`` (""), name the keys of ``[mitigation]`` that were filled in."""
     try:
         yield
     except InputError as error:

@@ -13,7 +13,7 @@ import numpy as np
 
 from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS
 from biasspark.distributions import normal_quantile, student_quantile
-from biasspark.metrics.proportions import Share, wilson_interval
+from biasspark.metrics.intervals import Share, wilson_interval
 from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_bias, describe_reason
@@ -220,7 +220,7 @@ def _model_rates(report: ReportData, total: Row) -> Row:
 
 
 def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
-    """Return Wilson's interval of the share n / total (`biasspark.metrics.proportions.wilson_interval`)."""
+    """Return Wilson's interval of the share n / total (`biasspark.metrics.intervals.wilson_interval`)."""
     low, high = wilson_interval(Share(np.array([float(n)]), np.array([float(total)])), normal_quantile(level))
     return float(low[0]), float(high[0])
 

@@ -32,11 +32,7 @@ def parse_text(text: str) -> str:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Accept the latest run of a run date.
-
-    Raises `InputError` if no run is published, the latest one does not have the given run id, or rows of its tables are
-    missing.
-    """
+    """Accept the latest run of a run date, unless it is not the one given, or rows of its tables are missing."""
     config, progress, reason = load_config(arguments.config, arguments.overrides), Progress(), arguments.reason
     person = arguments.by or "unknown"
     if not arguments.by:

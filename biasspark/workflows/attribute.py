@@ -2,23 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from biasspark.attribution.block_sums import SummedValue, sum_blocks
+from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
+from biasspark.attribution.difference_variances import vary_differences
+from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
+from biasspark.attribution.growth import Tree
+from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
+from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
+from biasspark.attribution.pairs import pair_segments
+from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
+from biasspark.attribution.row_values import AUC, Target
+from biasspark.attribution.segments import NodeSums, TreeKey, list_segments, list_slices, plan_trees
+from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
+from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
-from biasspark.config import Attribution, Config, Measures
+from biasspark.columns import ALL_ROWS, MODEL, ROW_ID, SLICE
+from biasspark.config import Attribution, Config, Measures, Rejects
+from biasspark.corpus.check import check_schema
+from biasspark.corpus.encode import build_encoding, encode_examples
+from biasspark.corpus.encoding import RowCounts
+from biasspark.corpus.feature_columns import SurveyedValues, row_columns, survey_values
+from biasspark.corpus.read import duplicates_marked
+from biasspark.corpus.survey import survey_corpus
+from biasspark.corpus.usable import check_usable
+from biasspark.corpus.values import column
+from biasspark.features import Condition
+from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
+from biasspark.ranking.counts import Counts
+from biasspark.ranking.described_rows import RowDescription
+from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.row_blocks import RowRanking, Search, run_searches
+from biasspark.ranking.row_ranks import rank_rows
 from biasspark.report.console_summary import show_lost
-from biasspark.tables.schemas import LOSS_BY_SEGMENT
+from biasspark.session import BYTES_AN_ATTRIBUTION, describe, kept, refuse_too_many, run_side_by_side
+from biasspark.session.spark_errors import translate_corpus_errors
+from biasspark.tables import schemas
+from biasspark.tables.publish import Rows
+from biasspark.tables.schemas import Table, to_table
+from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows import nightly
-from biasspark.workflows.attribution import describe_rare, describe_rows, ranked_blocks, survey_rows, warn_of_features
-from biasspark.workflows.attribution_tables import asked_tables, list_tables
-from biasspark.workflows.measurement import rows_only
+from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
 
-JOB = LOSS_BY_SEGMENT.job
+JOB = schemas.LOSS_BY_SEGMENT.job
+MOST_NAMED = 5
+_MANY_ROWS = 1 << 21
+"""With fewer rows, rounding their scores saves no time."""
 
 
 def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
@@ -35,14 +73,493 @@ def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
             return progress.end(context.publish(tables, counts, (*of_rows, *warnings), shown))
 
 
+# ---- the survey and the ranking
+
+
+@dataclass(frozen=True)
+class SurveyedRows(SurveyedCorpus):
+    """A corpus ready to be ranked for attribution, and the values of its features and groupings.
+
+    The measures have no identities: only rows are ranked. EXAMPLES have the columns that describe rows.
+    """
+
+    id_column: str
+    attribution: Attribution
+    values: SurveyedValues
+
+    @property
+    def size_text(self) -> str:
+        """The size of the ranking in words."""
+        encoding = self.encoding
+        models, slices = format_count(len(encoding.models), "model"), format_count(len(encoding.slices), "slice")
+        return f"{self.survey.rows_text}: {models}, {slices}"
+
+    @property
+    def ranking(self) -> RowRanking:
+        """The description of the ranking."""
+        attribution, models = self.attribution, self.encoding.models
+        description = RowDescription(
+            features=self.values.features,
+            groupings=self.values.groups,
+            segments=tuple(attribution.segments),
+            n_slices=len(self.encoding.slices),
+            is_split=bool(attribution.tree or attribution.slice_search),
+            is_drawn=bool(attribution.pairs),
+            n_pairs=len(attribution.pairs_of),
+        )
+        comparisons = [(models.index(model), models.index(baseline)) for model, baseline in attribution.compare]
+        keeps_blocks = bool(description.is_split or attribution.segments or attribution.pairs_of)
+        return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
+
+    def rank_rows(self, counts: Counts) -> DataFrame:
+        """Return RANKED rows with their ids, given the counts of all rows. Lazy: a scan and a shuffle."""
+        labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
+        row_id = column(self.id_column).alias(ROW_ID)
+        examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
+        return rank_rows(examples, self.encoding, self.boundaries, labels, [ROW_ID])
+
+
+@contextmanager
+def survey_rows(
+    corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow"
+) -> Iterator[SurveyedRows]:
+    """Check and survey a corpus for AUC attribution. For parameters and errors see `survey_for_ranking`.
+
+    Runs two narrow jobs in parallel, for the scores and for features and groupings, and a third one for features with
+    more than a million distinct numbers.
+    """
+    attribution, expressions = measures.attribution or Attribution(), measures.expressions
+    measures = rows_only(measures)
+    check_schema(corpus, replace(measures, attribution=attribution), id_column)
+    surveys: list[Callable[[], Any]] = [
+        partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
+        partial(survey_values, corpus, attribution),
+    ]
+    with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
+        survey, values = run_side_by_side(corpus.sparkSession, surveys)
+    encoding = build_encoding(measures, survey)
+    with duplicates_marked(corpus, id_column, duplicates) as marked:
+        columns = row_columns(attribution, values.features, marked, id_column)
+        yield SurveyedRows(
+            corpus=marked,
+            examples=encode_examples(marked, measures, encoding, id_column, list(columns.values())),
+            measures=measures,
+            survey=survey,
+            encoding=encoding,
+            cutpoints={},
+            id_column=id_column,
+            expressions=expressions,
+            attribution=attribution,
+            values=values,
+        )
+
+
+def describe_rare(surveyed: SurveyedRows) -> str:
+    """Describe how many values of features no rule of a tree names, since they have few rows; "" if none."""
+    least = surveyed.attribution.split.min_leaf
+    texts = [
+        f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
+        for feature in surveyed.values.tree_features
+        if feature.rare
+    ]
+    rule = f'fewer than min_leaf = {least:,} rows, so no rule of a tree names them, only "is not": '
+    return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
+
+
+def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
+    """Return a warning if there are features, but no tree, slices or pairs that use them."""
+    if not attribution.features or attribution.searches:
+        return ()
+    keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
+    columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
+    return (
+        f"attribution, {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
+        "only. Ask for `tree`, `slice_search` or `pairs`, or remove the columns.",
+    )
+
+
+@contextmanager
+def ranked_blocks(
+    surveyed: SurveyedRows, rejects: Rejects | None = None, *, with_losses: bool = True
+) -> Iterator[RankedBlocks]:
+    """Rank the rows, sum their losses, count pairs and crosses of groups, and keep the rows inside the block.
+
+    Runs one Spark action: a scan and a shuffle.
+    """
+    attribution, encoding = surveyed.attribution, surveyed.encoding
+    _refuse_too_many(surveyed)
+    links = [attribution.link.get(model) for model in encoding.models] if with_losses else None
+    searches: dict[str, Search[Any]] = {}
+    if attribution.pairs:
+        numbers = product(range(len(encoding.models)), range(len(encoding.slices)))
+        names = {(model, part): (encoding.models[model], encoding.slices[part]) for model, part in numbers}
+        level = surveyed.measures.intervals.level
+        searches["pairs"] = pair_segments(surveyed.values.features, names, attribution.pairs, level)
+    if attribution.groupings:
+        groups = dict(zip(attribution.groupings, surveyed.values.groups, strict=True))
+        searches["crosses"] = count_pairs_of_groups(encoding, groups)
+    with (
+        job_on_corpus(surveyed, "rank every row"),
+        rank_blocks(surveyed.examples, surveyed.ranking, links, surveyed.survey.n_rows, searches) as ranked,
+    ):
+        schema = surveyed.corpus.schema
+        check_usable(ranked.counts.row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
+        yield ranked
+
+
+def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return the table of examples, less the run's columns, and the warnings of a measurement.
+
+    Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores, of which more than
+    two million are rounded first. If these leave a warning open, a second action ranks all scores. The table is lazy:
+    one more scan and shuffle.
+    """
+    _refuse_too_many(surveyed)
+    if surveyed.survey.n_rows > _MANY_ROWS:
+        with job_on_corpus(surveyed, "count every row"):
+            counts = count_rounded(surveyed.examples, surveyed.encoding, surveyed.boundaries)
+        check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
+        if is_settled(counts, surveyed.encoding):
+            return example_attributions(surveyed.rank_rows(counts)), _measurement(surveyed, counts).warnings
+    measurement = measure(surveyed)
+    return example_attributions(surveyed.rank_rows(measurement.counts)), measurement.warnings
+
+
+def _measurement(surveyed: SurveyedRows, counts: Counts) -> Measurement:
+    return Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, counts)
+
+
+def _refuse_too_many(surveyed: SurveyedRows) -> None:
+    n_ranked = len(surveyed.encoding.models) + len(surveyed.attribution.compare)
+    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
+
+
+def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
+    """Return the counts of rows, and the warnings about the corpus and its features."""
+    constant = [feature.name for feature in surveyed.values.features if len(feature.values) + feature.nullable <= 1]
+    rare = [
+        feature.name
+        for feature in surveyed.values.tree_features
+        if feature.rare and len(feature.rare) == len(feature.values) and feature.name not in constant
+    ]
+    names = [feature.name for feature in surveyed.values.features]
+    warnings = (
+        *_measurement(surveyed, ranked.counts).warnings,
+        *name_warnings("feature constant", names, constant),
+        *name_warnings("feature rare", names, rare),
+        *count_warnings("unreadable feature", surveyed.values.unreadable),
+        *group_name_warnings(surveyed.values.reserved),
+    )
+    return ranked.counts.row_counts, warnings
+
+
+# ---- tables
+
+
+def list_tables(
+    surveyed: SurveyedRows, ranked: RankedBlocks, stage: Callable[[str], None] = lambda _: None
+) -> tuple[dict[Table, Rows], tuple[str, ...]]:
+    """Return the configured tables, and warnings. `stage` is called at each step.
+
+    Runs a Spark job for each level of trees, or each predicate of slices if these are more, one to measure the results,
+    and one for differences of models. The table of examples is lazy.
+    """
+    attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
+    profiles = {model: ranked.counts.profiles.get(model) for model in surveyed.encoding.models}
+    within_0_and_1 = {
+        model: each is None or (each.lowest >= 0 and each.highest <= 1) for model, each in profiles.items()
+    }
+    probable = {model: model in attribution.link or within for model, within in within_0_and_1.items()}
+    plan = SearchPlan.of(surveyed, probable)
+    results = plan.search(ranked, stage)
+    measured = plan.measure(ranked, results, stage)
+    placements = {
+        (*plan.names(*key), segment): sums
+        for key, of_segments in measured.of_segments.items()
+        for segment, sums in zip(attribution.segments, of_segments, strict=True)
+    }
+    pair_nodes = ranked.results["pairs"].to_pylist() if attribution.pairs else []
+    sides = ("negative_predicate", "positive_predicate")
+    rows: dict[Table, Sequence[Mapping[str, Any]]] = {
+        schemas.ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
+        schemas.ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
+        schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices, *sides),
+    }
+    if ranked.losses:
+        rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(ranked.losses, probable)
+        rows[schemas.LOSS_BY_SEGMENT] = list_losses(ranked.losses, attribution.segments, placements, probable, level)
+    tables: dict[Table, Rows] = {
+        table: to_table(table, **{name: [row[name] for row in rows[table]] for name in table.value_columns})
+        for table in asked_tables(attribution)
+        if table in rows
+    }
+    if attribution.write_examples:
+        tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
+    warnings = [
+        *(*warn_of_features(attribution), *_warn_of_segments(attribution, ranked, within_0_and_1)),
+        *(*plan.warn(results), *plan.warn_of_trees(results, measured)),
+        *plan.warn_of_few_rows(results, measured, pair_nodes),
+    ]
+    if attribution.pairs_of:
+        of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
+        all_wrong = count_wrong_pairs(ranked.counts)
+        tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
+        warnings += warn_of_pairs(pairs)
+    if attribution.groupings:
+        tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
+        warnings += warn_of_groupings(crosses)
+    return tables, tuple(warnings)
+
+
+def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
+    """Return the configured tables."""
+    asked: dict[Table, object] = {
+        schemas.LOSS_BY_SEGMENT: True,
+        schemas.ATTRIBUTION_CORRELATIONS: True,
+        schemas.ATTRIBUTION_SEGMENTS: attribution.tree,
+        schemas.ATTRIBUTION_SLICES: attribution.slice_search,
+        schemas.PAIR_SEGMENTS: attribution.pairs,
+        schemas.NAMED_PAIRS: attribution.pairs_of,
+        schemas.AUC_CROSSES: attribution.groupings,
+        schemas.EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
+    }
+    return tuple(table for table, part in asked.items() if part)
+
+
+def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
+    """Return a warning about groupings with a single group, given the table ``auc_crosses``."""
+    groups: dict[str, set[str]] = {}
+    for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
+        groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
+    return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
+
+
+def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
+    """Return a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
+    of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
+    empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
+    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
+
+
+class SearchResults(NamedTuple):
+    """The results of the searches: a tree per target, and the conditions of slices."""
+
+    trees: Sequence[Tree] = ()
+    slices: SearchedSlices = SearchedSlices([], {})
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The searches: the key and target of each tree, in order, and the targets of slices."""
+
+    surveyed: SurveyedRows
+    keys: Sequence[TreeKey]
+    targets: Sequence[Target]
+    searched: Sequence[Target]
+
+    @classmethod
+    def of(cls, surveyed: SurveyedRows, probable: Mapping[str, bool]) -> SearchPlan:
+        """List the searches, given the models whose scores are probabilities, so that rows have losses."""
+        attribution, encoding = surveyed.attribution, surveyed.encoding
+        keys = (
+            plan_trees(probable, encoding.slices, attribution.targets, attribution.compare) if attribution.tree else []
+        )
+        numbers: dict[tuple[str, str], int] = {(model, ""): number for number, model in enumerate(encoding.models)}
+        numbers |= {pair: number for number, pair in enumerate(attribution.compare, len(numbers))}
+        targets = [
+            Target(
+                model=numbers[key.model, key.baseline_model],
+                slice=encoding.slices.index(key.slice),
+                name=key.target,
+                link=None if key.target == AUC else attribution.link.get(key.model),
+            )
+            for key in keys
+        ]
+        every = product(range(len(encoding.models)), range(len(encoding.slices)))
+        searched = [Target(model, part, AUC) for model, part in every] if attribution.slice_search else []
+        return cls(surveyed, keys, targets, searched)
+
+    def names(self, model: int, slice_number: int) -> tuple[str, str]:
+        """Return the names of a model and a slice."""
+        return self.surveyed.encoding.models[model], self.surveyed.encoding.slices[slice_number]
+
+    def search(self, ranked: RankedBlocks, stage: Callable[[str], None]) -> SearchResults:
+        """Grow the trees and search the slices, together."""
+        surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
+        searches: dict[str, Search[Any]] = {}
+        values: list[SummedValue] = []
+        if attribution.tree and self.keys:  # there are no keys if only losses are targets, and no model has any
+            square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
+            values += (of_trees := list_tree_values(self.targets, blocks.n_rows))
+            features = surveyed.values.tree_features
+            searches["trees"] = grow_trees(features, of_trees, attribution.tree, square_sums)
+        if attribution.slice_search:
+            moments = (ranked.train.get((target.model, target.slice), {}) for target in self.searched)
+            means = [add_moments(each, "normalized").mean or 0.0 for each in moments]
+            values += (of_slices := list_slice_values(self.searched, means, blocks.n_rows))
+            searches["slices"] = search_slices(blocks.features, of_slices, attribution.slice_search)
+        if not searches:
+            return SearchResults()
+        names = ", ".join(searches)
+        with job_on_corpus(surveyed, f"search {names}"):
+            by_cell = sum_blocks(blocks, values)
+            with kept(by_cell.frame, large_rows=True) as frame:
+                asked = replace(by_cell, frame=frame)
+                results = run_searches(asked, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
+        return SearchResults(**dict(zip(searches, results, strict=True)))
+
+    def _sum_squares(self, ranked: RankedBlocks) -> list[float]:
+        """Return the sum of squared deviations of the training values of each tree. One job."""
+        whole: dict[Target, list[Condition]] = {target: [{}] for target in self.targets}
+        with job_on_corpus(self.surveyed, "sum squares of the targets of trees"):
+            measured = self._measure(ranked, whole)
+        moments = [measured.of(target, {}).sums.train for target in self.targets]
+        return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
+
+    def measure(self, ranked: RankedBlocks, results: SearchResults, stage: Callable[[str], None]) -> MeasuredSets:
+        """Measure every node, slice and segment in one job, and comparisons in another."""
+        asked: dict[Target, list[Condition]] = {}
+        for target, tree in zip(self.targets, results.trees, strict=bool(results.trees)):
+            asked[target] = [node.condition for node in tree]
+        for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
+            asked.setdefault(target, []).extend([{}, *conditions])
+        attribution = self.surveyed.attribution
+        if not (asked or attribution.segments or attribution.pairs_of):
+            return MeasuredSets({}, {}, {}, {})
+        stage("measuring segments")
+        with job_on_corpus(self.surveyed, "measure the segments"):
+            measured = self._measure(ranked, asked)
+        models, boundaries = self.surveyed.encoding.models, self.surveyed.boundaries
+        compared = {target: conditions for target, conditions in asked.items() if target.model >= len(models)}
+        compare = enumerate(attribution.compare, len(models))
+        edges = {number: boundaries[models.index(baseline)] for number, (_, baseline) in compare}
+        if compared:
+            stage("measuring the differences of models")
+        with job_on_corpus(self.surveyed, "measure the differences of models"):
+            variances = vary_differences(ranked.blocks, compared, measured.offsets, edges)
+        return measured.with_variances(compared, variances)
+
+    def _measure(self, ranked: RankedBlocks, asked: Mapping[Target, Sequence[Condition]]) -> MeasuredSets:
+        blocks = ranked.blocks
+        [measured] = run_searches(blocks, [measure_sets(blocks.columns, asked, len(self.surveyed.encoding.models))])
+        sets: MeasuredSets = measured
+        return sets
+
+    def list_segments(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
+        """Return the rows of ``attribution_segments``."""
+        features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
+        rows: list[dict[str, Any]] = []
+        for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
+            sets = [measured.of(target, node.condition) for node in tree]
+            rows += list_segments(key, tree, sets, features, level)
+        return rows
+
+    def list_slices(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
+        """Return the rows of ``attribution_slices``."""
+        features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
+        rows: list[dict[str, Any]] = []
+        for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
+            model, name = self.names(target.model, target.slice)
+            sets = [measured.of(target, condition) for condition in conditions]
+            listed = list_slices(conditions, sets, measured.of(target, {}), features, level)
+            rows += ({MODEL: model, SLICE: name, **row} for row in listed)
+        return rows
+
+    def warn(self, results: SearchResults) -> tuple[str, ...]:
+        """Return warnings about features left out of the search of slices."""
+        targets = ((self.searched[number], text) for number, text in results.slices.warnings.items())
+        return tuple(f"{', '.join(self.names(target.model, target.slice))}: {text}" for target, text in targets)
+
+    def warn_of_trees(self, results: SearchResults, measured: MeasuredSets) -> Iterator[str]:
+        """Yield warnings about trees with no rows to compare, or without rows in one part of the split."""
+        for key, target, _ in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
+            whole = measured.of(target, {}).sums
+            if key.baseline_model and key.slice == ALL_ROWS and not whole.train.n + whole.honest.n:
+                yield (
+                    f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their "
+                    "difference has no tree."
+                )
+            if key.target == AUC and bool(whole.train.n) != bool(whole.honest.n):
+                half = "estimates" if whole.train.n else "grows the tree"
+                yield (
+                    f"{key.model}, {key.slice}: no row {half}, so nothing is found. Rows are split by a hash of their "
+                    "id. Name an id that differs from row to row, or change `honest_fraction`."
+                )
+
+    def warn_of_few_rows(
+        self, results: SearchResults, measured: MeasuredSets, pairs: Sequence[Mapping[str, Any]]
+    ) -> Iterator[str]:
+        """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need."""
+        attribution = self.surveyed.attribution
+        min_leaf = attribution.split.min_leaf
+        few_of_trees = [
+            key.model
+            for key, target in zip(self.keys[: len(results.trees)], self.targets, strict=False)
+            if key.slice == ALL_ROWS and key.target == AUC and not key.baseline_model
+            if _has_fewer(measured.of(target, {}).sums, 2 * min_leaf)
+        ]
+        least = attribution.slice_search.min_rows if attribution.slice_search else 0
+        few_of_slices = [
+            self.names(*target[:2])[0]
+            for target in self.searched
+            if target.slice == 0 and _has_fewer(measured.of(target, {}).sums, least)
+        ]
+        roots = [row for row in pairs if row["node_id"] == 1 and row["is_leaf"] and row[SLICE] == ALL_ROWS]
+        side = 2 * attribution.pairs.min_side if attribution.pairs else 0
+        fewest = 2 * (attribution.pairs.min_leaf or 0) if attribution.pairs else 0
+        few_of_pairs = [
+            row[MODEL]
+            for row in roots
+            if min(row["n_negatives_honest"], row["n_positives_honest"]) < side or row["n_pairs_train"] < fewest
+        ]
+        for what, models, keys in (
+            ("tree", few_of_trees, f"`min_leaf` = {min_leaf:,}"),
+            ("slice_search", few_of_slices, f"`min_rows` = {least:,}"),
+            ("pairs", few_of_pairs, "`min_leaf` or `min_side`"),
+        ):
+            if models:
+                yield (
+                    f"`{what}` of {', '.join(models)}: there are too few rows for {keys} in one of their halves, so "
+                    "nothing is searched. Lower it."
+                )
+
+
+def _has_fewer(sums: NodeSums, least: int) -> bool:
+    """Return whether the smaller half of some rows is not empty and has less than `least` rows."""
+    return 0 < min(sums.train.n, sums.honest.n) < least
+
+
+def _within_slices(
+    rows: Sequence[Mapping[str, Any]], slices: Mapping[str, str], *predicates: str
+) -> list[Mapping[str, Any]]:
+    """Restrict the predicates of each row to rows of its slice."""
+    return [
+        row | {name: f"({inside}) AND {row[name]}" for name in predicates}
+        if (inside := slices.get(row[SLICE]))
+        else row
+        for row in map(dict, rows)
+    ]
+
+
+def _warn_of_segments(attribution: Attribution, ranked: RankedBlocks, within_0_and_1: Mapping[str, bool]) -> list[str]:
+    """Return warnings about empty segments and missing losses."""
+    segments = list(attribution.segments)
+    empty = set(segments) - {segment for _, slice_name, segment in ranked.losses if slice_name == ALL_ROWS}
+    links = within_0_and_1.items() if attribution.asks_losses else ()
+    of_links = (describe_link(model, within, attribution.link.get(model)) for model, within in links)
+    return [*name_warnings("segment empty", segments, empty), *filter(None, of_links)]
+
+
+# ---- the plan
+
+
 def plan_attribution(config: Config) -> nightly.Plan:
     """Plan the attribution."""
     asked = _require_attribution(config)
-    passes = [nightly.Pass("survey the features and groupings")] if asked.searches or asked.groupings else []
-    shuffled = f"{20 if asked.pairs else 12} bytes per score"
-    shuffled += ", and about 100 for each row of two models that are compared" if asked.compare else ""
-    passes.append(nightly.Pass("rank every row", shuffled))
-    passes += [nightly.Pass("list the examples", "9 bytes per score and the id")] if asked.write_examples else []
+    passes = ["survey the features and groupings"] if asked.searches or asked.groupings else []
+    compared = ", and about 100 for each row of two models that are compared" if asked.compare else ""
+    passes.append(f"rank every row (shuffles {20 if asked.pairs else 12} bytes per score{compared})")
+    passes += ["list the examples (shuffles 9 bytes per score and the id)"] if asked.write_examples else []
     pairs = asked.pairs_of.items()
     parts = {
         "features": ", ".join(asked.features) or "none",
@@ -65,12 +582,12 @@ def _list_searches(asked: Attribution) -> Iterator[str]:
         yield f"pairs of {asked.pairs.positives:,} positives and {asked.pairs.negatives:,} negatives"
 
 
-def _require_attribution(config: Config) -> Attribution:
-    return nightly.require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
-
-
 def _attributed_only(config: Config) -> Measures:
     return replace(rows_only(config), attribution=_require_attribution(config))
+
+
+def _require_attribution(config: Config) -> Attribution:
+    return nightly.require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
 
 
 # ---- the command line

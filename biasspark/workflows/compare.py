@@ -6,21 +6,20 @@ Rules of the gate that name the baseline are judged here. If one fails, the comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
 from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
-from biasspark.comparison.differences import PairedAucs, pair_sides
+from biasspark.comparison.differences import PairedMetric, Replicates, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
@@ -80,7 +79,7 @@ def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
     hashed = F.xxhash64(row_id)
     if cluster is not None:
         hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
-    return F.pmod(hashed, F.lit(groups)).cast("int")
+    return F.pmod(hashed, F.lit(groups)).cast("int").alias(GROUP)
 
 
 ROWS_A_RANGE = 1 << 17
@@ -91,12 +90,8 @@ IDENTITIES_AT_ONCE = 32
 
 
 def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
-    """Return the table ``jackknife_statistics`` for the rules on changes.
-
-    Scans the corpus once more and shuffles it once: see `count_replicates`.
-    """
-    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
-    assert id_column is not None  # the configuration requires it
+    """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
+    rules, all_measures, id_column = gate.change_rules, surveyed.measures, str(surveyed.id_column)
     models, slices = (
         {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
         for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
@@ -105,8 +100,7 @@ def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: G
     encoding = build_encoding(measures, surveyed.survey)
     numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
     identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
-    group = group_of(id_column, None, GROUPS).alias(GROUP)
-    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group])
+    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group_of(id_column, None, GROUPS)])
     boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
     with job_on_corpus(surveyed, "leave out groups"):
         statistics = count_replicates(examples, encoding, boundaries, identities, GROUPS)
@@ -139,20 +133,18 @@ JOB = MODEL_COMPARISONS.job
 class Comparison:
     """A comparison of models with a baseline.
 
-    The corpus is surveyed for the comparison only. ``identities`` are the numbers of compared identities: crossed pairs
-    need enough rows. ``scopes`` are what each model shares with the baseline, with groups if there are clusters;
-    ``n_unclustered`` rows are in no cluster. ``score_bounds`` are the least and greatest score of each model.
+    The corpus is surveyed for the comparison only. ``counted`` are the aggregates of `compare` over its rows.
     """
 
     surveyed: SurveyedCorpus
     asked: Compare
     counts: RowCounts
-    identities: tuple[int, ...]
-    scopes: tuple[Scope, ...]
-    n_unclustered: int
-    part_warnings: tuple[str, ...]
-    """About identities and slices."""
-    score_bounds: Mapping[str, tuple[float | None, float | None]]
+    counted: Row
+
+    @cached_property
+    def identities(self) -> tuple[int, ...]:
+        """The numbers of the compared identities: crossed pairs need enough rows."""
+        return tuple(self.surveyed.encoding.list_identities(self.counted["counts"]))
 
     @property
     def size_text(self) -> str:
@@ -167,13 +159,14 @@ class Comparison:
 
     def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
         """Return warnings about the corpus, its clusters, the scores, and the rows that models share."""
-        loose = unclustered_warnings(self.asked.cluster, self.n_unclustered, self.counts.n_rows)
+        encoding, counted, n_rows = self.surveyed.encoding, self.counted, self.counts.n_rows
         return (
             *self.surveyed.survey.warnings,
-            *score_warnings(self._profile(model, compared) for model in self.surveyed.measures.models),
-            *loose,
-            *scope_warnings(self.asked, self.scopes),
-            *self.part_warnings,
+            *score_warnings(self._profile(model, compared) for model in encoding.models),
+            *unclustered_warnings(self.asked.cluster, counted[UNCLUSTERED], n_rows),
+            *scope_warnings(self.asked, [Scope(*row) for row in counted["scopes"]]),
+            *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
+            *slice_warnings(encoding.slices, counted["slices"]),
             *warn_of_rows(self.counts),
         )
 
@@ -184,12 +177,14 @@ class Comparison:
             value = pair.paired.baseline_value if model == pair.baseline_model else pair.paired.value
             if model in (pair.model, pair.baseline_model) and pair.slice == ALL_ROWS and not pair.crossed:
                 aucs.setdefault(pair.metric, []).extend([] if value is None else [value])
+        lowest, highest = self.counted["score_bounds"][self.surveyed.encoding.models.index(model)]
         return ScoreProfile(
             model,
             self.counts.n_eligible[model],
             None,
             None,
-            *self.score_bounds[model],
+            lowest,
+            highest,
             overall_auc=max(aucs.get(OVERALL_METRIC, ()), default=None),
             best_subgroup_auc=max(aucs.get("subgroup_auc", ()), default=None),
             n_rarer_label=self.counts.count_rarer_label(model),
@@ -201,11 +196,7 @@ class Comparison:
         return self.surveyed.measures.intervals.level
 
     def compute(self) -> list[ComparedPair]:
-        """Compute the AUCs of each model and the baseline for every pair of cells, with their variances.
-
-        Runs a Spark action for each model and 32 identities. Raises `InputError` if an expression fails on a row, or a
-        file cannot be read.
-        """
+        """Compute both AUCs of every pair of cells, with variances. A Spark action for each model and 32 identities."""
         with job_on_corpus(self.surveyed, "compare the models"):
             return [pair for model in self.asked.models for pair in self._compare(model)]
 
@@ -231,14 +222,15 @@ class Comparison:
 
     def _leave_out(
         self, corpus: DataFrame, measures: Measures, encoding: Encoding, boundaries: list[Floats]
-    ) -> dict[CellPair, PairedAucs]:
+    ) -> dict[CellPair, PairedMetric]:
         asked, groups = self.asked, self.asked.groups or GROUPS
-        group = _group_rows(asked, self.surveyed.id_column, corpus.schema)
+        group = group_of(str(self.surveyed.id_column), cluster_of(asked.cluster, corpus.schema), groups)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [group])
-        sides: dict[bool, dict[CellPair, Mapping[str, Any]]] = {True: {}, False: {}}
+        sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
         for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
-            sides[row[MODEL] == asked.baseline][CellPair(*(row[name] for name in CellPair._fields))] = row
-        return {pair: pair_sides(row, sides[True][pair]) for pair, row in sides[False].items()}
+            pair = CellPair(*(row[name] for name in CellPair._fields))
+            sides[row[MODEL] == asked.baseline][pair] = Replicates.read(row)
+        return {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
 
 
 def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
@@ -272,8 +264,7 @@ def compare(
     """Prepare a comparison. For the parameters see `survey_for_ranking` and `measure`.
 
     Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
-    model and 32 identities, and shuffles it twice. Raises `InputError` if the corpus does not fit the configuration, a
-    model has no usable score, or too many rows are rejected.
+    model and 32 identities, and shuffles it twice.
     """
     asked = measures.compare
     assert asked is not None  # it names the baseline
@@ -282,7 +273,7 @@ def compare(
     measures = compared_only(measures)
     cluster = cluster_of(asked.cluster, corpus.schema)
     clusters = [(F.lit(False) if cluster is None else cluster.isNull()).alias(UNCLUSTERED)]
-    clusters += [] if cluster is None else [_group_rows(asked, id_column, corpus.schema)]
+    clusters += [] if cluster is None else [group_of(str(id_column), cluster, asked.groups or GROUPS)]
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
@@ -292,23 +283,7 @@ def compare(
             (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
-        yield Comparison(
-            surveyed=surveyed,
-            asked=asked,
-            counts=counts,
-            identities=tuple(encoding.list_identities(counted["counts"])),
-            scopes=tuple(Scope(*row) for row in counted["scopes"]),
-            n_unclustered=counted[UNCLUSTERED],
-            score_bounds=dict(zip(encoding.models, map(tuple, counted["score_bounds"]), strict=True)),
-            part_warnings=(
-                *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
-                *slice_warnings(encoding.slices, counted["slices"]),
-            ),
-        )
-
-
-def _group_rows(asked: Compare, id_column: str | None, schema: StructType) -> Column:
-    return group_of(str(id_column), cluster_of(asked.cluster, schema), asked.groups or GROUPS).alias(GROUP)
+        yield Comparison(surveyed, asked, counts, counted)
 
 
 def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
@@ -345,8 +320,8 @@ def plan_comparison(config: Config) -> nightly.Plan:
         "method": method,
         "gate": ", ".join(rule.name for rule in rules) or "none",
     }
-    passes = [nightly.Pass("count the rows")]
-    passes += [nightly.Pass(f"compare {model}, once for every 32 identities", shuffled) for model in asked.models]
+    passes = ["count the rows"]
+    passes += [f"compare {model}, once for every 32 identities (shuffles {shuffled})" for model in asked.models]
     return nightly.Plan(parts, passes)
 
 

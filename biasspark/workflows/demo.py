@@ -70,9 +70,6 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool =
     The folder gets ``corpus/``, ``demo.toml``, ``warehouse/`` and, if its libraries are installed, ``report.html``.
     `flags` are added to the printed commands of the second run. If `both`, local Spark measures the corpus, too, into
     ``warehouse-spark/``, and all tables are compared.
-
-    Raises `ConfigError` if the folder has a corpus that was not made by a demo, and `BiasSparkError` if the tables of
-    the two engines differ.
     """
     corpus, page = folder / "corpus", folder / "report.html"
     generator = sorted(files("biasspark.synthetic").iterdir(), key=lambda path: path.name)
@@ -149,10 +146,7 @@ def _say(name: str, flags: Sequence[str]) -> None:
 
 
 def _compare_engines(folder: Path, night: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Measure the corpus on local Spark in another process, and return the number of tables, all with equal rows.
-
-    Raises `BiasSparkError` if a table differs, or the measurement fails.
-    """
+    """Measure the corpus on local Spark in another process, and return the number of tables, all with equal rows."""
     second = folder / "warehouse-spark"
     flags = [*night, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
     _say("measure", flags)

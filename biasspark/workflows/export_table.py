@@ -29,8 +29,7 @@ def read_table(
 ) -> Iterable[Iterable[object]]:
     """Return the rows of a table for a run date, in the order of its key, with the columns of the contract.
 
-    A table with rows for each row of the corpus is collected one partition at a time. The result is empty if the run
-    did not write the table.
+    A table with rows for each row of the corpus is collected one partition at a time.
     """
     run = find_published(spark, store, table.job, run_date, corpus)
     if not run.wrote(table):
@@ -55,11 +54,7 @@ examples:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Write a table of the latest published run of its job.
-
-    Raises `InputError` if no run is published, with the dates and corpora that exist, or if the files of the table are
-    missing; `ConfigError` if the file cannot be written.
-    """
+    """Write a table of the latest published run of its job."""
     config = load_config(arguments.config, arguments.overrides)
     table, run_date, progress = TABLES[arguments.table], arguments.run_date, Progress()
     with open_tables(JOB, config, progress) as (spark, store):

@@ -17,11 +17,11 @@ from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, M
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED, InputError
-from biasspark.gate.alerts import MetricKey
-from biasspark.gate.bias_alerts import (
+from biasspark.gate.alerts import (
     Baselines,
     GateInput,
     Measured,
+    MetricKey,
     bias_alerts,
     choose_latest,
     comparison_alerts,
@@ -134,10 +134,7 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
 
 
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
-    """Evaluate the rules on models and their baseline before the comparison is published.
-
-    `missing_models` are the models without a usable score.
-    """
+    """Evaluate the rules on models and their baseline before the comparison is published."""
     if config.gate is None or not config.gate.comparison_rules:
         return Verdict()
     return _verdict(comparison_alerts(compared, config.gate, config.intervals.level, missing_models))

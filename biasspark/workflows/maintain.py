@@ -89,10 +89,11 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
         raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
     first = (policy.now - policy.keep).date()
     recent = [to_run(row) for row in latest_runs(ledger).values() if row["run_date"] >= first]
+    removals, undated = choose_removals(stored, ledger, policy)
     return Plan(
-        tuple(choose_removals(stored, ledger, policy)),
+        tuple(removals),
         tuple(run for run in recent if compact and _is_fragmented(spark, store, run, stored)),
-        tuple(list_undated(stored, ledger)),
+        tuple(undated),
         list_lost(stored, map(to_run, latest_runs(ledger).values())),
     )
 
@@ -165,12 +166,14 @@ def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime
     return Policy(min(now, end), timedelta(days=keep_days), timedelta(hours=grace_hours))
 
 
-def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: Policy) -> list[Removal]:
-    """Choose the runs to remove.
+def choose_removals(
+    stored: StoredRuns, ledger: Collection[LedgerRow], policy: Policy
+) -> tuple[list[Removal], list[str]]:
+    """Choose the runs to remove, and return also those of unknown age.
 
     These are runs that were superseded longer than ``policy.keep`` ago, and runs that are not in the ledger and were
     started longer than ``policy.grace`` ago. The latest run of a date or window, corpus and job is always kept, and so
-    are the latest accepted one, and runs whose id does not have their start.
+    are the latest accepted one, and runs of unknown age: those not in the ledger whose id does not have their start.
     """
     views = defaultdict(list)
     for row in sorted(ledger, key=by_publication):
@@ -180,23 +183,18 @@ def choose_removals(stored: StoredRuns, ledger: Collection[LedgerRow], policy: P
     accepted = accepted_ids(ledger)
     shown = latest_runs(ledger), latest_runs(row for row in ledger if row["run_id"] in accepted)
     kept = {row["run_id"] for latest in shown for row in latest.values()}
-    removals = []
+    removals, undated = [], set()
     for table, runs in stored.items():
         for run_date, run_id in runs:
             if run_id in kept:
                 continue
             since = superseded_at[run_id] if run_id in known else parse_start(run_id)
             reason, patience = (SUPERSEDED, policy.keep) if run_id in known else (FAILED, policy.grace)
-            if since is not None and since <= policy.now - patience:
+            if since is None:
+                undated.add(run_id)
+            elif since <= policy.now - patience:
                 removals.append(Removal(run_date, run_id, table, reason, since))
-    return sorted(removals)
-
-
-def list_undated(stored: StoredRuns, ledger: Iterable[LedgerRow]) -> list[str]:
-    """Return the runs that are not in the ledger and whose id does not have their start."""
-    known = {row["run_id"] for row in ledger}
-    orphaned = {run_id for runs in stored.values() for _, run_id in runs} - known
-    return sorted(run_id for run_id in orphaned if parse_start(run_id) is None)
+    return sorted(removals), sorted(undated)
 
 
 # ---- the job

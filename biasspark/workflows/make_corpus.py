@@ -116,10 +116,7 @@ def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Generate the requested corpus, and write it to a new path.
-
-    Raises `ConfigError` before Spark starts if the request has faults, and later if the path exists.
-    """
+    """Check the request before Spark starts, generate the corpus, and write it to a new path."""
     name, path, max_files = arguments.corpus, arguments.out, arguments.files
     request = CORPORA[name].request(arguments)
     check_request(request)

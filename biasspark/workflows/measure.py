@@ -13,7 +13,7 @@ from biasspark.config import GROUPS, Config
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
-from biasspark.gate.bias_alerts import GateInput
+from biasspark.gate.alerts import GateInput
 from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
@@ -29,7 +29,7 @@ from biasspark.workflows.measurement import (
     ranked_blocks,
     survey_for_ranking,
 )
-from biasspark.workflows.nightly import BACKFILL, NightlyJob, Pass, Plan, RunContext, describe_identities, plan_or_run
+from biasspark.workflows.nightly import BACKFILL, NightlyJob, Plan, RunContext, describe_identities, plan_or_run
 from biasspark.workflows.window import plan_state, score_blocks
 
 JOB = schemas.BIAS_METRICS.job
@@ -109,18 +109,17 @@ def plan_night(config: Config) -> Plan:
     optional = ", ".join(_list_optional_metrics(config))
     parts = {"identities": describe_identities(config.identities), "optional": optional or "nothing"}
     if not config.models:
-        passes = [Pass("count the rows"), Pass("count the labels")]
+        passes = ["count the rows", "count the labels"]
         return Plan(parts, passes, (schemas.LABEL_BALANCE, schemas.REJECTED_ROWS))
-    passes = [Pass("rank every score", "8 bytes per score and 24 per row of an identity")]
+    passes = ["rank every score (shuffles 8 bytes per score and 24 per row of an identity)"]
     if config.ranking.engine == "windows":
-        passes = [
-            Pass("rank every score, 4 scans or more", "rows x identities: this is the slow engine without Python")
-        ]
-    passes += [Pass("sample pinned AUC", "one sorted block per range")] if pinned and pinned.trials else []
-    passes += [Pass("average scores by template", "one row per template and identity")] if config.templates else []
+        slow = "rows x identities: this is the slow engine without Python"
+        passes = [f"rank every score, 4 scans or more (shuffles {slow})"]
+    passes += ["sample pinned AUC (shuffles one sorted block per range)"] if pinned and pinned.trials else []
+    passes += ["average scores by template (shuffles one row per template and identity)"] * bool(config.templates)
     if gate and gate.paired:
-        passes.append(Pass("leave out groups of ids", "9 bytes per score and 24 per row of an identity"))
-    passes.append(Pass("write the rejected rows, if there are any"))
+        passes.append("leave out groups of ids (shuffles 9 bytes per score and 24 per row of an identity)")
+    passes.append("write the rejected rows, if there are any")
     parts["suppressed"] = f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing"
     run_rules, comparison_rules = (
         ", ".join(rule.name for rule in rules)

@@ -27,13 +27,12 @@ from biasspark.corpus.survey import Cutpoints, Survey, place_cutpoints, survey_c
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
 from biasspark.metrics import data_quality
-from biasspark.metrics.histograms import Bins, score_histograms
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.suite import bias_metrics
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows, suppress_statistics
-from biasspark.metrics.thresholds import Thresholds, threshold_rates, threshold_summary
+from biasspark.metrics.thresholds import Thresholds, score_histograms, threshold_rates, threshold_summary
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, u_statistics
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples
@@ -93,10 +92,9 @@ def survey_for_ranking(
     id_column: str | None = None,
     duplicates: str = "allow",
 ) -> Iterator[SurveyedCorpus]:
-    """Check and survey a corpus. Raises `InputError` if it does not fit the configuration.
+    """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
 
-    `id_column` identifies a row, and `duplicates` says how to treat repeated ids: allow, estimate or reject. Runs one
-    narrow Spark job; to reject repeated ids one more, whose result is kept inside the block.
+    Runs one narrow Spark job; to reject repeated ids one more, whose result is kept inside the block.
     """
     check_schema(corpus, measures, id_column)
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
@@ -112,10 +110,7 @@ def survey_for_ranking(
 
 @dataclass(frozen=True)
 class Measurement:
-    """All results of one ranking of a corpus, computed from its counts.
-
-    ``sampled``, float64, shape (2, groups), is the mean and standard deviation of the pinned AUC over sampled trials.
-    """
+    """All results of one ranking, computed from its counts. ``sampled`` are those of `sample_pinned_aucs`."""
 
     measures: Measures
     encoding: Encoding
@@ -150,7 +145,7 @@ class Measurement:
             tables[schemas.THRESHOLD_RATES] = threshold_rates(counts, thresholds, suppressed, level)
             tables[schemas.THRESHOLD_SUMMARY] = threshold_summary(counts, thresholds, suppressed)
         if measures.histograms:
-            bins = {model: Bins(cuts.bin_edges, cuts.bin_edge_index) for model, cuts in self.cutpoints.items()}
+            bins = {model: (cuts.bin_edges, cuts.bin_edge_index) for model, cuts in self.cutpoints.items()}
             tables[schemas.SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
         if measures.label_balance and counts.labels is not None:
             tables[schemas.LABEL_BALANCE] = tabulate_labels(counts.labels, self.encoding, measures)
@@ -208,10 +203,9 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
     """Rank a surveyed corpus, and return the measurement.
 
     Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
-    `rejects` limits the rejects of a job. Without it, as in a notebook, every model needs a usable score. Raises
-    `InputError` if a file cannot be read, a model has no usable score, or too many rows are rejected.
+    `rejects` limits the rejects of a job. Without it, as in a notebook, every model needs a usable score.
     """
-    _refuse_too_many(surveyed)
+    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
     with job_on_corpus(surveyed, "rank every score"):
         engine = surveyed.measures.ranking.engine
         counts = rank(surveyed.examples, surveyed.encoding, surveyed.boundaries, surveyed.edges, engine)
@@ -223,7 +217,7 @@ def ranked_blocks(
     surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
 ) -> Iterator[tuple[Measurement, DataFrame]]:
     """Like `measure`, with other boundaries, and with RANKED kept inside the block: windows merge its blocks."""
-    _refuse_too_many(surveyed)
+    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
     parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
     with (
         job_on_corpus(surveyed, "rank every score"),
@@ -231,10 +225,6 @@ def ranked_blocks(
     ):
         counts = collect_counts(ranked, surveyed.encoding, surveyed.edges)
         yield _measurement(surveyed, counts, rejects), ranked
-
-
-def _refuse_too_many(surveyed: SurveyedCorpus) -> None:
-    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
 
 
 @contextmanager
@@ -299,10 +289,7 @@ def warn_of_rows(counts: RowCounts) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class CountedLabels:
-    """The labels of a corpus: negatives and positives by identity and length bin (`biasspark.ranking.counts.Counts`).
-
-    ``sides`` are the labeled rows in and outside of each identity, without crossed pairs.
-    """
+    """The labels of a corpus (`ranking.counts.Counts.labels`), and the labeled rows in and outside of each identity."""
 
     surveyed: SurveyedCorpus
     counts: RowCounts
@@ -343,11 +330,7 @@ def balance_labels(
     duplicates: str = "allow",
     rejects: Rejects | None = None,
 ) -> Iterator[CountedLabels]:
-    """Count the labels of a corpus, without reading scores. For the parameters see `survey_for_ranking` and `measure`.
-
-    Runs three narrow jobs: the survey, and two that count rows and labels. Raises `InputError` if the corpus does not
-    fit the configuration, no row has a label, or too many rows are rejected.
-    """
+    """Count the labels of a corpus, without reading scores, by three narrow jobs: the survey, and two that count."""
     assert measures.label_balance is not None
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         examples, encoding = surveyed.examples, surveyed.encoding

@@ -6,61 +6,55 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.arrays import Ints
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, make_parser, on_date
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, format_table, make_parser, on_date
+from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config
-from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, TEMPLATE, TEXT
+from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, MODELS, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
 from biasspark.corpus.encode import list_length_bins
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.values import column
-from biasspark.errors import InputError, explain_missing, redact
+from biasspark.errors import GATE_FAILED, InputError, explain_missing, redact
 from biasspark.mitigation import training_data
 from biasspark.mitigation.classifier import Classifier, score_comments, train_classifiers
-from biasspark.mitigation.least_biased import JOB, add_verdicts, judge, list_models, list_terms
 from biasspark.session import describe, follow_tasks
 from biasspark.synthetic.chunks import generate
+from biasspark.tables import schemas
 from biasspark.tables.publish import read_rows
 from biasspark.tables.runs import new_run
-from biasspark.tables.schemas import (
-    BIAS_METRICS,
-    LABEL_BALANCE,
-    MODEL_COMPARISONS,
-    MODEL_SUMMARY,
-    TABLES,
-    TRAINING_BALANCE,
-)
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
 from biasspark.workflows import compare, measure
 from biasspark.workflows.measurement import CountedLabels, balance_labels, tabulate_labels
 from biasspark.workflows.nightly import RunContext, describe_identities, require
 
+JOB = "mitigation_experiment"
+DIFFERENCE, LOWEST_BPSN, LARGEST_GAP = "pinned_auc_equality_difference", "bpsn_auc_min", "aeg_max_abs"
+MEASURES = ("auc", DIFFERENCE, *(f"{name}_min" for name in SUMMARIZED_AUCS), LARGEST_GAP)
+TERM = "bpsn_auc of"
+MOST_TERMS = 10
 
-@dataclass(frozen=True)
-class Folder:
-    """The folder of the corpora of a run."""
 
-    spark: SparkSession
-    path: str
-
-    def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Write rows to a new Parquet folder, and return them as they are read back."""
-        path = f"{self.path}/{name}"
-        with describe(self.spark, f"write {name}"), storage_errors(path, "written"):
-            # Spark Connect knows the mode errorifexists only as error.
-            rows.write.mode("error").parquet(path)
-            return self.spark.read.parquet(path)
+def keep(rows: DataFrame, path: str) -> DataFrame:
+    """Write rows to a new Parquet folder, and return them as they are read back."""
+    spark = rows.sparkSession
+    with describe(spark, f"write {path.rpartition('/')[2]}"), storage_errors(path, "written"):
+        # Spark Connect knows the mode errorifexists only as error.
+        rows.write.mode("error").parquet(path)
+        return spark.read.parquet(path)
 
 
 @dataclass(frozen=True)
@@ -138,23 +132,25 @@ def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
 
 
 @contextmanager
-def prepare_training(folder: Folder, experiment: Experiment, progress: Progress) -> Iterator[TrainingData]:
+def prepare_training(
+    spark: SparkSession, folder: str, experiment: Experiment, progress: Progress
+) -> Iterator[TrainingData]:
     """Measure the label balance of the training corpus, and yield it with the comments to add.
 
     Writes `corpus`, if it is generated, and the added comments `control` and `mitigated` to the folder.
     """
-    spark, config, mitigation, corpus = folder.spark, experiment.config, experiment.mitigation, experiment.corpus
+    config, mitigation, corpus = experiment.config, experiment.mitigation, experiment.corpus
     if corpus is None:
         request = mitigation.training_request
         assert request is not None  # without [corpus]
-        progress.stage(f"training corpus of {request.rows:,} comments into {folder.path}")
-        corpus = folder.keep("corpus", generate(spark, request))
+        progress.stage(f"training corpus of {request.rows:,} comments into {folder}")
+        corpus = keep(generate(spark, request), f"{folder}/corpus")
     progress.stage("label balance and mitigation plan")
     source, measures = config.corpus, experiment.training
     with balance_labels(corpus, measures, source.id, source.duplicates, config.rejects) as counted:
         harmless = training_data.HarmlessComments(measures, counted.surveyed.survey)
         chosen = find_comments(spark, experiment, counted, harmless)
-        added = {model: folder.keep(model, rows) for model, rows in chosen.items()}
+        added = {model: keep(rows, f"{folder}/{model}") for model, rows in chosen.items()}
         labels = {
             model: harmless.count(added[model]) if model in added else 0 * counted.labels for model in config.models
         }
@@ -192,10 +188,12 @@ def _balance_training(counted: CountedLabels, measures: Measures, added: Mapping
         balance, n_added = (tabulate_labels(part, encoding, measures) for part in (counted.labels + labels, labels))
         balance = balance.append_column("model", pa.array([model] * len(balance)))
         tables.append(balance.append_column("n_added", n_added["n_rows"]))
-    return pa.concat_tables(tables).select(TRAINING_BALANCE.value_columns)
+    return pa.concat_tables(tables).select(schemas.TRAINING_BALANCE.value_columns)
 
 
-def score_test_set(folder: Folder, experiment: Experiment, data: TrainingData, progress: Progress) -> DataFrame:
+def score_test_set(
+    spark: SparkSession, folder: str, experiment: Experiment, data: TrainingData, progress: Progress
+) -> DataFrame:
     """Return the test set with scores of each model: given, or of trained classifiers, in `test_set` of the folder."""
     mitigation, test_set, text = experiment.mitigation, experiment.test_set, experiment.mitigation.text_column
     if not mitigation.train and test_set is not None:
@@ -203,19 +201,15 @@ def score_test_set(folder: Folder, experiment: Experiment, data: TrainingData, p
     models = train_models(experiment.config, data, progress)
     if test_set is None:
         progress.stage(f"scoring {mitigation.test_rows:,} templated sentences")
-        sentences = generate(folder.spark, mitigation.test_request(experiment.config.terms))
+        sentences = generate(spark, mitigation.test_request(experiment.config.terms))
         test_set = sentences.select("id", F.col(TEXT).alias(text), LABEL, TEMPLATE)
     else:
         progress.stage("scoring the test set")
-    return folder.keep("test_set", score_comments(test_set, text, models))
+    return keep(score_comments(test_set, text, models), f"{folder}/test_set")
 
 
 def train_models(config: Config, data: TrainingData, progress: Progress) -> dict[str, Classifier]:
-    """Train the models one after the other, each on the corpus and its added comments.
-
-    The rows are collected and sorted, so that models do not depend on their order. Raises `InputError` if all rows have
-    one label.
-    """
+    """Train each model on the corpus and its added comments, collected and sorted: no model depends on their order."""
     progress.stage("collecting the training corpus")
     comments: list[tuple[str, bool]] = []
     positions: dict[str, range] = {}
@@ -236,6 +230,110 @@ def train_models(config: Config, data: TrainingData, progress: Progress) -> dict
         progress.stage(f"{name} is trained on {len(rows_of[name]):,} comments")
         models[name] = model
     return models
+
+
+# ---- the least biased model
+
+
+def list_models(summary: pa.Table, training: pa.Table) -> list[dict[str, Any]]:
+    """Return the `MEASURES` of each model over all rows, in the order of `MODELS`, from the table ``model_summary``.
+
+    ``aeg_max_abs`` is the largest absolute Negative or Positive AEG. ``n_training`` and ``n_added`` are those of the
+    table ``training_balance``.
+    """
+    rows = {row["model"]: row for row in summary.to_pylist() if row["slice"] == ALL_ROWS}
+    for row in rows.values():
+        gaps = (row[f"{name}_max_abs"] for name in SUMMARIZED_GAPS)
+        row[LARGEST_GAP] = max((gap for gap in gaps if gap is not None), default=None)
+    for row in training.to_pylist():
+        if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH):
+            rows[row["model"]] |= {"n_training": row["n_rows"], "n_added": row["n_added"]}
+    return [
+        {name: rows[model].get(name) for name in ("model", "n_training", "n_added", *MEASURES)}
+        for model in MODELS
+        if model in rows
+    ]
+
+
+def list_terms(metrics: pa.Table, balance: pa.Table) -> list[dict[str, Any]]:
+    """Return each model's BPSN AUC of the identities that lack the most negatives according to ``label_balance``.
+
+    It is low where harmless mentions of the term score like toxic comments.
+    """
+    bpsn: dict[str, dict[str, Any]] = {}
+    for row in metrics.to_pylist():
+        if row["slice"] == ALL_ROWS:
+            bpsn.setdefault(row["identity"], {})[row["model"]] = row["bpsn_auc"]
+    lacking = {
+        row["identity"]: row["n_negatives_to_add"] for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH
+    }
+    terms = sorted((term for term in bpsn if lacking.get(term)), key=lambda term: (-lacking[term], term))
+    return [{TERM: term, "lacks": lacking[term]} | bpsn[term] for term in terms[:MOST_TERMS]]
+
+
+def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the model that is better than all others by both measures of the experiment, or None.
+
+    These are the pinned AUC equality difference, the measure of Mitigating, where lower is better, and the lowest BPSN
+    AUC, where higher is better: mitigation is about harmless comments that score like toxic ones because of what they
+    mention. If a value is missing, no model is the best.
+    """
+    if any(model[measure] is None for model in models for measure in (DIFFERENCE, LOWEST_BPSN)):
+        return None
+    best, *rest = sorted(models, key=lambda model: float(model[DIFFERENCE]))
+    is_best = all(best[DIFFERENCE] < one[DIFFERENCE] and best[LOWEST_BPSN] > one[LOWEST_BPSN] for one in rest)
+    return str(best["model"]) if is_best else None
+
+
+def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> None:
+    """Add in how many comparisons with the baseline, over all rows, each model is significantly better or worse.
+
+    Those of background AUC count, as in the report and in the printed comparison.
+    """
+    verdicts = Counter((row["model"], row["verdict"]) for row in comparisons.to_pylist() if row["slice"] == ALL_ROWS)
+    compared = {name for name, _ in verdicts}
+    for model in models:
+        if model["model"] in compared:
+            model |= {verdict: verdicts[model["model"], verdict] for verdict in (BETTER, WORSE)}
+
+
+def judge(
+    measured: Outcome, compared: Outcome | None, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]
+) -> Outcome:
+    """Return the outcome of the experiment, given those of the main job on the scored test set and of the comparison.
+
+    Its exit code is 5 if the mitigated model is not the best by `find_best`, or if the gate failed. `models` are from
+    `list_models` and `add_verdicts`, `terms` from `list_terms`.
+    """
+    best = find_best(models)
+    known = [model for model in models if None not in (model[DIFFERENCE], model[LOWEST_BPSN])]
+    by_measure = ""
+    if len(known) > 1:
+        by_difference = min(known, key=lambda model: float(model[DIFFERENCE]))["model"]
+        by_bpsn = max(known, key=lambda model: float(model[LOWEST_BPSN]))["model"]
+        by_measure = (
+            f"By {DIFFERENCE}, the measure of the paper, the best is {by_difference}; by {LOWEST_BPSN} it is "
+            f"{by_bpsn}. Neither has an interval: the comparison tells whether a difference is more than chance."
+        )
+    is_mitigated = best == MITIGATED
+    marked = [{**model, "best": "best" if model["model"] == best else ""} for model in models]
+    names = [str(model["model"]) for model in models]
+    parts = (
+        measured.table,
+        format_table(marked, ("model", "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
+        "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
+        format_table(terms, (TERM, "lacks", *names)) if terms else "",
+        by_measure,
+        f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
+    )
+    summary = {**measured.summary, "job": JOB, "models": models, "best": best}
+    code = measured.exit_code if is_mitigated else GATE_FAILED
+    if compared:
+        summary["comparison_run_id"], code = compared.summary["run_id"], max(code, compared.exit_code)
+    return Outcome(summary=summary, table="\n\n".join(filter(None, parts)), exit_code=code)
+
+
+# ---- the plan
 
 
 def describe_experiment(config: Config, mitigation: Mitigation) -> str:
@@ -297,24 +395,29 @@ def main(arguments: argparse.Namespace) -> Outcome:
             raise explain_missing(error) from None
     with open_tables(JOB, config, progress) as (spark, store):
         experiment = open_experiment(spark, config, mitigation, run_date)
-        store.check(spark, TABLES.values())
+        store.check(spark, schemas.TABLES.values())
         if arguments.dry_run:
             summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
             return Outcome(summary=summary, table=describe_experiment(config, mitigation))
         run = new_run(run_date, config.corpus.name, measure.JOB)
         with follow_tasks(spark, progress.advance), ExitStack() as stack:
-            folder = Folder(spark, f"{config.output.path}/{FOLDER}/{run.partition}")
-            data = stack.enter_context(prepare_training(folder, experiment, progress))
-            test_set = score_test_set(folder, experiment, data, progress)
-            measured, tables = experiment.measured, {LABEL_BALANCE: data.balance, TRAINING_BALANCE: data.by_model}
+            folder = f"{config.output.path}/{FOLDER}/{run.partition}"
+            data = stack.enter_context(prepare_training(spark, folder, experiment, progress))
+            test_set = score_test_set(spark, folder, experiment, data, progress)
+            measured, tables = (
+                experiment.measured,
+                {schemas.LABEL_BALANCE: data.balance, schemas.TRAINING_BALANCE: data.by_model},
+            )
             context = RunContext(spark, measured, store, run, progress)
             measured_outcome = measure.run_night(test_set, context, tables, data.warnings)
             comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
             compared = compare.run_night(test_set, comparing) if measured.compare else None
-            summaries, metrics = (read_rows(spark, store, table, [run])[0] for table in (MODEL_SUMMARY, BIAS_METRICS))
+            summaries, metrics = (
+                read_rows(spark, store, table, [run])[0] for table in (schemas.MODEL_SUMMARY, schemas.BIAS_METRICS)
+            )
             models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
             if compared:
-                add_verdicts(models, read_rows(spark, store, MODEL_COMPARISONS, [comparing.run])[0])
+                add_verdicts(models, read_rows(spark, store, schemas.MODEL_COMPARISONS, [comparing.run])[0])
         return progress.time(judge(measured_outcome, compared, models, terms))
 
 

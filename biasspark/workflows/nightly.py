@@ -30,25 +30,15 @@ from biasspark.tables.views import refresh_views
 from biasspark.text import format_count, show_value, show_visibly
 
 
-class Pass(NamedTuple):
-    """One scan of the corpus, and what it shuffles between machines, "" for nothing."""
-
-    name: str
-    shuffled: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} (shuffles {self.shuffled})" if self.shuffled else self.name
-
-
 class Plan(NamedTuple):
     """The plan of a run, for ``--dry-run``.
 
     ``parts`` are printed as lines, by their title. ``passes`` are the scans after the survey and the search for
-    repeated ids. ``tables`` are the tables that the run may write, None for all tables of the job.
+    repeated ids, and what they shuffle. ``tables`` are the tables that the run may write, None for all of the job.
     """
 
     parts: Mapping[str, str]
-    passes: Iterable[Pass]
+    passes: Iterable[str]
     tables: Iterable[Table] | None = None
     warnings: Iterable[str] = ()
 
@@ -57,9 +47,9 @@ def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[T
     """Format a plan as aligned lines: input, computed parts, tables, and passes over the corpus."""
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
     run_date = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
-    passes = [Pass("read the types of the columns")] if corpus.is_untyped and config.expressions else []
-    passes += [Pass("survey")]
-    passes += [Pass("find repeated ids", "the ids")] if corpus.duplicates == "reject" else []
+    passes = ["read the types of the columns"] if corpus.is_untyped and config.expressions else []
+    passes += ["survey"]
+    passes += ["find repeated ids (shuffles the ids)"] if corpus.duplicates == "reject" else []
     rule = "" if label.threshold is None else f" >= {label.threshold}"
     if label.positive is not None:
         rule = f" is one of {', '.join(map(repr, label.positive))}"
@@ -72,7 +62,7 @@ def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[T
         "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
         **plan.parts,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
-        "passes": f"\n{'':12} ".join(map(str, [*passes, *plan.passes])),
+        "passes": f"\n{'':12} ".join([*passes, *plan.passes]),
     }
     return "\n".join(f"{name + ':':<12} {text}" for name, text in lines.items())
 
@@ -101,10 +91,7 @@ def describe_identities(identities: Identities) -> str:
 
 @dataclass(frozen=True)
 class RunContext:
-    """The session, configuration, store, run and progress display of a job.
-
-    ``merged_run_ids`` are the runs that a window merges.
-    """
+    """The session, configuration, store, run and progress display of a job, and the runs that a window merges."""
 
     spark: SparkSession
     config: Config
@@ -167,20 +154,9 @@ T = TypeVar("T")
 MOST_NIGHTS = 3660
 
 
-@dataclass(frozen=True)
-class Nights:
-    """A range of run dates, both ends included."""
-
-    first: date
-    last: date
-
-    def __str__(self) -> str:
-        return f"{self.first}..{self.last}"
-
-    @property
-    def days(self) -> tuple[date, ...]:
-        """All dates, in order."""
-        return tuple(self.first + timedelta(days=day) for day in range((self.last - self.first).days + 1))
+def list_dates(first: date, last: date) -> list[date]:
+    """Return all dates from the first to the last."""
+    return [first + timedelta(days=day) for day in range((last - first).days + 1)]
 
 
 @dataclass
@@ -235,30 +211,29 @@ def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, 
     return Fault(path, value, rule, "Name such a date by --run-date, or check the path.")
 
 
-def parse_nights(text: str) -> date | Nights:
-    """Parse ``DATE`` or ``DATE..DATE``; for argparse."""
-    ends = [cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1)]
-    if len(ends) == 1:
-        return ends[0]
-    n_nights = (ends[1] - ends[0]).days + 1
-    if not 1 <= n_nights <= MOST_NIGHTS:
+def parse_nights(text: str) -> date | tuple[date, date]:
+    """Parse ``DATE``, or ``DATE..DATE`` as the first and the last; for argparse."""
+    first, *rest = (cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1))
+    if not rest:
+        return first
+    if not 0 <= (rest[0] - first).days < MOST_NIGHTS:
         raise argparse.ArgumentTypeError(
             f"{show_value(text)}. It must be a first and a later last date, at most {MOST_NIGHTS:,} nights. Write, for "
             "example, 2026-01-01..2026-03-31."
         )
-    return Nights(*ends)
+    return first, rest[0]
 
 
-def list_days(run_date: date | Nights, config: Config) -> tuple[date, ...]:
+def list_days(run_date: date | tuple[date, date], config: Config) -> list[date]:
     """Return the run dates to measure. Raises `ConfigError` for a range if the corpus has no column of dates."""
-    if not isinstance(run_date, Nights):
-        return (run_date,)
+    if isinstance(run_date, date):
+        return [run_date]
     if config.corpus.run_date_column is None:
         raise ConfigError(
-            f"--run-date {run_date}: [corpus] run_date_column is missing. Without it every date has the same rows. "
-            "Name the column with the date of a row, or measure one date."
+            f"--run-date {run_date[0]}..{run_date[1]}: [corpus] run_date_column is missing. Without it every date has "
+            "the same rows. Name the column with the date of a row, or measure one date."
         )
-    return run_date.days
+    return list_dates(*run_date)
 
 
 def require(part: T | None, table: str, example: str) -> T:

@@ -103,8 +103,8 @@ def check_cells(counts: Counts, identity: str) -> None:
 
 def plan_experiment(config: Config) -> nightly.Plan:
     """Plan the experiment."""
-    drops = nightly.Pass("drop rows", "one sorted block per range")
-    ranking = nightly.Pass("rank every score, once with and once without the cell", "8 bytes per score")
+    drops = "drop rows (shuffles one sorted block per range)"
+    ranking = "rank every score, once with and once without the cell (shuffles 8 bytes per score)"
     return nightly.Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 

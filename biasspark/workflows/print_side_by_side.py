@@ -24,10 +24,7 @@ JOB = "side_by_side"
 
 
 def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus: str, request: Request) -> SideBySide:
-    """Read two models side by side from the latest published run of a run date.
-
-    Raises `InputError` if no run is published, or it lacks a model or slice; with those that exist.
-    """
+    """Read two models side by side from the latest published run of a run date."""
     run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "two models side by side"):
         metrics, available = read_rows(spark, store, BIAS_METRICS, [run])

@@ -6,7 +6,7 @@ import argparse
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial, reduce
 from typing import Any
 
@@ -45,11 +45,12 @@ from biasspark.windows.sketch import (
     list_disagreements,
     merge_extremes,
     merge_quantiles,
+    read_sketches,
     reuse_boundaries,
+    sketch_rows,
 )
-from biasspark.windows.sketch_rows import read_sketches, sketch_rows
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus
-from biasspark.workflows.nightly import RunContext
+from biasspark.workflows.nightly import RunContext, list_dates
 
 
 def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
@@ -160,21 +161,13 @@ class Window:
     blocks: DataFrame
     missing: dict[date, str]
 
-    @property
-    def size_text(self) -> str:
-        """The size of the window in words."""
-        n_rows = sum(night["n_rows"] for night in self.nights)
-        return f"{format_count(len(self.nights), 'night')} of {format_count(n_rows, 'row')}"
-
 
 def find_window(
     spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
 ) -> Window:
     """Find the kept rankings of all dates of a window, and check that they can be merged.
 
-    Two small Spark jobs, over the ledger and over the headers of the runs. Raises `InputError` if dates are missing and
-    `allow_missing` is false, a ranking is incomplete, or runs were measured by different rules than each other or the
-    configuration.
+    Two small Spark jobs, over the ledger and over the headers of the runs.
     """
     first, last = days
     with describe(spark, "look up the runs"):
@@ -186,7 +179,7 @@ def find_window(
         for index, n_rows in counts.items():
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
-    every = [first + timedelta(days=day) for day in range((last - first).days + 1)]
+    every = list_dates(first, last)
     has_blocks = {day for day, night in published.items() if (night["table_rows"] or {}).get(SCORE_BLOCKS.name)}
     missing = {
         day: "its files are gone" if day in has_blocks else "keeps no state" if day in published else "not published"
@@ -232,11 +225,12 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
 def run_window(window: Window, context: RunContext) -> Outcome:
     """Merge the runs of a window, publish, and return the outcome."""
     progress, nights = context.progress, window.nights
-    progress.stage(f"merging {window.size_text}")
+    n_rows = sum(night["n_rows"] for night in nights)
+    progress.stage(f"merging {format_count(len(nights), 'night')} of {format_count(n_rows, 'row')}")
     measurement = merge_nights(window, context.config)
     reasons = dict.fromkeys(reason for night in nights for reason in night["rejects"])
     counts = RowCounts(
-        n_rows=sum(night["n_rows"] for night in nights),
+        n_rows=n_rows,
         n_rejected=sum(night["n_rejected"] for night in nights),
         rejects={reason: sum(night["rejects"].get(reason, 0) for night in nights) for reason in reasons},
     )

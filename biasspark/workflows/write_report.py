@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from importlib.util import find_spec
@@ -56,33 +55,19 @@ _WRONG_PLACE = re.compile(
 """Java messages of errors that a retry does not fix."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportPaths:
-    """The paths of the documents to write, None for those that are not requested.
-
-    Raises `ConfigError` if no document is requested, or libraries are missing.
-    """
-
-    page: Path | None = None
-    model_card: Path | None = None
-    folder: str | None = None
-
-    def __post_init__(self) -> None:
-        """Raise `ConfigError` as the class says."""
-        if not (self.page or self.model_card or self.folder):
-            raise ConfigError("--out: missing. A report needs a path. Give --out, --publish or --model-card.")
-        if missing := [name for name in LIBRARIES if find_spec(name) is None]:
-            raise ConfigError(
-                f"report: {' and '.join(missing)} not installed. Reports need {' and '.join(LIBRARIES)}. Install "
-                "biasspark with its extra report."
-            )
+def check_documents(*paths: object) -> None:
+    """Raise `ConfigError` if no document is requested, or libraries are missing."""
+    if not any(paths):
+        raise ConfigError("--out: missing. A report needs a path. Give --out, --publish or --model-card.")
+    if missing := [name for name in LIBRARIES if find_spec(name) is None]:
+        raise ConfigError(
+            f"report: {' and '.join(missing)} not installed. Reports need {' and '.join(LIBRARIES)}. Install "
+            "biasspark with its extra report."
+        )
 
 
 def report_folder(config: Config) -> str:
-    """Return the folder of published reports: that of ``[report]``, or else ``reports`` next to the tables.
-
-    Raises `ConfigError` if the tables are in a catalog and ``[report]`` has no folder.
-    """
+    """Return the folder of published reports: that of ``[report]``, or else ``reports`` next to the tables."""
     if config.report.path:
         return config.report.path.rstrip("/")
     if config.output.path:
@@ -199,33 +184,34 @@ def _has_table(row: LedgerRow, table: Table) -> bool | None:
     return True if is_needed else None
 
 
-def write_documents(spark: SparkSession, report: report_data.ReportData, paths: ReportPaths) -> list[str]:
-    """Write the documents of a report, and return their paths.
+def write_documents(
+    spark: SparkSession, report: report_data.ReportData, page: Path | None, folder: str | None, model_card: Path | None
+) -> list[str]:
+    """Write the requested documents of a report, and return their paths.
 
     A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may have an attribution or
-    an acceptance. Raises `ConfigError` if a file cannot be written, and `BiasSparkError` if a page cannot be published
-    and a retry may succeed, for example after a network failure.
+    an acceptance.
     """
     # Imported here, since its libraries are an extra.
     from biasspark.report.page import write_model_card, write_page  # noqa: PLC0415
 
     written = []
-    if paths.page or paths.folder:
-        page = write_page(report)
-        if paths.page:
-            write_out(paths.page, page)
-            written.append(str(paths.page))
-        if paths.folder:
-            folder = f"{paths.folder}/run_date={report.run_date.isoformat()}"
-            written.append(_publish(spark, folder, f"{report.run['run_id']}.html", page))
-    if paths.model_card:
-        write_out(paths.model_card, write_model_card(report))
-        written.append(str(paths.model_card))
+    if page or folder:
+        html = write_page(report)
+        if page:
+            write_out(page, html)
+            written.append(str(page))
+        if folder:
+            of_date = f"{folder}/run_date={report.run_date.isoformat()}"
+            written.append(_publish(spark, of_date, f"{report.run['run_id']}.html", html))
+    if model_card:
+        write_out(model_card, write_model_card(report))
+        written.append(str(model_card))
     return written
 
 
 def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
-    """Write a page atomically, and return its address."""
+    """Write a page atomically, and return its address. Raises `BiasSparkError` if a retry may succeed."""
     address = redact(f"{folder}/{name}")
     try:
         replace_file(spark, folder, name, page.encode())
@@ -258,7 +244,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     """Write the requested documents."""
     config, run_date, progress = load_config(arguments.config, arguments.overrides), arguments.run_date, Progress()
     folder = report_folder(config) if arguments.publish else None
-    paths = ReportPaths(page=arguments.out, model_card=arguments.model_card, folder=folder)
+    check_documents(arguments.out, arguments.model_card, folder)
     with open_tables(JOB, config, progress) as (spark, store):
         if folder:
             check_file_system(spark, ("report" if config.report.path else "output", "path"), folder)
@@ -266,7 +252,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         report = read_report_data(spark, store, run_date, config.corpus.name, arguments.nights)
         progress.stage("drawing")
         # Inside the session, which removes the zips of --py-files when it stops: drawing imports from them.
-        written = write_documents(spark, report, paths)
+        written = write_documents(spark, report, arguments.out, folder, arguments.model_card)
     summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
     warnings = report.run["warnings"]
     summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}

@@ -21,7 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.comparison.differences import PairedMetric, Replicates, jackknife_aucs, noninferiority_test
+from biasspark.comparison.differences import Replicates, jackknife_aucs, noninferiority_test
 from biasspark.gate.rule_tests import Aucs, compare_with_baseline
 from scripts.simulations.comparison_coverage import GROUPS, leave_out, placements
 from scripts.simulations.kept_results import parse_options, run_simulation
@@ -85,7 +85,7 @@ def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> tuple[
 def paired_p_values(now: Replicates, before: Replicates, bound: float) -> tuple[float, float, float]:
     """Return both p-values of paired runs, and that of compliance by the standard error of the jackknife alone."""
     aucs = jackknife_aucs(now, before)
-    p_values = noninferiority_test(PairedMetric.of(aucs, ((None, None), (None, None)), is_gap=False), "max_drop", bound)
+    p_values = noninferiority_test(aucs, "max_drop", bound)
     assert p_values is not None  # cells are large
     if not aucs.difference_variance:
         return *p_values, p_values[1]

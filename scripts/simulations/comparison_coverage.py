@@ -25,7 +25,6 @@ from biasspark.arrays import Floats, Ints
 from biasspark.comparison.differences import (
     Ends,
     PairCounts,
-    PairedAucs,
     PairedMetric,
     Replicates,
     delong_aucs,
@@ -103,7 +102,7 @@ def placements(rows: Floats, cell: Floats) -> Ints:
     return np.searchsorted(ordered, rows, "left") + np.searchsorted(ordered, rows, "right")
 
 
-def pair_by_delong(low: Floats, high: Floats) -> PairedAucs:
+def pair_by_delong(low: Floats, high: Floats) -> PairedMetric:
     """Return both AUCs with DeLong's variances."""
     sides = []
     for rows, cell in ((low, high), (high, low)):
@@ -112,7 +111,7 @@ def pair_by_delong(low: Floats, high: Floats) -> PairedAucs:
     return delong_aucs(*sides)
 
 
-def pair_by_jackknife(low: Floats, high: Floats, clusters: str | None) -> PairedAucs:
+def pair_by_jackknife(low: Floats, high: Floats, clusters: str | None) -> PairedMetric:
     """Return both AUCs with variances by leaving out groups of whole clusters."""
     low_groups, high_groups = (np.arange(cell.shape[1]) // CLUSTER_ROWS for cell in (low, high))
     first = 0 if clusters == ACROSS else low_groups[-1] + 1
@@ -140,16 +139,12 @@ def estimate(setting: Setting, runs: int, rng: np.random.Generator) -> list[Pair
         paired = [pair_by_jackknife(low, high, setting.clusters) for low, high in cells]
     else:
         paired = [pair_by_delong(low, high) for low, high in cells]
-    no_ends: Ends = (None, None)
-    intervals = [(no_ends, no_ends)] * runs
     if setting.kind == "gap":
-        intervals = list(zip(list_intervals(paired, 0), list_intervals(paired, 1), strict=True))
-    return [
-        PairedMetric.of(aucs, ends, is_gap=setting.kind == "gap") for aucs, ends in zip(paired, intervals, strict=True)
-    ]
+        return list(map(PairedMetric.as_gap, paired, list_intervals(paired, 0), list_intervals(paired, 1)))
+    return paired
 
 
-def list_intervals(paired: list[PairedAucs], side: int) -> list[Ends]:
+def list_intervals(paired: list[PairedMetric], side: int) -> list[Ends]:
     """Return the intervals of the AUCs of the model (0) or of the baseline (1)."""
     n_low, n_high, aucs, variances = np.array([(*one[:2], one[2 + side], one[4 + side]) for one in paired], float).T
     low, high, _ = auc_interval(aucs, variances, n_low, n_high, LEVEL)

@@ -26,8 +26,7 @@ import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.distributions import normal_quantile
-from biasspark.metrics.delong import delong_variance
-from biasspark.metrics.intervals import SETTLED, auc_interval, logit_delong, newcombe
+from biasspark.metrics.intervals import SETTLED, auc_interval, delong_variance, logit_delong, newcombe
 from scripts.simulations.kept_results import parse_options, write_results
 
 Ends = tuple[Floats, Floats]

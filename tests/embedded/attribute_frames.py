@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 import biasspark
 from biasspark.errors import Fault, InputError
-from biasspark.workflows import attribution
+from biasspark.workflows import attribute as attribution
 
 N_ROWS = 1200
 NIGHT = ("--run-date", "2026-01-15")

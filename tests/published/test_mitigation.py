@@ -12,7 +12,7 @@ import biasspark
 from biasspark.cli import Progress
 from biasspark.config import parse_config
 from biasspark.config.mitigation_settings import MODELS
-from biasspark.workflows.mitigation_experiment import Folder, open_experiment, prepare_training, score_test_set
+from biasspark.workflows.mitigation_experiment import open_experiment, prepare_training, score_test_set
 
 CHOSEN_FOR = {"gay": 0.03, "homosexual": 0.009, "lesbian": 0.006, "queer": 0.006}
 OTHERS = ("transgender", "bisexual", "straight", "american", "male", "young", "muslim", "black")
@@ -41,9 +41,9 @@ def summaries(
     config = parse_config({"mitigation": files | generated, "output": output}, Path())
     assert config.mitigation is not None
     experiment = open_experiment(spark_session, config, config.mitigation, date(2026, 1, 15))
-    folder = Folder(spark_session, f"{output['path']}/run")
-    with prepare_training(folder, experiment, Progress()) as training:
-        scored = score_test_set(folder, experiment, training, Progress())
+    folder = f"{output['path']}/run"
+    with prepare_training(spark_session, folder, experiment, Progress()) as training:
+        scored = score_test_set(spark_session, folder, experiment, training, Progress())
     sizes = [row for row in training.by_model.to_pylist() if (row["identity"], row["bucket"]) == ("(overall)", "(all)")]
     assert {row["model"]: row["n_added"] for row in sizes} == {"baseline": 0, "control": ADDED, "mitigated": ADDED}
     terms = {"column": "comment_text", "list": list(config.terms)}

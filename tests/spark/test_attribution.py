@@ -23,8 +23,7 @@ from biasspark.config import Measures, parse_measures
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import tables_of
-from biasspark.workflows.attribution import ranked_blocks, survey_rows
-from biasspark.workflows.attribution_tables import list_tables
+from biasspark.workflows.attribute import list_tables, ranked_blocks, survey_rows
 from tests.harness.spark_effort import Effort, watch
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example

@@ -17,7 +17,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Measures, parse_config
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import Fault, InputError
-from biasspark.workflows.nightly import Pass, Plan, describe_plan
+from biasspark.workflows.nightly import Plan, describe_plan
 from tests.harness.small_corpora import count_and_reject, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads CSV")
@@ -151,7 +151,7 @@ def test_the_plan_has_a_pass_for_the_types(tmp_path: Path, changes: dict[str, An
         "slices": changes.get("slices", {}),
         "output": {"path": "out"},
     }
-    plan = describe_plan(Plan({}, [Pass("survey")]), parse_config(config, tmp_path), 3, ())
+    plan = describe_plan(Plan({}, ["survey"]), parse_config(config, tmp_path), 3, ())
     assert ("read the types" in plan) == reads_types
 
 

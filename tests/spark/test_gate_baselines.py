@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Progress
 from biasspark.config import Config, parse_config
 from biasspark.errors import InputError
-from biasspark.gate.bias_alerts import GateInput
+from biasspark.gate.alerts import GateInput
 from biasspark.tables.ledger import accept, append_to_ledger, check_latest, list_accepted
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord

@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from biasspark.cli import Progress
 from biasspark.config import load_config
-from biasspark.gate.bias_alerts import GateInput
+from biasspark.gate.alerts import GateInput
 from biasspark.tables.ledger import find_published
 from biasspark.tables.publish import read_rows
 from biasspark.tables.runs import new_run

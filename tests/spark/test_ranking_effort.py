@@ -15,9 +15,8 @@ from biasspark.config import Config, Measures, parse_config, parse_measures
 from biasspark.corpus.survey import survey_corpus
 from biasspark.session import kept
 from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS
-from biasspark.workflows import attribution
-from biasspark.workflows.attribution import survey_rows
-from biasspark.workflows.attribution_tables import list_tables
+from biasspark.workflows import attribute as attribution
+from biasspark.workflows.attribute import list_tables, survey_rows
 from biasspark.workflows.compare import compare
 from biasspark.workflows.measurement import measure, ranked_blocks, survey_for_ranking
 from tests.harness.main_job import N_ROWS, make_rows, run_well, toml, write_config, write_parquet

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from biasspark.cli import Outcome, Progress, make_parser, run_job
-from biasspark.config import parse_config
+from biasspark.config import Identities, Terms, parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.nightly import BACKFILL, Nights, list_days, run_nights
+from biasspark.workflows.nightly import BACKFILL, describe_identities, list_dates, list_days, run_nights
 from tests.harness.least_configuration import changed
 
 CANARY = "canary-3f1c"
-DAYS = Nights(date(2026, 2, 27), date(2026, 3, 2)).days
+DAYS = list_dates(date(2026, 2, 27), date(2026, 3, 2))
 
 
 def parse(run_date: str) -> object:
@@ -26,8 +26,8 @@ def parse(run_date: str) -> object:
 
 def test_a_run_date_is_one_night_or_a_range() -> None:
     assert parse("2026-03-31") == date(2026, 3, 31)
-    assert parse("2026-02-27..2026-03-02") == Nights(date(2026, 2, 27), date(2026, 3, 2))
-    assert parse("2026-02-27..2026-02-27") == Nights(date(2026, 2, 27), date(2026, 2, 27))
+    assert parse("2026-02-27..2026-03-02") == (date(2026, 2, 27), date(2026, 3, 2))
+    assert parse("2026-02-27..2026-02-27") == (date(2026, 2, 27), date(2026, 2, 27))
     assert list(map(str, DAYS)) == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
 
 
@@ -48,12 +48,12 @@ def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixtu
 
 
 def test_a_range_needs_a_column_that_tells_nights_apart() -> None:
-    nights = Nights(DAYS[0], DAYS[-1])
+    nights = DAYS[0], DAYS[-1]
     with pytest.raises(
         ConfigError, match=r"^--run-date 2026-02-27\.\.2026-03-02: \[corpus\] run_date_column is missing"
     ):
         list_days(nights, parse_config(changed(), Path()))
-    assert list_days(DAYS[0], parse_config(changed(), Path())) == (DAYS[0],)
+    assert list_days(DAYS[0], parse_config(changed(), Path())) == DAYS[:1]
     assert list_days(nights, parse_config(changed(corpus={"run_date_column": "day"}), Path())) == DAYS
 
 
@@ -162,3 +162,19 @@ def test_one_night_is_its_own_outcome() -> None:
     with pytest.raises(BiasSparkError, match="gone"):
         run_nights(DAYS[:1], [], failing({27: InputError("gone")}), Progress(), False)
     assert run_nights(DAYS[:1], DAYS[:1], published, Progress(), False).summary["status"] == "skipped"
+
+
+GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("transgender",))
+
+
+@pytest.mark.parametrize(
+    ("terms", "text"),
+    [
+        ([GAY], "1 term in text (gay)"),
+        ([GAY, ("blind", ("blind",))], "2 terms in text (gay, blind)"),
+        ([LGBT], "1 group of terms in text (lgbt)"),
+        ([LGBT, GAY, TRANS], "1 term, 2 groups of terms in text (lgbt, gay, trans)"),
+    ],
+)
+def test_terms_and_groups_of_terms_are_counted(terms: list[tuple[str, tuple[str, ...]]], text: str) -> None:
+    assert describe_identities(Identities(terms=Terms(column="text", list=dict(terms)))) == text

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq
 
 from biasspark.config import Gate, Rule
-from biasspark.gate.bias_alerts import Baselines, GateInput, bias_alerts, choose_latest, measure_rules, pair_runs
+from biasspark.gate.alerts import Baselines, GateInput, bias_alerts, choose_latest, measure_rules, pair_runs
 from biasspark.metrics.thresholds import Thresholds, threshold_rates
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import BIAS_ALERTS

@@ -12,8 +12,7 @@ from scipy.stats import false_discovery_control, norm
 from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, RuleEvaluation, alerts_table
-from biasspark.gate.bias_alerts import comparison_alerts, evaluate_comparison
+from biasspark.gate.alerts import Alert, EvaluatedRow, RuleEvaluation, alerts_table, comparison_alerts, evaluate_rule
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
 RULE = Rule(name="no worse", metric="bpsn_auc", models=("new",), baseline="old", max_drop=0.02)
@@ -26,12 +25,12 @@ def paired_of(change: float | None, n: int = 500, **changes: Any) -> PairedMetri
     paired = PairedMetric(
         n_low=n, n_high=9 * n, value=value, baseline_value=value and 0.8, difference_variance=1e-4, sum_variance=3e-4
     )
-    return replace(paired, **changes)
+    return paired._replace(**changes)
 
 
 def evaluate(rule: Rule = RULE, missing: Collection[str] = (), gate: Gate = NO_RULES, **pairs: Any) -> list[Alert]:
     evaluation = RuleEvaluation(rule, gate, missing_models=missing)
-    return evaluate_comparison(evaluation, {("new", "all", name): paired for name, paired in pairs.items()})
+    return evaluate_rule(evaluation, [EvaluatedRow(("new", "all", name), paired=pair) for name, pair in pairs.items()])
 
 
 def test_p_values_are_adjusted_over_the_rows_of_the_rule() -> None:

@@ -8,13 +8,22 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from biasspark.distributions import normal_quantile
-from biasspark.metrics.intervals import SETTLED, Interval, auc_interval
-from biasspark.metrics.proportions import Share, newcombe_difference, wilson_interval
+from biasspark.metrics.intervals import (
+    SETTLED,
+    Interval,
+    Share,
+    auc_interval,
+    benjamini_hochberg,
+    clip,
+    interval,
+    newcombe_difference,
+    wilson_interval,
+)
 from tests.oracle import intervals as oracle
 
 SIZES = (2, 3, 7, 40, 1_000, 3_000_000_000)
@@ -140,3 +149,23 @@ def test_a_share_of_no_rows_has_no_interval() -> None:
     assert np.isnan(nothing.value).all()
     assert np.isnan(wilson_interval(nothing, 1.96)).all()
     assert np.isnan([newcombe_difference(nothing, share, 1.96), newcombe_difference(share, nothing, 1.96)]).all()
+
+
+def test_the_interval_is_that_of_a_normal_estimate() -> None:
+    assert interval(0.4, 0.01, 0.95) == pytest.approx(stats.norm.interval(0.95, 0.4, 0.1), abs=1e-12)
+    assert interval(0.0, 4.0, 0.5) == pytest.approx(stats.norm.interval(0.5, 0, 2), abs=1e-11)
+    assert interval(0.4, 0.0, 0.9) == (0.4, 0.4)
+    assert interval(None, 0.1, 0.9) == interval(0.1, None, 0.9) == (None, None)
+    assert (clip((-0.2, 0.7), 0, 0.5), clip((None, None), 0, 1)) == ((0, 0.5), (None, None))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12), st.randoms(use_true_random=False))
+def test_adjusted_p_values_are_scipys(p_values: list[float | None], random: object) -> None:
+    """None is not one of them, and no order changes a bit."""
+    adjusted = benjamini_hochberg(p_values)
+    known = [p for p in p_values if p is not None]
+    expected = iter(stats.false_discovery_control(known).tolist() if known else [])
+    assert adjusted == [None if p is None else pytest.approx(next(expected), rel=1e-12, abs=1e-300) for p in p_values]
+    order = random.sample(range(len(p_values)), len(p_values))  # type: ignore[attr-defined]
+    assert benjamini_hochberg([p_values[index] for index in order]) == [adjusted[index] for index in order]

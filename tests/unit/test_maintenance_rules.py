@@ -9,7 +9,7 @@ import pytest
 
 from biasspark.tables.ledger import LedgerRow, latest_runs
 from biasspark.tables.runs import new_run, parse_start
-from biasspark.workflows.maintain import Policy, choose_removals, list_lost, list_undated, start_policy
+from biasspark.workflows.maintain import Policy, choose_removals, list_lost, start_policy
 
 NIGHT = date(2026, 1, 15)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -25,7 +25,7 @@ def row(run_id: str, day: int, **columns: object) -> LedgerRow:
 def removed(*ledger: LedgerRow, stored: tuple[str, ...] = (), policy: Policy = POLICY) -> list[tuple[str, str]]:
     """Return (run, reason) of the runs removed from a table that holds those of the ledger, or the given ones."""
     runs = stored or tuple(one["run_id"] for one in ledger)
-    removals = choose_removals({"bias_metrics": {(NIGHT, run_id) for run_id in runs}}, ledger, policy)
+    removals, _ = choose_removals({"bias_metrics": {(NIGHT, run_id) for run_id in runs}}, ledger, policy)
     return [(removal.run_id, removal.reason) for removal in removals]
 
 
@@ -70,13 +70,14 @@ def test_a_run_that_the_ledger_lacks_goes_after_the_grace_period() -> None:
 
 def test_an_id_that_does_not_tell_its_age_is_left_alone_and_named() -> None:
     assert removed(row("a", 1), stored=("a", "mine")) == []
-    assert list_undated({"bias_metrics": {(NIGHT, "a"), (NIGHT, "mine")}}, [row("a", 1)]) == ["mine"]
+    _, undated = choose_removals({"bias_metrics": {(NIGHT, "a"), (NIGHT, "mine")}}, [row("a", 1)], POLICY)
+    assert undated == ["mine"]
 
 
 def test_removals_come_by_night_run_and_table() -> None:
     later = NIGHT + timedelta(days=1)
     dead = {(later, "r20260102T000000000000_000000"), (NIGHT, "r20260101T000000000000_000000")}
-    removals = choose_removals({"u_statistics": dead, "bias_metrics": dead}, [], POLICY)
+    removals, _ = choose_removals({"u_statistics": dead, "bias_metrics": dead}, [], POLICY)
     assert [(removal.run_date, removal.table) for removal in removals] == [
         (NIGHT, "bias_metrics"),
         (NIGHT, "u_statistics"),

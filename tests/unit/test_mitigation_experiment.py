@@ -14,10 +14,10 @@ from biasspark.config import LabelBalance, Mitigation, load_config, parse_config
 from biasspark.config.mitigation_settings import MODELS, ROWS
 from biasspark.errors import ConfigError, Fault
 from biasspark.mitigation.classifier import Classifier, train_classifiers
-from biasspark.mitigation.least_biased import TERM, add_verdicts, find_best, judge, list_models, list_terms
 from biasspark.mitigation.training_data import list_cells, list_lacking
 from biasspark.synthetic.imbalanced import BUCKETS, TermCell
 from biasspark.synthetic.wording import IDENTITY_TERMS
+from biasspark.workflows.mitigation_experiment import TERM, add_verdicts, find_best, judge, list_models, list_terms
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = {"path": "/warehouse"}

@@ -12,11 +12,15 @@ from scipy.stats import false_discovery_control
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
+    Scope,
     list_cell_pairs,
     model_comparisons,
     name_models,
     pair_cells,
+    scope_warnings,
+    unclustered_warnings,
 )
+from biasspark.config import Compare
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from tests.fixtures.score_corpus import draw_corpus
@@ -110,3 +114,30 @@ def test_models_are_judged_apart() -> None:
     alone = model_comparisons(both[: len(pairs)], 0.95).to_pylist()
     rows = model_comparisons(both, 0.95).to_pylist()
     assert [row | {"model": "a"} for row in rows] == alone * 2
+
+
+COMPARE = Compare(baseline="old", models=("a", "b", "c"), method="jackknife", groups=50, cluster="author")
+
+
+def test_few_clusters_are_named_once_for_all_models_that_have_as_many() -> None:
+    (text,) = scope_warnings(COMPARE, [Scope("a", 400, 7), Scope("b", 300, 7), Scope("c", 200, 10)])
+    assert all(words in text for words in ("compare: a, b with old", "'author'", "only 7 of 50 groups", "takes 10"))
+
+
+def test_models_without_a_row_in_common_are_named_and_nothing_else_of_them() -> None:
+    (text,) = scope_warnings(COMPARE, [Scope("a", 0, 0), Scope("b", 300, 40), Scope("c", 0, 0, 0)])
+    assert "compare: a, c with old: no row" in text
+
+
+def test_rows_in_common_that_all_have_one_label_are_named() -> None:
+    _, text = scope_warnings(COMPARE, [Scope("a", 9, n_positive=0), Scope("b", 9, n_positive=4), Scope("c", 0)])
+    assert "a with old: no row that both score is positive" in text
+    (text,) = scope_warnings(COMPARE, [Scope("a", 9, n_positive=9)])
+    assert "is negative" in text
+
+
+def test_rows_without_a_cluster_are_counted() -> None:
+    (text,) = unclustered_warnings("author", 20_123, 100_000)
+    assert all(words in text for words in ("'author'", "20%", "20,123 of 100,000"))
+    assert "less than 1%" in next(unclustered_warnings("author", 3, 100_000))
+    assert not [*unclustered_warnings("author", 0, 100_000), *unclustered_warnings(None, 3, 100_000)]

@@ -11,7 +11,7 @@ import pytest
 from biasspark import files
 from biasspark.config import parse_config
 from biasspark.errors import ConfigError
-from biasspark.workflows.write_report import ReportPaths, report_folder
+from biasspark.workflows.write_report import check_documents, report_folder
 from tests.harness.least_configuration import LEAST, changed, faults_of, key_of
 
 CATALOG = {"path": None, "catalog": "lake.bias"}
@@ -58,7 +58,7 @@ def test_what_is_no_folder_is_refused(report: Any) -> None:
 
 def test_a_report_without_a_document_is_refused() -> None:
     with pytest.raises(ConfigError, match="--out: missing"):
-        ReportPaths()
+        check_documents(None, None, None)
 
 
 def test_where_reports_go_says_nothing_of_a_run() -> None:

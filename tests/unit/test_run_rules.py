@@ -12,8 +12,7 @@ from scipy import stats
 
 from biasspark.comparison.differences import PairedMetric
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, RuleEvaluation, alerts_table
-from biasspark.gate.bias_alerts import EvaluatedRow, Measured, evaluate_rule
+from biasspark.gate.alerts import Alert, EvaluatedRow, Measured, RuleEvaluation, alerts_table, evaluate_rule
 from biasspark.tables.schemas import BIAS_ALERTS
 from tests.oracle.intervals import logit_interval, newcombe_gap, wilson_interval
 

@@ -16,7 +16,7 @@ from biasspark.ranking.engine import CORPUS, collect_counts, cut_task_rows, meas
 from biasspark.ranking.kernels.blocks import MOST_BYTES, Block, cut_block, merge_blocks, read_piece, write_pieces
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Kind, Part, TaskRows
-from biasspark.windows.sketch_rows import Renumbering
+from biasspark.windows.sketch import Renumbering
 from tests.harness.ranking_without_spark import (
     array,
     category,

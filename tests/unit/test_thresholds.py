@@ -13,8 +13,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from biasspark.columns import RATES
-from biasspark.metrics.histograms import Bins, score_histograms
-from biasspark.metrics.thresholds import Thresholds, equality_difference, threshold_rates, threshold_summary
+from biasspark.metrics.thresholds import (
+    Thresholds,
+    equality_difference,
+    score_histograms,
+    threshold_rates,
+    threshold_summary,
+)
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
 from tests.fixtures.edge_case_corpus import THRESHOLDS, assert_rows, is_crossed
 from tests.fixtures.measured_edge_cases import MeasuredEdgeCases, measured_edge_cases
@@ -153,7 +158,7 @@ def test_bins_of_a_cell_add_up_to_the_cell(rows: list[Any], n_bins: int) -> None
     edges = [2 * place / n_bins - 1 for place in range(n_bins)] + [1.0]
     counts = count_corpora({("m", "all"): (score, label, {"i": inside})}, {"m": edges})
     totals: dict[str, int] = defaultdict(int)
-    for row in score_histograms(counts, {"m": Bins(edges, range(len(edges)))}, np.zeros(2, bool)).to_pylist():
+    for row in score_histograms(counts, {"m": (edges, range(len(edges)))}, np.zeros(2, bool)).to_pylist():
         assert row["n_rows"] > 0
         assert (row["bin_low"], row["bin_high"]) == (edges[row["bin"]], edges[row["bin"] + 1])
         totals[row["cell"]] += row["n_rows"]

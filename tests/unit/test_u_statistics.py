@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from biasspark.metrics.delong import delong_part, delong_variance
+from biasspark.metrics.intervals import delong_part, delong_variance
 from biasspark.metrics.u_statistics import identities_of_slices, u_statistics
 from biasspark.tables.schemas import U_STATISTICS
 from tests.fixtures.score_corpus import draw_corpus
