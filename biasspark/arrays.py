@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ BigInts = NDArray[np.object_]
 """Python integers, where 64 bits may not be enough."""
 Strings = NDArray[np.object_]
 """Python strings, None where there is none."""
+Number = TypeVar("Number", float, Floats)
 
 
 def divide(numerator: Floats | Ints, denominator: Floats | Ints) -> Floats:
@@ -21,6 +23,12 @@ def divide(numerator: Floats | Ints, denominator: Floats | Ints) -> Floats:
     quotient: Floats = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
     np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
     return quotient
+
+
+def euclidean_norm(x: Number, y: Number) -> Number:
+    """Return sqrt(x² + y²). The last bits of `math.hypot` and `numpy.hypot` differ between platforms."""
+    norm: Number = np.sqrt(x * x + y * y)
+    return norm
 
 
 def apply(function: Callable[[float], float], values: Floats) -> Floats:

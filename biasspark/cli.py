@@ -92,6 +92,9 @@ def flag(name: str, **arguments: Any) -> Flag:
     return name, arguments
 
 
+_SESSION = "An active Spark session is used if there is one; otherwise the first of these options that is given."
+
+
 def make_parser(
     description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
 ) -> argparse.ArgumentParser:
@@ -107,7 +110,7 @@ def make_parser(
         allow_abbrev=False,
     )
     parser.add_argument("--debug", action="store_true", help="on failure, print the traceback, which may show data")
-    session = parser.add_argument_group("session", "an existing one is used; else the first of these")
+    session = parser.add_argument_group("session", _SESSION)
     session.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://host:port (SPARK_REMOTE)")
     session.add_argument("--master", metavar="URL", help="the master of a Spark session to start: local[4]")
     session.add_argument("--engine", choices=ENGINES, help="force one (embedded if it is installed, else local Spark)")

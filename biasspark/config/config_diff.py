@@ -56,7 +56,7 @@ class ConfigDiff:
 
     @property
     def phrases(self) -> tuple[str, ...]:
-        """All phrases."""
+        """The phrases of all differences: overall, by model and by slice."""
         by_name = (*self.models.values(), *self.slices.values())
         return (*self.overall, *(phrase for phrases in by_name for phrase in phrases))
 

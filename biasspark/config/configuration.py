@@ -406,16 +406,16 @@ class Config(Measures, _Source):
             written["state"]["keep"].refuse(
                 f'The engine is "{self.ranking.engine}", which sorts no blocks.', _SET_BLOCKS
             )
-        suppresses_nothing = {
+        unsuppressed = {
             "[attribution], which publishes numbers of single rows": self.attribution,
             "[compare], which publishes numbers of every identity": self.compare,
             "[mitigation], which publishes the labels of the rows added for every identity": self.mitigation,
             "[state], which keeps the score, label and identities of every row": keeps,
             "[gate] paired, which publishes counts that reveal single rows": self.gate and self.gate.paired,
         }
-        for part in [part for part, is_given in suppresses_nothing.items() if is_given and self.privacy]:
-            fix = "Keep one of them in a configuration of its own."
-            written["privacy"].complain(f"it suppresses nothing of {part}.", fix)
+        for part in [part for part, is_given in unsuppressed.items() if is_given and self.privacy]:
+            fix = "Put one of them into its own configuration."
+            written["privacy"].complain(f"cannot be combined with {part}.", fix)
 
     def _check_id(self, written: Spot) -> None:
         if self.corpus.id or not written["corpus"].sound("id"):

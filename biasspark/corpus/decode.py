@@ -139,8 +139,8 @@ def count_labels(examples: DataFrame, encoding: Encoding) -> Ints:
     _, *members = single_states(encoding)
     length_bin = field("length_bin", 0, encoding) if n_bins else F.lit(0)
     is_positive = field("label", 0, encoding) == 1
-    labelled = examples.where(field("row_reason", 0, encoding) == 0).groupBy(length_bin.cast("int").alias("length_bin"))
-    counted = labelled.agg(
+    labeled = examples.where(field("row_reason", 0, encoding) == 0).groupBy(length_bin.cast("int").alias("length_bin"))
+    counted = labeled.agg(
         *(
             F.array(*(F.count_if(label & state) for state in (F.lit(True), *members))).alias(name)
             for name, label in (("n_negative", ~is_positive), ("n_positive", is_positive))

@@ -30,7 +30,7 @@ from biasspark.corpus.local_files import read_local_files
 from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError, redact
 from biasspark.expressions.sql import quote_name
-from biasspark.session import analyse, describe, expression, is_embedded, kept
+from biasspark.session import analyze, describe, expression, is_embedded, kept
 from biasspark.session.spark_errors import is_other_format, translate_spark_errors
 
 # RFC 4180; Spark's defaults would split a quoted text at its commas and line ends.
@@ -52,7 +52,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         rows = (read_local_files if is_embedded(spark) else _load)(spark, corpus, run_date)
         if corpus.is_untyped:
             rows = type_columns(rows, corpus, measures)
-        analyse(rows)
+        analyze(rows)
     plain = rows.drop(MALFORMED)
     configured = {configured.name for configured in list_columns(measures, corpus.id)} if measures else {corpus.id}
     has_names = corpus.table is not None or corpus.format.lower() != "csv"
@@ -140,7 +140,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
     if files.path != corpus.path:
         reader = reader.option("basePath", corpus.path)
     try:
-        rows = analyse(reader.load(files.path))
+        rows = analyze(reader.load(files.path))
     except IllegalArgumentException:
         options = ", ".join(sorted(corpus.options)) or "none"
         problem = f"Spark's reader of {corpus.format} refuses the value of one of {options}."

@@ -35,7 +35,7 @@ _TASK_GROUP, _MOST_GROUPS = "task_group", 100
 _MOST_SAMPLED = 2048
 """Rows that are sampled in one group of tasks."""
 _COUNTED, _SKIPPED = 1 << 16, 1 << 10
-"""A task counts its first 65,536 rows, and then every 1,024th for as many."""
+"""A task counts its first 65,536 rows one by one; after that every 1,024th row stands for 1,024 rows."""
 _POSITIONS = (1 << 33) - 1
 """The bits of `monotonically_increasing_id` that count the rows of a task."""
 _DUPLICATES_WORTH_A_WARNING = 0.02
@@ -315,7 +315,7 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
             is_variant = F.lower(F.trim(written)) == F.lower(F.trim(meant))
             columns[f"is_variant_{n}"] = is_variant & ~written.isin(*(measures.label.positive or ()))
     if measures.histograms:
-        columns["labelled"] = row_reason(measures.label, schema, None) == 0
+        columns["labeled"] = row_reason(measures.label, schema, None) == 0
     narrow = [value.alias(name) for name, value in columns.items()]
     if _is_sparse(corpus, measures, id_column):
         position = F.monotonically_increasing_id().bitwiseAND(F.lit(_POSITIONS))
@@ -351,8 +351,8 @@ def _aggregates(
     for n in range(len(measures.models)):
         aggregates[f"sample_{n}"] = _list_field(kept, f"score_{n}"), _merge_lists
         if measures.histograms:
-            labelled = F.when(F.col("labelled"), F.col(f"score_{n}"))
-            aggregates |= {f"lowest_{n}": (F.min(labelled), F.min), f"highest_{n}": (F.max(labelled), F.max)}
+            labeled = F.when(F.col("labeled"), F.col(f"score_{n}"))
+            aggregates |= {f"lowest_{n}": (F.min(labeled), F.min), f"highest_{n}": (F.max(labeled), F.max)}
     for n in range(len(list_valued(measures))):
         values = F.slice(F.collect_set(f"value_{n}"), 1, MOST_VALUES + 1)
         aggregates[f"values_{n}"] = values, _merge_values
@@ -433,18 +433,20 @@ class Cutpoints:
     @property
     def threshold_index(self) -> list[int]:
         """Index in `scores` of each threshold."""
-        return list(np.searchsorted(self.scores, self.thresholds).tolist())
+        index: list[int] = np.searchsorted(self.scores, self.thresholds).tolist()
+        return index
 
     @property
     def bin_edge_index(self) -> list[int]:
         """Index in `scores` of each bin edge."""
-        return list(np.searchsorted(self.scores, self.bin_edges).tolist())
+        index: list[int] = np.searchsorted(self.scores, self.bin_edges).tolist()
+        return index
 
 
 def place_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
     """Return the cutpoints of every model; an empty dict if neither thresholds nor histograms are configured.
 
-    Bins span [0, 1], or, if a score of a labelled row lies outside, the range from the lowest to the highest score.
+    Bins span [0, 1], or, if a score of a labeled row lies outside, the range from the lowest to the highest score.
     """
     if measures.thresholds is None and measures.histograms is None:
         return {}

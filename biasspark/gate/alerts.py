@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.arrays import Floats
+from biasspark.arrays import Floats, euclidean_norm
 from biasspark.columns import (
     CROSSED,
     FAIL,
@@ -83,7 +82,10 @@ MetricKey = tuple[str, str, str, str, float | None]
 
 @dataclass(frozen=True)
 class Alert:
-    """A row of ``bias_alerts`` or ``comparison_alerts``, without the columns of the rule; None if a table lacks it."""
+    """A row of ``bias_alerts`` or ``comparison_alerts``, without the columns of the rule.
+
+    Attributes that only the other table has are None.
+    """
 
     rule: Rule
     model: str
@@ -208,7 +210,8 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
         offset = 0.5 if rule.is_gap and rule.kind != "max_abs" else 0.0
         p_values = compare_with_bound(now, rule.kind, rule.bound + offset)
     violation, compliance = (map(_known, values) for values in p_values)
-    return decide(evaluation, [*alerts, *map(_describe, [evaluation] * len(rows), rows, violation, compliance)])
+    described = [_describe(evaluation, *one) for one in zip(rows, violation, compliance, strict=True)]
+    return decide(evaluation, [*alerts, *described])
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
@@ -223,7 +226,7 @@ def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
 
 def _aucs(measured: Sequence[Measured | None]) -> Aucs:
     def column(name: str) -> Floats:
-        return np.array([getattr(one, name, None) for one in measured], np.float64)
+        return np.array([None if one is None else getattr(one, name) for one in measured], np.float64)
 
     by_logit = np.array([one is not None and one.by_logit for one in measured], bool)
     return Aucs(column("value"), column("variance"), column("n_low"), column("n_high"), by_logit)
@@ -289,16 +292,12 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     below, may_be_0 = value_before - low_before, rule.is_size_change and low_before == 0
     return {
         "change": change,
-        "change_low": min(value - other - _length(value - low, high - other) for _, other, high in of_before),
+        "change_low": min(value - other - euclidean_norm(value - low, high - other) for _, other, high in of_before),
         "change_high": max(
-            other - value_before + (high - other + below if may_be_0 else _length(high - other, below))
+            other - value_before + (high - other + below if may_be_0 else euclidean_norm(high - other, below))
             for _, other, high in of_now
         ),
     }
-
-
-def _length(first: float, second: float) -> float:
-    return sqrt(first * first + second * second)  # the last bits of math.hypot differ between platforms
 
 
 def _both_signs(rule: Rule, measured: Measured) -> list[tuple[float, float, float]]:
@@ -497,7 +496,7 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
     elif paired.difference_variance is None:
         why = f"its cells have {rows}, those of one in fewer than {LEAST_GROUPS_OF_A_CELL} groups."
     else:
-        why = f"by the {rows} of its cells the difference has no variance, so nothing tells how sure it is."
+        why = f"by the {rows} of its cells the difference has no variance, so it cannot be tested."
     baseline = show_visibly(str(alert.rule.baseline))
     return f"{alert.metric_text} is {alert.value:.4f}, that of {baseline} {alert.baseline_value:.4f}: {why}"
 
@@ -574,7 +573,7 @@ def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Aler
         is_paired = bool(alert.paired) or rule.baseline is not None
         is_alike = is_paired and alert.change is not None and alert.change_low == alert.change_high  # one point
         if is_alike and rule.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
-            text += "; alike row by row, on too few rows to show that the bound is kept"
+            text += "; both rank these rows alike, but the rows are too few to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_describe_value(alert)}: {text}.")
 
 

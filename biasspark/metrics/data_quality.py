@@ -46,7 +46,7 @@ _OF_NAMES = {
 _OF_COUNTS = {
     "off scale": (
         "columns with a threshold between 0 and 1 have values outside of 0 to 1: {counts}. Are threshold and values on "
-        "the same scale, and is no value a mark of missing ones? Values outside of `range` are left out."
+        "the same scale, or does a value such as -1 stand for a missing one? Values outside of `range` are left out."
     ),
     "unreadable annotation": (
         "identities: values that are neither numbers nor booleans count as missing: {counts}. If each value is an "
@@ -252,7 +252,7 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
         yield f"{share} of its scores are the same value. Is that a default for rows that were not scored?"
     lowest, highest = profile.lowest or 0.0, profile.highest or 0.0
     if lowest < 0 and lowest.is_integer() and highest <= 1:
-        yield f"its scores range from {lowest:g} to {highest:g}. Is {lowest:g} a mark of missing ones?"
+        yield f"its scores range from {lowest:g} to {highest:g}. Does {lowest:g} stand for missing ones?"
     if profile.n_rarer_label is not None and profile.n_rarer_label < FEW_ROWS:
         return
     if profile.overall_auc == 1:

@@ -20,7 +20,7 @@ def label_balance(
     """Return the table ``label_balance``: one row for each (identity, length bin), with the mitigation plan.
 
     `labels` are negatives and positives by length bin, as in `ranking.counts.Counts`; `length_bins` the minimum and
-    maximum length of every bin. The bin ``(all)`` holds every labelled row of any length. Its plan (`negatives_to_add`)
+    maximum length of every bin. The bin ``(all)`` holds every labeled row of any length. Its plan (`negatives_to_add`)
     is the sum over the bins; without bins, the plan of all rows.
     """
     counted = np.concatenate([labels[:, 1:], labels.sum(axis=1, keepdims=True)], axis=1)  # the bins, then (all)

@@ -59,9 +59,9 @@ def read_comments(
                 rows = read_corpus(spark, Corpus(name=key, path=path, filter=mitigation.filter), run_date)
                 require_text(rows, mitigation.text, path)
                 renamed = rows.withColumnRenamed(mitigation.text, mitigation.text_column)
-                labelled = renamed.where(column(mitigation.text_column).isNotNull()).withColumn(LABEL, F.lit(False))
-                check_schema(labelled, harmless)
-            comments[key] = labelled
+                labeled = renamed.where(column(mitigation.text_column).isNotNull()).withColumn(LABEL, F.lit(False))
+                check_schema(labeled, harmless)
+            comments[key] = labeled
         except InputError as error:
             faults += error.faults
     if faults:

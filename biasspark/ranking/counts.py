@@ -61,7 +61,7 @@ class Counts:
     """By model, the rows of each cell: all rows, then those with a score at or above each edge, shape (4, groups of the
     model, edges + 1). Empty without edges."""
     labels: Ints | None = None
-    """Labelled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin,
+    """Labeled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin,
     shape (identities, length bins + 1, 2); bin 0 is for lengths outside all bins. ``(overall)``, the first, counts
     every row. None if labels are not counted."""
     max_range_rows: Mapping[str, int] = field(default_factory=dict)

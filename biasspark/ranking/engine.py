@@ -2,7 +2,8 @@
 
     EXAMPLES --cut--> blocks --one shuffle--> RANKED, counts of ranges --small shuffle--> COUNTS
 
-RANKED and COUNTS do not grow with the corpus. The terms, the skeleton, and what a worker holds in memory are in
+EXAMPLES: one encoded row for each row of the corpus. RANKED: counts by range. COUNTS: their combination. RANKED and
+COUNTS do not grow with the corpus. The terms, the skeleton, and what a worker holds in memory are in
 `range_job`, the placements in `kernels.placements`.
 """
 
@@ -69,7 +70,7 @@ def rank_ranges(
 
 
 def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats] = ()) -> Counts:
-    """Combine RANKED to COUNTS. Runs one Spark action."""
+    """Combine RANKED into COUNTS. Runs one Spark action."""
     combined = _ranking(encoding, (), edges).collect(ranked)
     row_counts, labels = (
         np.frombuffer(combined.get((CORPUS, n, 0), b""), np.int64) for n in (ROW_COUNTS, LABEL_COUNTS)
@@ -162,7 +163,7 @@ def count_off_scale(rows: TaskRows) -> list[int]:
 
 
 def count_labels(rows: TaskRows) -> Ints:
-    """Count the labelled rows of every identity: see `Counts.labels`; shape (identities x (length bins + 1) x 2,)."""
+    """Count the labeled rows of every identity: see `Counts.labels`; shape (identities x (length bins + 1) x 2,)."""
     encoding, members = rows.encoding, rows.memberships
     n_bins = encoding.n_length_bins or 0
     width = 2 * (n_bins + 1)

@@ -154,7 +154,7 @@ def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
 
 
 def draw_pinned(report: ReportData) -> Markup | None:
-    """Draw the pinned AUC of every identity, each in a column as in the slides; None without the table."""
+    """Draw the pinned AUC of every identity, each in a column; None without the table."""
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
     weak = {(row["identity"], row["model"]) for row in list_pinned(report) if row["cell"].weak}
     pinned = {row["identity"] for row in rows}

@@ -412,7 +412,7 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
     return cells
 
 
-def format_csv(comparison: SideBySide, digits: int | None = None) -> str:  # noqa: ARG001 - all formats take digits
+def format_csv(comparison: SideBySide, _digits: int | None = None) -> str:
     """Return the rows of all slices as one CSV table with full precision (see `write_csv`)."""
     text = io.StringIO()
     rows = ([row[name] for name in comparison.columns] for part in comparison.slices for row in part.rows)

@@ -56,6 +56,9 @@ def open_out(path: Path) -> Iterator[TextIO]:
         with path.open("w", encoding="utf-8", newline="") as file:
             yield file
     except OSError as error:
+        if not path.parent.exists():
+            folder = show_value(str(path.parent))
+            raise ConfigError(f"out: the folder {folder} does not exist. Create it, or name another.") from None
         raise ConfigError(
             f"out: {show_value(str(path))}, {error.strerror or error}. It could not be written. Name another file."
         ) from None

@@ -57,7 +57,7 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
         report(0, 0)
 
 
-def analyse(frame: DataFrame) -> DataFrame:
+def analyze(frame: DataFrame) -> DataFrame:
     """Analyze a frame now, so that missing tables and paths are found. Connect would analyze it later."""
     frame.schema  # noqa: B018 - triggers the analysis
     return frame

@@ -37,7 +37,7 @@ from biasspark.files import (
     shared_folder,
     try_folder,
 )
-from biasspark.session import analyse, describe, is_embedded, run_side_by_side, sees_files
+from biasspark.session import analyze, describe, is_embedded, run_side_by_side, sees_files
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.spark_schemas import (
@@ -301,7 +301,7 @@ class PathStore(ParquetStore):
         if not is_embedded(spark):
             files = spark.read.schema(spark_schema(table)).option("basePath", self._folder(table))
             with absence(table.name):
-                return analyse(files.parquet(*(self.location(table, run) for run in runs)))
+                return analyze(files.parquet(*(self.location(table, run) for run in runs)))
         parts = []  # the embedded engine has no basePath, and reads a missing path as no rows
         for run in runs:
             folder = shared_folder(spark, self.location(table, run))
@@ -339,7 +339,7 @@ class PathStore(ParquetStore):
         files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", self._folder(BIAS_RUNS))
         path = self._folder(BIAS_RUNS) if run_date is None else f"{self._folder(BIAS_RUNS)}/{of_date}"
         with suppress(FileNotFoundError), absence(path):
-            return to_arrow(analyse(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
+            return to_arrow(analyze(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
         return BIAS_RUNS.full_arrow_schema.empty_table()
 
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
@@ -475,7 +475,7 @@ class CatalogStore(ParquetStore):
         """Return all rows, including those of other sessions. Columns that the table does not have yet are NULL."""
         with absence(table.name):
             self._refresh(spark, table)
-            rows = analyse(spark.table(self.name(table.name)))
+            rows = analyze(spark.table(self.name(table.name)))
         new = [spark_field(column) for column in table.columns if column.name not in rows.columns]
         return rows.select("*", *(F.lit(None).cast(field.dataType).alias(field.name) for field in new))
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, flag, format_table, make_parser, on_date, parse_count
+from biasspark.cli import Command, Outcome, Progress, flag, format_table, make_parser, on_date, parse_count
 from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe, job_session
@@ -255,13 +255,13 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 _RUN_DATE = (
-    "the date from whose end, or from now if that is earlier, keep_days and grace_hours count back; runs of all dates "
-    "may be removed"
+    "count keep_days and grace_hours back from the end of this date, or from now if that is earlier; runs of every "
+    "date may be removed"
 )
 _KEEP_DAYS = "[maintenance] keep_days, how long a superseded run is kept"
 FLAGS = (
     *on_date(_RUN_DATE),
-    DRY_RUN,
+    flag("--dry-run", action="store_true", help="print what would be removed, and stop"),
     flag("--keep-days", type=partial(parse_count, least=0), metavar="N", help=_KEEP_DAYS),
     flag("--grace-hours", type=parse_count, metavar="H", help="[maintenance] grace_hours, how long a run may take"),
 )

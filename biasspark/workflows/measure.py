@@ -116,17 +116,17 @@ def plan_night(config: Config) -> Plan:
         slow = "rows x identities: this is the slow engine without Python"
         passes = [f"rank every score, 4 scans or more (shuffles {slow})"]
     passes += ["sample pinned AUC (shuffles one sorted block per range)"] if pinned and pinned.trials else []
-    passes += ["average scores by template (shuffles one row per template and identity)"] * bool(config.templates)
+    if config.templates:
+        passes.append("average scores by template (shuffles one row per template and identity)")
     if gate and gate.paired:
         passes.append("leave out groups of ids (shuffles 9 bytes per score and 24 per row of an identity)")
     passes.append("write the rejected rows, if there are any")
     parts["suppressed"] = f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing"
-    run_rules, comparison_rules = (
-        ", ".join(rule.name for rule in rules)
-        for rules in ((gate.run_rules, gate.comparison_rules) if gate else ((), ()))
-    )
+    run_rules = ", ".join(rule.name for rule in gate.run_rules) if gate else ""
+    comparison_rules = ", ".join(rule.name for rule in gate.comparison_rules) if gate else ""
     parts["gate"] = run_rules or "none"
-    parts["gate"] += f"; left to jobs/compare_models.py: {comparison_rules}" if comparison_rules else ""
+    if comparison_rules:
+        parts["gate"] += f"; judged by biasspark compare: {comparison_rules}"
     return Plan(parts | {"engine": config.ranking.engine}, passes, _list_tables(config))
 
 

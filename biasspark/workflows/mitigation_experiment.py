@@ -155,10 +155,10 @@ def prepare_training(
             model: harmless.count(added[model]) if model in added else 0 * counted.labels for model in config.models
         }
         rows = counted.surveyed.corpus
-        labelled = rows.where(row_reason(config.label, rows.schema, source.id) == 0)
+        labeled = rows.where(row_reason(config.label, rows.schema, source.id) == 0)
         text, label = column(mitigation.text_column).alias(TEXT), label_of(config.label, rows.schema).alias(LABEL)
         yield TrainingData(
-            rows=labelled.select(text, label).where(F.col(TEXT).isNotNull()),
+            rows=labeled.select(text, label).where(F.col(TEXT).isNotNull()),
             added={model: rows.select(text, LABEL) for model, rows in added.items()},
             balance=counted.balance,
             by_model=_balance_training(counted, measures, labels),
@@ -378,8 +378,8 @@ examples:
 With a [corpus] the experiment uses your own comments: docs/mitigation.md has an example.
 
 The scored test set is measured like any corpus, into the tables of the job bias_metrics, and its models are compared
-with the baseline, as by compare_models. The exit code is 5 if a rule of [gate] fails, or unless the mitigated model has
-the lowest pinned AUC equality difference and the highest minimum of BPSN AUC.
+with the baseline, as by compare_models. The exit code is 5 if a rule of [gate] fails, or if the mitigated model does
+not have both the lowest pinned AUC equality difference and the highest minimum of BPSN AUC.
 """
 
 

@@ -218,7 +218,7 @@ def parse_nights(text: str) -> date | tuple[date, date]:
         return first
     if not 0 <= (rest[0] - first).days < MOST_NIGHTS:
         raise argparse.ArgumentTypeError(
-            f"{show_value(text)}. It must be a first and a later last date, at most {MOST_NIGHTS:,} nights. Write, for "
+            f"{show_value(text)}. It must be a first and a later last date, at most {MOST_NIGHTS:,} dates. Write, for "
             "example, 2026-01-01..2026-03-31."
         )
     return first, rest[0]
@@ -321,7 +321,7 @@ def run_nights(
         return measure(*wanted)
     outcomes = []
     for number, day in enumerate(wanted, 1):
-        progress.stage(f"night {day}, {number} of {len(wanted)}")
+        progress.stage(f"{day}, date {number} of {len(wanted)}")
         start = progress.seconds
         try:
             outcome = measure(day)

@@ -182,7 +182,11 @@ def find_window(
     every = list_dates(first, last)
     has_blocks = {day for day, night in published.items() if (night["table_rows"] or {}).get(SCORE_BLOCKS.name)}
     missing = {
-        day: "its files are gone" if day in has_blocks else "keeps no state" if day in published else "not published"
+        day: "its files are gone"
+        if day in has_blocks
+        else "its run kept no scores"
+        if day in published
+        else "not published"
         for day in every
         if day not in states
     }
@@ -226,7 +230,7 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     """Merge the runs of a window, publish, and return the outcome."""
     progress, nights = context.progress, window.nights
     n_rows = sum(night["n_rows"] for night in nights)
-    progress.stage(f"merging {format_count(len(nights), 'night')} of {format_count(n_rows, 'row')}")
+    progress.stage(f"merging {format_count(len(nights), 'run')}, {format_count(n_rows, 'row')}")
     measurement = merge_nights(window, context.config)
     reasons = dict.fromkeys(reason for night in nights for reason in night["rejects"])
     counts = RowCounts(
@@ -272,13 +276,13 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
 
 
 def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
-    """Describe the missing nights and the fix. Leaving them out does not help if all are missing."""
+    """Describe the missing dates and the fix. Leaving them out does not help if all are missing."""
     listed = ", ".join(f"{day} ({reason})" for day, reason in missing.items())
-    be, days = "is" if len(missing) == 1 else "are", format_count(n_days, "night")
-    leave_out = ", or leave out some by --allow-missing" if len(missing) < n_days else ""
+    have, days = "has" if len(missing) == 1 else "have", format_count(n_days, "date")
+    leave_out = ", or pass --allow-missing" if len(missing) < n_days else ""
     return (
-        f"window: {len(missing)} of its {days} {be} missing: {listed}. A window holds every night. Measure them with "
-        f"[state] keep = true{leave_out}."
+        f"window: {len(missing)} of {days} {have} no run to merge: {listed}. Measure each with [state] keep = true"
+        f"{leave_out}."
     )
 
 
@@ -305,7 +309,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     config = load_config(arguments.config, arguments.overrides)
     with open_tables(JOB, config, progress, SETTINGS) as (spark, store):
         store.check(spark, (*tables_of(JOB), schemas.SCORE_BLOCKS, schemas.BIAS_RUNS))
-        progress.stage(f"nights of {config.corpus.name} from {first} to {last}")
+        progress.stage(f"looking up the runs of {config.corpus.name} from {first} to {last}")
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)
         with follow_tasks(spark, progress.advance):
             run = new_run(last, config.corpus.name, JOB, first)

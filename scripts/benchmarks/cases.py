@@ -127,7 +127,7 @@ def attribution_cases(corpus: DataFrame, _: DataFrame) -> Cases:
 
 
 def window_cases(corpus: DataFrame, folder: Path) -> Cases:
-    """Publish runs that keep their scores, and return their merge against a measurement of all rows.
+    """Publish runs that keep their scores, and return the cases: their merge, and a measurement of all rows.
 
     A row belongs to the run of its id modulo the number of runs.
     """

@@ -23,7 +23,7 @@ def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Run the floor, and write an outcome without numbers."""
+    """Run the floor, and write an outcome without metrics, as it computes none."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--outcome", required=True, type=Path)

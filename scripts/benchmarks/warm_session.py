@@ -36,7 +36,7 @@ def run_night(root: Path, corpus: str, warehouse: Path, night: date) -> float:
 
 
 def main() -> None:
-    """Run the dates, and write an outcome without numbers."""
+    """Run the dates, and write how long they took; their metrics are not compared."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", required=True, type=Path, help="the checkout of the project")
     parser.add_argument("--corpus", required=True)

@@ -33,7 +33,7 @@ def list_sources(package: Path) -> dict[str, Path]:
 
 
 def list_installed(distribution: str) -> dict[str, Path]:
-    """Return the pure Python of an installed distribution, its licence and its metadata, by their names in the zip."""
+    """Return the pure Python of an installed distribution, its license and its metadata, by their names in the zip."""
     paths = [path for path in files(distribution) or () if is_zipped(path)]
     for path in paths:
         check_file(path)

@@ -26,7 +26,7 @@ import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.distributions import normal_quantile
-from biasspark.metrics.intervals import SETTLED, auc_interval, delong_variance, logit_delong, newcombe
+from biasspark.metrics.intervals import MIN_FOR_LOGIT, auc_interval, delong_variance, logit_delong, newcombe
 from scripts.simulations.kept_results import parse_options, write_results
 
 Ends = tuple[Floats, Floats]
@@ -225,7 +225,7 @@ def logit_if(condition: Callable[[Estimate], Flags]) -> Rule:
     return rule
 
 
-CHOSEN = f"wider of both, logit from min(m,n)A(1-A) >= {SETTLED:g}"
+CHOSEN = f"wider of both, logit from min(m,n)A(1-A) >= {MIN_FOR_LOGIT:g}"
 RULES: dict[str, Rule] = {
     "wald_delong": lambda e: e.wald,
     "logit_delong": lambda e: e.logit,

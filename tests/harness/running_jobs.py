@@ -60,11 +60,11 @@ def ask(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
 
 def open_views(warehouse: Path) -> duckdb.DuckDBPyConnection:
     """Give a database with the views of a warehouse, as its file has them now."""
-    return _make_views(warehouse, (warehouse / DUCKDB_FILE).read_text("utf-8"))
+    return _make_views((warehouse / DUCKDB_FILE).read_text("utf-8"))
 
 
 @lru_cache(maxsize=4)
-def _make_views(warehouse: Path, views: str) -> duckdb.DuckDBPyConnection:
+def _make_views(views: str) -> duckdb.DuckDBPyConnection:
     """Make them once: that takes ten times longer than to ask them."""
     connection = duckdb.connect()
     connection.execute(views)

@@ -122,7 +122,7 @@ def gini(row: Example) -> float:
 
 
 def influences(inside: Sequence[bool], rows: Sequence[Example]) -> Floats:
-    """Return the influence of every row on the mean normalised attribution of the rows inside, from all its credits."""
+    """Return the influence of every row on the mean normalized attribution of the rows inside, from all its credits."""
     scores, labels, is_in = (
         np.array([row.score for row in rows]),
         np.array([row.label for row in rows]),

@@ -32,7 +32,7 @@ def squared_error(labels: np.ndarray) -> float:
     return float(np.square(labels - labels.mean()).sum()) if labels.size else 0.0
 
 
-def list_cuts(feature: Feature, bins: np.ndarray, means: dict[int, float]) -> Iterator[set[int]]:
+def list_cuts(feature: Feature, means: dict[int, float]) -> Iterator[set[int]]:
     """Bins with rows on the left, for every cut of a feature; `means` holds the bins of the training rows."""
     known = sorted(place for place in means if place)
     if feature.numeric:
@@ -105,7 +105,7 @@ class PairTree:
             of_bin[side] = mask & (bins == value)
             by_bin[value] = labels_of(self.labels[0], (of_bin[0], of_bin[1]))
         pairs_by_bin = {value: labels.size for value, labels in by_bin.items()}
-        for left in list_cuts(feature, bins, {value: labels.mean() for value, labels in by_bin.items()}):
+        for left in list_cuts(feature, {value: labels.mean() for value, labels in by_bin.items()}):
             yield complete(feature, left, pairs_by_bin)
 
     def _keep(self, masks: list[Any], side: int, place: int, left: set[int], inside: bool) -> list[Any]:

@@ -28,7 +28,7 @@ EVERY_LENGTH = "(all)"
 BUCKETS = ((20, 59), (60, 179), (180, 539), (540, 1619), (1620, 4859))
 POWER = -5
 LEVEL = 0.95
-SUMMARISED = {
+SUMMARIZED = {
     **dict.fromkeys(("subgroup_auc", "bpsn_auc", "bnsp_auc"), False),
     **dict.fromkeys(("negative_aeg", "positive_aeg"), True),
 }
@@ -93,7 +93,7 @@ def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) ->
         for metric, pair in pairs.items():
             tables["bias_metrics"][identity,] |= enclose(metric, pair, 0.5 if metric.endswith("aeg") else 0.0)
         tables["bias_metrics"][identity,] |= name_bias(tables["bias_metrics"][identity,])
-        of_known = (np.sort(score[known][labelled]) for _, labelled in labels)
+        of_known = (np.sort(score[known][labeled]) for _, labeled in labels)
         tables["pinned_auc"][identity,] = pin(cells, metrics) | {
             "overall_auc": overall["auc"],
             "known_auc": compare_cells(*of_known)["auc"],
@@ -255,7 +255,7 @@ def sum_up(overall: Values, tables: Tables) -> Values:
     metrics = {identity: row for (identity,), row in tables["bias_metrics"].items()}
     summary = {"n_negative": overall["n_low"], "n_positive": overall["n_high"]}
     summary |= {name: overall[name] for name in ("auc", "auc_variance")} | enclose("auc", overall)
-    for name, is_gap in SUMMARISED.items():
+    for name, is_gap in SUMMARIZED.items():
         values = {identity: row[name] for identity, row in metrics.items() if row[name] is not None}
         if is_gap:
             sizes = {identity: abs(value) for identity, value in values.items()}
@@ -265,8 +265,8 @@ def sum_up(overall: Values, tables: Tables) -> Values:
             summary[f"{name}_min"], summary[f"{name}_max"] = spread(values.values())
             summary[f"{name}_min_identity"] = name_lowest(values)
             summary[f"{name}_power_mean"] = float(pmean(list(values.values()), POWER)) if values else None
-    summary["n_identities_undefined"] = sum(any(row[name] is None for name in SUMMARISED) for row in metrics.values())
-    parts = [overall["auc"], *(summary[f"{name}_power_mean"] for name, is_gap in SUMMARISED.items() if not is_gap)]
+    summary["n_identities_undefined"] = sum(any(row[name] is None for name in SUMMARIZED) for row in metrics.values())
+    parts = [overall["auc"], *(summary[f"{name}_power_mean"] for name, is_gap in SUMMARIZED.items() if not is_gap)]
     summary["competition_score"] = None if None in parts else sum(parts) / 4
     pinned = [row for row in tables["pinned_auc"].values() if row["pinned_auc"] is not None]
     departures = [abs(row["known_auc"] - row["pinned_auc"]) for row in pinned]

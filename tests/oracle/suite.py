@@ -17,10 +17,6 @@ PAIRS = {
     "negative_aeg": ("background_negative", "subgroup_negative"),
     "positive_aeg": ("background_positive", "subgroup_positive"),
 }
-STATISTICS_SCHEMA = (
-    "model string, slice string, identity string, low_cell string, high_cell string, crossed boolean, n_low bigint, "
-    "n_high bigint, u_doubled decimal(38,0), low_square_sum decimal(38,0), high_square_sum decimal(38,0)"
-)
 
 
 def ordered_doubled(low: ArrayLike, high: ArrayLike) -> NDArray[np.int64]:

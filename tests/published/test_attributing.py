@@ -45,7 +45,7 @@ def test_the_mean_attribution_of_either_label_is_half_the_auc(census: DataFrame)
         assert 2 * means[model, True] == pytest.approx(auc, abs=5e-5)
 
 
-def test_normalised_attributions_correlate_with_losses_and_total_ones_do_not(census: DataFrame) -> None:
+def test_normalized_attributions_correlate_with_losses_and_total_ones_do_not(census: DataFrame) -> None:
     """Table 3."""
     rows = biasspark.attribution_correlations(census, **CENSUS).where("model <> 'rf_small'").collect()
     found = {(row["model"], row["attribution"], row["loss"]): row["pearson"] for row in rows}

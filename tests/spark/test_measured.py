@@ -111,7 +111,8 @@ def test_what_single_functions_return_is_computed(spark: SparkSession, comments:
     efforts: list[Effort] = []
     with watch(spark, N_ROWS, efforts):
         for frame in frames:
-            assert rows_of(frame) == rows_of(frame) != []
+            for _ in range(2):
+                assert rows_of(frame)
     assert efforts[0].n_scans == 0
 
 

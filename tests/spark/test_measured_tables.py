@@ -91,7 +91,7 @@ def test_balance_by_the_length_of_a_text(golden: MeasuredCorpus) -> None:
 
 @pytest.mark.parametrize("length", ["length", None])
 def test_balance_without_models_by_published_bins_or_none(spark: SparkSession, length: str | None) -> None:
-    """All labelled rows count, scored or not."""
+    """All labeled rows count, scored or not."""
     meaning, asked = Meaning(make_rows()), measures()
     kept = {name: asked[name] for name in ("label", "label_threshold", "identities")}
     kept |= {"length": length} if length else {}

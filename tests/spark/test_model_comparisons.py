@@ -271,7 +271,7 @@ def test_rules_on_a_baseline_are_evaluated_on_the_differences(folder: Path, foun
     rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
     flags = ("--config", folder / "job.toml", "--run-date", "2026-01-15", "--dry-run", *rules)
     nightly = run_main(bias_metrics.main, *flags)
-    assert "left to the nightly job; left to jobs/compare_models.py: fails, warns, keeps" in nightly.out
+    assert "left to the nightly job; judged by biasspark compare: fails, warns, keeps" in nightly.out
     done = run(folder, *rules, "--set", f"output.path={folder}/gated")
     assert done.code == 5, done.err
     assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")

@@ -189,7 +189,7 @@ def test_what_is_missing_is_listed(place: Place) -> None:
     done = merge(place.config, "2026-01-13", LAST)
     assert done.code == 3
     (fault,) = (line.partition(": error: ")[2] for line in done.err.splitlines() if ": error: " in line)
-    assert fault.startswith("window: 2 of its 4 nights are missing: 2026-01-13 (not published), 2026-01-15 (not")
+    assert fault.startswith("window: 2 of 4 dates have no run to merge: 2026-01-13 (not published), 2026-01-15 (not")
     assert "--allow-missing" in fault
 
 

@@ -193,9 +193,7 @@ class TestOut:
     def test_what_cannot_be_written(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             write_out(tmp_path / "gone" / "x.csv", "")
-        assert str(caught.value) == (
-            f'out: "{tmp_path}/gone/x.csv", No such file or directory. It could not be written. Name another file.'
-        )
+        assert str(caught.value) == f'out: the folder "{tmp_path}/gone" does not exist. Create it, or name another.'
 
 
 class TestExit:

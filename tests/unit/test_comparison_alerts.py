@@ -75,7 +75,7 @@ def test_alerts_have_both_values_and_the_change() -> None:
 def test_models_that_are_alike_on_too_few_rows_are_undecided() -> None:
     (alert,) = evaluate(a=paired_of(0.0, 30, difference_variance=0.0))
     assert (alert.outcome, alert.change_low, alert.change_high) == (NO_EVIDENCE, 0, 0)
-    assert "alike row by row" in alert.message
+    assert "rank these rows alike" in alert.message
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_what_nodes_show_is_that_of_scipy(two_samples: list[Sample]) -> None:
 
 
 def draw_null(rng: np.random.Generator, n: int) -> Sample:
-    """Normalised attributions of rows whose features say nothing of them, in units of 2^-40."""
+    """Normalized attributions of rows whose features say nothing of them, in units of 2^-40."""
     positive = rng.random(n) < 0.4
     scores = rng.normal(positive * 1.0)
     placed = [np.searchsorted(np.sort(scores[positive == other]), scores) for other in (False, True)]

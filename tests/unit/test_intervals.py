@@ -14,7 +14,7 @@ from scipy import stats
 
 from biasspark.distributions import normal_quantile
 from biasspark.metrics.intervals import (
-    SETTLED,
+    MIN_FOR_LOGIT,
     Interval,
     Share,
     auc_interval,
@@ -64,7 +64,7 @@ def test_logit_delong_is_the_formula(level: float) -> None:
 
 
 def test_large_cells_trust_delong_and_small_ones_take_the_wider() -> None:
-    rows = int(SETTLED / 0.25)
+    rows = int(MIN_FOR_LOGIT / 0.25)
     cases = {
         "just enough rows: DeLong, though much the narrower": (0.5, 1e-9, rows, 100),
         "few rows, DeLong the wider": (0.5, 0.1, 10, 100),

@@ -42,7 +42,7 @@ def test_zip_of_a_copy_has_the_same_bytes(archive: Path, tmp_path: Path) -> None
     assert (tmp_path / "copy.zip").read_bytes() == archive.read_bytes()
 
 
-def test_zip_holds_pure_python_and_its_licences(archive: Path) -> None:
+def test_zip_holds_pure_python_and_its_licenses(archive: Path) -> None:
     names = zipfile.ZipFile(archive).namelist()
     assert "biasspark/__init__.py" in names
     assert names == sorted(names)

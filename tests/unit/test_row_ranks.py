@@ -36,7 +36,7 @@ from tests.harness.ranking_without_spark import frame_of, gather_parts
 from tests.oracle.attribution import Example
 
 BOOK = Encoding(models=("m",), slices=("all",), sources=())
-LABELLED = st.lists(
+LABELED = st.lists(
     st.tuples(st.sampled_from([-1.5, -0.0, 0.0, 0.25, 0.5, 2.0]), st.booleans(), st.integers(0, 3)), min_size=1
 )
 GROUPS = {"g": ("g0", "g1", "g2", "g3")}
@@ -63,7 +63,7 @@ def examples_of(rows: list[tuple[float, bool, int]]) -> list[pa.RecordBatch]:
 
 
 @settings(deadline=None)
-@given(rows=LABELLED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
+@given(rows=LABELED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
 def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]], boundaries: list[float]) -> None:
     cuts = [np.array(boundaries)]
     ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_payload(held, cuts, ["row_id"]))
@@ -171,7 +171,7 @@ def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytes
 
 
 @settings(deadline=None)
-@given(rows=LABELLED, cut=st.sampled_from([-2.0, 0.0, 0.25, 3.0]))
+@given(rows=LABELED, cut=st.sampled_from([-2.0, 0.0, 0.25, 3.0]))
 def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: float) -> None:
     blocks = blocks_of([Ranked([Example(score, label, groups=(group,)) for score, label, group in rows], [cut])])
     found: dict[tuple[str, str], dict[str, Any]] = {

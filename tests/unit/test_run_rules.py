@@ -223,11 +223,11 @@ def test_a_change_is_tested_by_the_ids_that_both_runs_have() -> None:
 def test_runs_that_are_alike_on_too_few_rows_are_undecided() -> None:
     rows = [by_id("few", 0.8, 0.8, 0, n=30), by_id("many", 0.8, 0.8, 0, n=500), by_id("varied", 0.8, 0.8, n=30)]
     alerts = evaluate(rule_of(max_drop=0.02), *rows)
-    assert {name: (alert.outcome, "alike row by row" in alert.message) for name, alert in alerts.items()} == {
+    assert {name: (alert.outcome, "rank these rows alike" in alert.message) for name, alert in alerts.items()} == {
         "few": (NO_EVIDENCE, True), "many": ("pass", False), "varied": (NO_EVIDENCE, False),
     }  # fmt: skip
     nothing = evaluate(rule_of(max_drop=0.0), rows[0])["few"]  # no number of rows shows that nothing changed
-    assert (nothing.outcome, "alike row by row" in nothing.message) == (NO_EVIDENCE, False)
+    assert (nothing.outcome, "rank these rows alike" in nothing.message) == (NO_EVIDENCE, False)
 
 
 def test_ids_tell_nothing_of_a_bound_on_the_value_nor_of_a_metric_without_one() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettings
-from biasspark.metrics.intervals import SETTLED
+from biasspark.metrics.intervals import MIN_FOR_LOGIT
 from scripts.simulations import attribution_of_nothing as nothing
 from scripts.simulations.interval_coverage import CHOSEN
 from scripts.simulations.kept_results import read_results
@@ -38,7 +38,7 @@ def test_the_chosen_rule_covers_as_no_other_choice_does() -> None:
     rules = saved["summary"]["assumed, small cell of 10 and more"]
     chosen = rules[saved["chosen"]]
     assert saved["chosen"] == CHOSEN
-    assert str(int(SETTLED)) in CHOSEN
+    assert str(int(MIN_FOR_LOGIT)) in CHOSEN
     assert chosen["share_below_0.94"] == rules["both joined, the bound of every choice"]["share_below_0.94"] < 0.02
     assert chosen["min"] > 0.9
     assert chosen["median_width_over_wald_from_300_rows"] < 1.01

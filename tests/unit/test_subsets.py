@@ -120,7 +120,7 @@ def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_places_and_neighbours_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inclusion of places and of neighbouring pairs, some of them on either side of where stretches are halved."""
+    """Inclusion of places and of neighboring pairs, some of them on either side of where stretches are halved."""
     monkeypatch.setattr(subsets, "FEW", 20)
     total, size, trials = 400, 120, 1000
     chosen = np.zeros((trials, total), bool)

@@ -57,18 +57,18 @@ def sum_groups(counts_of: GroupedSets, identities: Sequence[int]) -> GroupSums:
 
     Cost: some 250 ns for each distinct (score, group) and identity, whatever the number of groups.
     """
-    sets, line = counts_of.sets, counts_of.line
-    sums = no_sums(len(identities), line.n_groups, np.int64)
+    sets, group_scores = counts_of.sets, counts_of.group_scores
+    sums = no_sums(len(identities), group_scores.n_groups, np.int64)
     for index, identity in enumerate(identities):
         four = sets.four_cells(identity, counts_of)
-        by_score = [line.by_score(counts) for counts in four]
+        by_score = [group_scores.by_score(counts) for counts in four]
         below = [place_runs(counts) for counts in by_score]
         above = [2 * counts.sum() - placed for counts, placed in zip(by_score, below, strict=True)]
-        sums.n_rows[index] = [line.by_group(counts) for counts in four]
+        sums.n_rows[index] = [group_scores.by_group(counts) for counts in four]
         for pair, (low, high) in enumerate(CELLS_OF_PAIRS):
-            of_high = line.by_group(four[high] * below[low][line.score])
-            of_low = line.by_group(four[low] * above[high][line.score])
-            within = line.by_group(four[high] * line.place_in_group(four[low]))
+            of_high = group_scores.by_group(four[high] * below[low][group_scores.score])
+            of_low = group_scores.by_group(four[low] * above[high][group_scores.score])
+            within = group_scores.by_group(four[high] * group_scores.place_in_group(four[low]))
             sums.two_u[index, pair] = of_high.sum()
             sums.touched[index, pair] = of_high + of_low - within
     return sums
@@ -90,7 +90,7 @@ def merge_groups(lower: GroupSums, higher: GroupSums) -> GroupSums:
     )
 
 
-class _Line:
+class _GroupScores:
     """The distinct (group, score) of a range, by group: `score` and `group` are the indices of both."""
 
     def __init__(self, scores: Floats, groups: Ints, n_groups: int) -> None:
@@ -134,8 +134,8 @@ class GroupedSets:
         self.sets = sets
         keys, scores, counts = list_entries(cells)
         keys, groups = np.divmod(keys, n_groups)
-        self.line = _Line(scores, groups, n_groups)
-        indices = self.line.find(scores, groups)
+        self.group_scores = _GroupScores(scores, groups, n_groups)
+        indices = self.group_scores.find(scores, groups)
         self._known = [
             self._count(indices[chosen], counts[chosen])
             for mask in sets.masks
@@ -145,7 +145,7 @@ class GroupedSets:
         keys, scores, counts = list_entries(memberships)
         keys, groups = np.divmod(keys, n_groups)
         chosen, identities = sets.select(keys >> 2)
-        self._indices, self._counts = self.line.find(scores, groups)[chosen], counts[chosen]
+        self._indices, self._counts = self.group_scores.find(scores, groups)[chosen], counts[chosen]
         self._entries = split_by_code(4 * identities + (keys[chosen] & 3), 4 * len(sets.identities))
 
     def __call__(self, number: int) -> Ints:
@@ -157,4 +157,4 @@ class GroupedSets:
 
     def _count(self, indices: Ints, counts: Ints) -> Ints:
         """Return the rows at each index; doubles represent row counts of a range exactly."""
-        return np.bincount(indices, counts, len(self.line)).astype(np.int64)
+        return np.bincount(indices, counts, len(self.group_scores)).astype(np.int64)

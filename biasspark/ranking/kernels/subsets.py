@@ -78,8 +78,8 @@ def draw_runs(running: Ints, subset: Subset, below: int) -> tuple[Ints, Ints]:
     """Draw the part of a subset that lies in consecutive runs of like positions.
 
     Return the index of a run, ascending, and how many of its positions are drawn; a run may come more than once.
-    `running` are the positions before each run, counted from the first run, followed by the number of all positions;
-    `below` are the positions before the first run.
+    `running` holds the cumulative number of positions before each run, 0 for the first, and last the total; `below` is
+    the number of positions before the first run.
     """
     largest = int(np.diff(running).max(initial=0))
 
