@@ -102,7 +102,7 @@ _WORDS_OF_CONDITIONS = {  # in errors without a condition, as in Spark 3.5 and i
     "UNRESOLVED_COLUMN": "cannot resolve attribute",
     "PARSE_SYNTAX_ERROR": r"invalid argument: found .* expected ",
     "UNRESOLVED_ROUTINE": "unknown function: ",
-    "CAST_INVALID_INPUT": "Cast error: |invalid timestamp: ",
+    "CAST_INVALID_INPUT": "Cast error: |Cannot cast string |invalid timestamp: ",
     "DIVIDE_BY_ZERO": "(?i)(divide|division|remainder) by zero",
     "ARITHMETIC_OVERFLOW": r"Int\d+ overflow|Overflow happened on",
     "DATE_OUT_OF_RANGE": r"Date\d+ value -?\d+ to Timestamp\(\w+\): converted value exceeds",

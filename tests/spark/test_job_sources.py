@@ -44,6 +44,7 @@ def schema(spark: SparkSession) -> Iterator[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.spark("tables of a catalog")
 def test_csv_and_json_give_the_same_numbers_on_a_path_and_in_a_catalog(
     spark: SparkSession, tmp_path: Path, schema: str
 ) -> None:
@@ -72,6 +73,7 @@ def test_csv_and_json_give_the_same_numbers_on_a_path_and_in_a_catalog(
 
 
 @pytest.mark.slow
+@pytest.mark.spark("tables of a catalog")
 def test_peculiar_scores_and_repeated_ids_are_warned_of(spark: SparkSession, tmp_path: Path, schema: str) -> None:
     rows = make_rows(600)
     scores = rows["score"]
@@ -97,6 +99,7 @@ def test_peculiar_scores_and_repeated_ids_are_warned_of(spark: SparkSession, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.spark("tables of a catalog")
 def test_of_two_runs_at_once_the_second_ends_with_4(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,7 @@ def test_spark_gives_the_columns_that_duckdb_gives(asked: dict[str, DataFrame], 
 
 
 @pytest.mark.slow
+@pytest.mark.spark("views for Spark")
 def test_spark_gives_what_duckdb_gives(asked: dict[str, DataFrame], answers: dict[str, Rows]) -> None:
     assert {name: [row.asDict() for row in frame.collect()] for name, frame in asked.items()} == answers
 

@@ -119,6 +119,12 @@ def test_an_expression_that_fails_on_a_value_does_not_show_it() -> None:
     assert SECRET not in str(caught.value)
 
 
+def test_a_cast_that_fails_where_the_embedded_engine_plans_it_is_explained() -> None:
+    error = translate("Cannot cast string 'canary' to value of Int64 type")
+    assert type(error) is ExpressionFault
+    assert "try_cast" in str(error)
+
+
 def test_a_value_that_looks_like_a_denied_path_is_none() -> None:
     denied = "java.io.FileNotFoundException: canary (Permission denied)"
     error = translate(
