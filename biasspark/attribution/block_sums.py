@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.growth import Histogram, Tree
 from biasspark.attribution.moments import N_LIMBS, cut_moments, read_moments
 from biasspark.attribution.row_values import Target, opposite_rows, rows_with_opposite, target_values
-from biasspark.attribution.segments import NodeSums
-from biasspark.features import Condition, Feature
+from biasspark.attribution.significance import Moments
+from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts
 from biasspark.ranking.range_job import CountsRow, map_to_counts
@@ -33,6 +32,22 @@ N_SUMS = 1 + N_LIMBS + 1
 
 N_COUNTS = 5
 """Columns of `slice_kernel.Counts`."""
+
+
+class NodeSums(NamedTuple):
+    """Sums over the rows of one node.
+
+    Attributes
+    ----------
+    train, honest
+        Of the values of the rows that grow the tree, and of those that estimate.
+    loss_doubled
+        Twice the number of pairs with a row of the node that are wrongly ordered, ties half.
+    """
+
+    train: Moments = Moments()
+    honest: Moments = Moments()
+    loss_doubled: int = 0
 
 
 def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
@@ -84,44 +99,6 @@ def read_node_sums(sums: Ints) -> NodeSums:
     """Return the sums of one set, given those of its train and of its honest rows, shape (2, `N_SUMS`)."""
     (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
     return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)
-
-
-def find_nodes(tree: Tree, bins: SmallInts) -> Ints:
-    """Return the leaf of a tree that each cell is in, given the bins of the cells."""
-    leaves = np.ones(bins.shape[1], np.int64)
-    for node in tree:
-        if node.split:
-            inside = np.flatnonzero(leaves == node.node_id)
-            goes_left = meet({node.split.feature: node.split.left}, bins[:, inside])
-            leaves[inside] = 2 * node.node_id + ~goes_left
-    return leaves
-
-
-def measure_bins(cells: Cells, counts: Ints, leaves: Ints, asked: Sequence[int], features: Sequence[Feature]) -> Ints:
-    """Return the histograms of some leaves by the bins of all features, int64, shape (leaves, 3, bins of all features).
-
-    `counts` are the columns of a `Histogram` by cell, and `leaves` the leaf of each cell.
-    """
-    starts = np.cumsum([0, *(feature.n_bins for feature in features)])
-    histograms = np.zeros((len(asked), len(Histogram._fields), starts[-1]), np.int64)
-    for histogram, leaf in zip(histograms, asked, strict=True):
-        inside = np.flatnonzero((leaves == leaf) & counts.any(axis=0))
-        for start, bins, feature in zip(starts[:-1], cells.bins[:, inside], features, strict=True):
-            of_feature = slice(start, start + feature.n_bins)
-            histogram[:, of_feature] = add_by_code(bins, counts[:, inside], feature.n_bins)
-    return histograms
-
-
-def read_histograms(sums: Ints, features: Sequence[Feature]) -> list[Histogram]:
-    """Return the histograms of one leaf by feature, given the sums over bins, shape (3, bins of all features)."""
-    ends = np.cumsum([feature.n_bins for feature in features])
-    return [Histogram(*columns) for columns in np.split(sums, ends[:-1], axis=1)]
-
-
-def count_for_histograms(cells: Cells, sums: Ints) -> Ints:
-    """Return the columns of a `Histogram` by cell, given the sums of `CellSums`."""
-    (n_rows, totals, _), honest = sums, cells.honest
-    return np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
 
 
 def count_for_slices(cells: Cells, sums: Ints, bits: int) -> Ints:

@@ -20,7 +20,7 @@ from biasspark.arrays import Ints
 from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influence_variance
 from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.attribution.row_values import losses
-from biasspark.attribution.significance import NO_ROWS, Moments
+from biasspark.attribution.significance import Moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
 from biasspark.metrics.intervals import auc_interval, clip, interval
@@ -254,7 +254,7 @@ def _list_segment(
 
 def add_moments(both: Mapping[bool, LabelSums], name: str) -> Moments:
     """Return the moments of a value over the rows of both labels."""
-    return reduce(Moments.__add__, (sums.moments[name] for sums in both.values()), NO_ROWS)
+    return reduce(Moments.__add__, (sums.moments[name] for sums in both.values()), Moments())
 
 
 def _pearson(both: Mapping[bool, LabelSums], total: bool, loss: str) -> float | None:
@@ -266,11 +266,10 @@ def _pearson(both: Mapping[bool, LabelSums], total: bool, loss: str) -> float | 
     for sums in both.values():
         weight = sums.n_opposite if total else 1
         attribution, other, sum_of = (sums.moments[name] for name in ("normalized", loss, f"normalized_{loss}"))
-        squares, other_squares = Fraction(attribution.squares), Fraction(other.squares)
-        x += weight * Fraction(attribution.total)
-        x_squares += weight**2 * squares
-        y += Fraction(other.total)
-        y_squares += other_squares
-        products += weight * (Fraction(sum_of.squares) - squares - other_squares) / 2
+        x += weight * attribution.total
+        x_squares += weight**2 * attribution.squares
+        y += other.total
+        y_squares += other.squares
+        products += weight * (sum_of.squares - attribution.squares - other.squares) / 2
     spread = (n * x_squares - x**2) * (n * y_squares - y**2)
     return float(n * products - x * y) / sqrt(spread) if spread > 0 else None

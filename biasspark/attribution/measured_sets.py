@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import meet, read_node_sums, sum_sets, sum_values
+from biasspark.attribution.block_sums import NodeSums, meet, read_node_sums, sum_sets, sum_values
 from biasspark.attribution.influence import (
     PlacedSet,
     combine_ranges,
@@ -20,7 +20,7 @@ from biasspark.attribution.influence import (
     read_sets,
 )
 from biasspark.attribution.row_values import AUC, Target, rows_with_opposite, target_values
-from biasspark.attribution.segments import MeasuredSet, NodeSums
+from biasspark.attribution.segments import MeasuredSet
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets

@@ -8,12 +8,12 @@ joins the sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.attribution.significance import EXACT, Moments
+from biasspark.attribution.significance import Moments
 
 LARGEST_BITS = 6
 """Values lie within ±2^6: an attribution within ±1/2, a cross-entropy of clipped scores below 35."""
@@ -61,8 +61,4 @@ def read_moments(sums: Sequence[int] | Ints, n: int) -> Moments:
     high_squares, products, low_squares = (join_limbs(*limbs[k : k + 2]) for k in (0, 2, 4))
     total = (high << _STEP) + low
     squares = (high_squares << 2 * _STEP) + (products << _STEP + 1) + low_squares
-    # Both quotients are finite decimals.
-    fractions = (
-        EXACT.divide(Decimal(sums), 1 << bits) for sums, bits in ((total, _LOW_BITS), (squares, 2 * _LOW_BITS))
-    )
-    return Moments(int(n), *fractions)
+    return Moments(int(n), Fraction(total, 1 << _LOW_BITS), Fraction(squares, 1 << 2 * _LOW_BITS))

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.attribution.growth import ROOT
 from biasspark.attribution.pair_significance import (
     NEGATIVE,
     POSITIVE,
@@ -37,6 +36,7 @@ from biasspark.attribution.pair_significance import (
 )
 from biasspark.attribution.segments import decide
 from biasspark.attribution.splits import BinCut, best_cut, leave_enough
+from biasspark.attribution.trees import ROOT
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
 from biasspark.metrics.intervals import SIGNIFICANT, delong_part

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from math import inf
 from typing import Any, NamedTuple
 
-from biasspark.attribution.growth import Tree
+from biasspark.attribution.block_sums import NodeSums
 from biasspark.attribution.row_values import AUC
-from biasspark.attribution.significance import NO_ROWS, Moments, chance_p_value, welch_p_value
+from biasspark.attribution.significance import Moments, chance_p_value, welch_p_value
+from biasspark.attribution.trees import Tree
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip, interval
-
-
-@dataclass(frozen=True)
-class NodeSums:
-    """Sums over the rows of one node.
-
-    Attributes
-    ----------
-    train, honest
-        Of the values of the rows that grow the tree, and of those that estimate.
-    loss_doubled
-        Twice the number of pairs with a row of the node that are wrongly ordered, ties half.
-    """
-
-    train: Moments = NO_ROWS
-    honest: Moments = NO_ROWS
-    loss_doubled: int = 0
 
 
 class MeasuredSet(NamedTuple):
@@ -168,7 +150,7 @@ def _describe(condition: Condition, features: Sequence[Feature]) -> dict[str, st
 
 def _score(inside: Moments, all_rows: Moments) -> float:
     """Return n·(mean of all rows - mean inside), rounded once; 0 without any row."""
-    return float(Fraction(all_rows.total) * inside.n / max(all_rows.n, 1) - Fraction(inside.total))
+    return float(all_rows.total * inside.n / max(all_rows.n, 1) - inside.total)
 
 
 def _list_ends(measured: MeasuredSet, limits: tuple[float, float], level: float) -> dict[str, float | None]:

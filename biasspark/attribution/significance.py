@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from math import erfc, sqrt
 
 from biasspark.distributions import student_tail
-
-EXACT = Context(prec=200, traps=[Inexact])
-"""Decimals of 38 digits, such as Spark's, are added and subtracted in it without rounding."""
 
 
 @dataclass(frozen=True)
 class Moments:
     """The number of some rows, and the exact sums of their values and of these squared, to be added and subtracted."""
 
-    n: int
-    total: Decimal
-    squares: Decimal
+    n: int = 0
+    total: Fraction = Fraction()
+    squares: Fraction = Fraction()
 
     @property
     def mean(self) -> float | None:
         """The mean, rounded once; None without rows."""
-        return float(Fraction(self.total) / self.n) if self.n else None
+        return float(self.total / self.n) if self.n else None
 
     @property
     def variance(self) -> float | None:
@@ -35,7 +31,7 @@ class Moments:
         """
         if self.n < 2:
             return None
-        return max(float((Fraction(self.squares) - Fraction(self.total) ** 2 / self.n) / (self.n - 1)), 0.0)
+        return max(float((self.squares - self.total**2 / self.n) / (self.n - 1)), 0.0)
 
     @property
     def variance_of_mean(self) -> float | None:
@@ -44,16 +40,11 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the rows of both."""
-        total, squares = EXACT.add(self.total, other.total), EXACT.add(self.squares, other.squares)
-        return Moments(self.n + other.n, total, squares)
+        return Moments(self.n + other.n, self.total + other.total, self.squares + other.squares)
 
     def __sub__(self, other: Moments) -> Moments:
         """Return the moments of the rows that are not among those of the other."""
-        total, squares = EXACT.subtract(self.total, other.total), EXACT.subtract(self.squares, other.squares)
-        return Moments(self.n - other.n, total, squares)
-
-
-NO_ROWS = Moments(0, Decimal(0), Decimal(0))
+        return Moments(self.n - other.n, self.total - other.total, self.squares - other.squares)
 
 
 def welch_p_value(a: Moments, b: Moments) -> float | None:
@@ -68,7 +59,7 @@ def welch_p_value(a: Moments, b: Moments) -> float | None:
     if a.variance is None or b.variance is None:
         return None
     # Means are subtracted before they are rounded.
-    difference = float(Fraction(a.total) / a.n - Fraction(b.total) / b.n)
+    difference = float(a.total / a.n - b.total / b.n)
     part_a, part_b = a.variance / a.n, b.variance / b.n
     variance = part_a + part_b
     if variance == 0 or difference == 0:
@@ -93,7 +84,7 @@ def chance_p_value(part: Moments, whole: Moments) -> float | None:
     """
     if not part.n or part.n == whole.n or whole.variance is None:
         return None
-    difference = float(Fraction(part.total) / part.n - Fraction(whole.total) / whole.n)
+    difference = float(part.total / part.n - whole.total / whole.n)
     return two_sided(difference, (1 / part.n - 1 / whole.n) * whole.variance)
 
 

@@ -6,6 +6,7 @@ import re
 import tomllib
 from dataclasses import dataclass, replace
 from importlib import resources
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,14 +32,19 @@ class Column:
 
 
 def columns(declarations: str) -> tuple[Column, ...]:
-    """Parse columns from lines ``name TYPE: comment``. Other lines continue a comment."""
+    """Parse columns from lines ``name TYPE: comment``; indented lines continue a comment.
+
+    Raises `ValueError` for other lines.
+    """
     declared: list[Column] = []
-    for line in filter(None, map(str.strip, declarations.splitlines())):
-        if match := re.fullmatch(r"(\w+) ([A-Z][A-Z0-9(),<>]+): (.+)", line):
+    for line in filter(str.strip, dedent(declarations).splitlines()):
+        if declared and line[0].isspace():
+            last = declared.pop()
+            declared.append(replace(last, comment=f"{last.comment} {line.strip()}"))
+        elif match := re.fullmatch(r"(\w+) ([A-Z][A-Z0-9(),<>]+): (.+)", line.rstrip()):
             declared.append(Column(*match.groups()))
         else:
-            last = declared.pop()
-            declared.append(replace(last, comment=f"{last.comment} {line}"))
+            raise ValueError(f"{line!r} declares no column. Write 'name TYPE: comment'.")
     return tuple(declared)
 
 

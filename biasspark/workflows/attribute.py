@@ -12,19 +12,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.block_sums import SummedValue, sum_blocks
+from biasspark.attribution.block_sums import NodeSums, SummedValue, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
-from biasspark.attribution.growth import Tree
 from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.row_values import AUC, Target
-from biasspark.attribution.segments import NodeSums, TreeKey, list_segments, list_slices, plan_trees
+from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
-from biasspark.attribution.trees import grow_trees, list_tree_values
+from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
 from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, MODEL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects

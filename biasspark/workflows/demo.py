@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
@@ -128,16 +129,22 @@ def _make(corpus: Path, rows: int, made_of: str) -> None:
     unfinished = corpus.with_name("corpus.partial")
     shutil.rmtree(unfinished, ignore_errors=True)
     flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out"]
-    _run("make-corpus", make_corpus.COMMAND, [*flags, str(unfinished)], [*flags, str(corpus)])
+    _say("make-corpus", [*flags, str(corpus)])
+    outcome = _call("make-corpus", make_corpus.COMMAND, [*flags, str(unfinished)])
     (unfinished / _MADE_OF).write_text(made_of, "utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
     unfinished.rename(corpus)
+    print_outcome(replace(outcome, summary={**outcome.summary, "path": corpus}))
 
 
-def _run(name: str, command: Command, flags: Sequence[str], shown: Sequence[str] | None = None) -> None:
-    """Run a command, and say which; ``shown`` are the flags of a user, where they differ."""
-    _say(name, shown or flags)
-    print_outcome(cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags))))
+def _run(name: str, command: Command, flags: Sequence[str]) -> None:
+    """Run a command, and say which."""
+    _say(name, flags)
+    print_outcome(_call(name, command, flags))
+
+
+def _call(name: str, command: Command, flags: Sequence[str]) -> Outcome:
+    return cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags)))
 
 
 def _say(name: str, flags: Sequence[str]) -> None:

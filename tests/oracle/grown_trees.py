@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from decimal import Decimal
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.growth import Asked, Histogram, Node, NodeKey, Tree, grow
-from biasspark.attribution.segments import MeasuredSet, NodeSums, TreeKey, list_segments
+from biasspark.attribution.block_sums import NodeSums
+from biasspark.attribution.segments import MeasuredSet, TreeKey, list_segments
 from biasspark.attribution.significance import Moments
+from biasspark.attribution.trees import Asked, Node, NodeKey, Tree, grow
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 
@@ -49,21 +50,24 @@ class Sample(NamedTuple):
 
 def measure_samples(
     samples: Sequence[Sample], features: Sequence[Feature]
-) -> Callable[[Asked], Mapping[NodeKey, list[Histogram]]]:
-    def histogram(sample: Sample, inside: npt.NDArray[np.bool_], place: int, n_bins: int) -> Histogram:
+) -> Callable[[Asked], Mapping[NodeKey, npt.NDArray[np.int64]]]:
+    def histogram(sample: Sample, inside: npt.NDArray[np.bool_], place: int, n_bins: int) -> npt.NDArray[np.int64]:
         training, honest = inside & ~sample.honest, inside & sample.honest
         sums = np.zeros(n_bins, np.int64)
         np.add.at(sums, sample.bins[training, place], sample.values[training])
         counts = (np.bincount(sample.bins[rows, place], minlength=n_bins) for rows in (training, honest))
-        return Histogram(next(counts), sums, next(counts))
+        return np.stack([next(counts), sums, next(counts)])
 
-    def measure(asked: Asked) -> Mapping[NodeKey, list[Histogram]]:
+    def measure(asked: Asked) -> Mapping[NodeKey, npt.NDArray[np.int64]]:
         nodes = {(number, node.node_id): node for number, tree in enumerate(asked.trees) for node in tree}
         return {
-            key: [
-                histogram(samples[key[0]], samples[key[0]].inside(nodes[key]), place, feature.n_bins)
-                for place, feature in enumerate(features)
-            ]
+            key: np.concatenate(
+                [
+                    histogram(samples[key[0]], samples[key[0]].inside(nodes[key]), place, feature.n_bins)
+                    for place, feature in enumerate(features)
+                ],
+                axis=1,
+            )
             for key in asked.leaves
         }
 
@@ -80,7 +84,7 @@ def judge(tree: Tree, sample: Sample, features: Sequence[Feature], unit: float =
     """Return what each node shows, of values in these units."""
 
     def moments(rows: npt.NDArray[np.bool_]) -> Moments:
-        values, exact = sample.values[rows].astype(object), Decimal(unit)
+        values, exact = sample.values[rows].astype(object), Fraction(unit)
         return Moments(len(values), int(values.sum()) * exact, int((values**2).sum()) * exact**2)
 
     inside = [sample.inside(node) for node in tree]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.segments import MeasuredSet, NodeSums, list_slices
+from biasspark.attribution.block_sums import NodeSums
+from biasspark.attribution.segments import MeasuredSet, list_slices
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, search
 from biasspark.attribution.slice_search import SliceCounter
@@ -81,7 +81,7 @@ def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
 
     def moments(values: np.ndarray) -> Moments:
         whole = values.astype(object)
-        return Moments(len(whole), int(whole.sum()) * Decimal(UNIT), int((whole**2).sum()) * Decimal(UNIT) ** 2)
+        return Moments(len(whole), int(whole.sum()) * Fraction(UNIT), int((whole**2).sum()) * Fraction(UNIT) ** 2)
 
     return NodeSums(
         moments(sample.values[rows & ~sample.honest]),

@@ -11,16 +11,13 @@ from hypothesis import strategies as st
 
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import (
-    count_for_histograms,
     count_for_slices,
-    find_nodes,
-    measure_bins,
     meet,
-    read_histograms,
     sum_by_cell,
 )
 from biasspark.attribution.difference_variances import multiply_rows
 from biasspark.attribution.moments import cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.trees import count_for_histograms, find_nodes, measure_bins
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
@@ -125,7 +122,7 @@ def test_nodes_and_bins_of_a_deep_tree() -> None:
         assert (at[block.cell] == leaf.node_id).tolist() == inside.tolist()
         if leaf.node_id not in asked:
             continue
-        histograms = read_histograms(measured[asked.index(leaf.node_id)], FEATURES)
+        histograms = np.split(measured[asked.index(leaf.node_id)], [FEATURES[0].n_bins], axis=1)
         for number, (feature, histogram) in enumerate(zip(FEATURES, histograms, strict=True)):
             for bin_ in range(feature.n_bins):
                 of_bin = inside & (sample.bins[:, number] == bin_)

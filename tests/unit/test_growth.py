@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.growth import Tree, grow
+from biasspark.attribution.trees import Tree, grow
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from tests.oracle.grown_trees import Sample, grow_samples, judge, measure_samples, run

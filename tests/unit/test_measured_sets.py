@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.block_sums import sum_blocks
+from biasspark.attribution.block_sums import NodeSums, sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.influence import Placed
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.row_values import Target
-from biasspark.attribution.segments import NodeSums
 from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
@@ -77,8 +77,8 @@ def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mappin
 
     def moments(honest: bool) -> Moments:
         rounded = [oracle.round_to_units(values[row], 57) for row in members if row.honest == honest]
-        total, squares = sum(rounded), sum(value**2 for value in rounded)
-        return Moments(len(rounded), total, squares)  # type: ignore[arg-type]  # fractions equal decimals
+        total, squares = sum(rounded, Fraction()), sum((value**2 for value in rounded), Fraction())
+        return Moments(len(rounded), total, squares)
 
     placed = dict(zip(rows, oracle.placements(rows).tolist(), strict=True))
     lost = {row: 2 * sum(other.label != row.label for other in rows) - placed[row] for row in members}

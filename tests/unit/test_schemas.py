@@ -259,9 +259,10 @@ def test_columns_reads_a_declaration_over_several_lines() -> None:
     )
 
 
-def test_columns_refuses_what_begins_with_no_column() -> None:
-    with pytest.raises(IndexError):
-        columns("    only words")
+@pytest.mark.parametrize("declarations", ["    only words", "a INT: one.\nb int: two.", "a INT: one.\nmore"])
+def test_columns_refuses_lines_that_declare_no_column(declarations: str) -> None:
+    with pytest.raises(ValueError, match="declares no column"):
+        columns(declarations)
 
 
 def test_every_text_of_the_declarations_is_used() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations
 from math import sqrt
@@ -14,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.significance import NO_ROWS, Moments, chance_p_value, welch_p_value
+from biasspark.attribution.significance import Moments, chance_p_value, welch_p_value
 
 
 def moments(values: Iterable[float]) -> Moments:
-    with localcontext(prec=2000):
-        exact = [Decimal(float(value)) for value in values]
-        return Moments(len(exact), sum(exact, Decimal(0)), sum((value * value for value in exact), Decimal(0)))
+    exact = [Fraction(float(value)) for value in values]
+    return Moments(len(exact), sum(exact, Fraction()), sum((value * value for value in exact), Fraction()))
 
 
 DYADIC = st.lists(st.integers(-64, 64).map(lambda whole: whole / 64), max_size=30)
@@ -43,13 +41,13 @@ def test_mean_and_variance(values: list[float]) -> None:
 def test_variance_of_nearly_equal_values_loses_no_digit() -> None:
     """Of 10^12 rows around 10^6, a variance of a millionth: in doubles nothing of it would be left."""
     n, middle, spread = 10**12, 10**6, Fraction(1, 1000)
-    total, squares = Decimal(n * middle), Decimal(n) * (Decimal(middle) ** 2 + Decimal("0.000001"))
+    total, squares = Fraction(n * middle), n * (middle**2 + spread**2)
     assert Moments(n, total, squares).variance == float(n * spread**2 / (n - 1))
 
 
 def test_variance_is_never_negative() -> None:
     """Squares that were rounded may say a little too little."""
-    assert Moments(2, Decimal("0.2"), Decimal("0.0199999999999")).variance == 0.0
+    assert Moments(2, Fraction("0.2"), Fraction("0.0199999999999")).variance == 0.0
 
 
 @settings(max_examples=50, deadline=None)
@@ -58,14 +56,7 @@ def test_moments_add_and_subtract_exactly(first: list[float], second: list[float
     both = moments(first) + moments(second)
     assert both == moments(first + second)
     assert both - moments(second) == moments(first)
-    assert both + NO_ROWS == both
-
-
-def test_sums_of_38_digits_keep_all_of_them() -> None:
-    long = Decimal("123456789012345678.12345678901234567891")
-    both = Moments(1, long, long) + Moments(1, Decimal("0.00000000000000000001"), long)
-    assert str(both.total) == "123456789012345678.12345678901234567892"
-    assert str((both - Moments(1, long, long)).total) == "1E-20"
+    assert both + Moments() == both
 
 
 # ---- Welch
@@ -144,6 +135,6 @@ def test_rows_that_all_are_equal_are_nothing_certain() -> None:
 
 def test_chance_of_no_rows_of_all_and_of_equal_ones() -> None:
     some = moments([0.5, 0.25])
-    assert chance_p_value(NO_ROWS, some) is None
+    assert chance_p_value(Moments(), some) is None
     assert chance_p_value(some, some) is None
     assert chance_p_value(moments([0.5]), moments([0.5] * 9)) == 1.0

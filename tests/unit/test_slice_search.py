@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, combinations, product
 from typing import Any
@@ -17,9 +16,9 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
+from biasspark.attribution.block_sums import NodeSums
 from biasspark.attribution.row_values import Target
-from biasspark.attribution.segments import NodeSums
-from biasspark.attribution.significance import NO_ROWS, Moments
+from biasspark.attribution.significance import Moments
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
 from biasspark.attribution.slice_search import SearchedSlices, SliceCounter, list_slice_values, search_slices
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
@@ -380,12 +379,12 @@ def test_evidence_is_that_of_scipy() -> None:
 
 def test_what_is_no_worse_is_left_out() -> None:
     def moments(*values: int) -> Moments:
-        return Moments(len(values), Decimal(sum(values)), Decimal(sum(value * value for value in values)))
+        return Moments(len(values), Fraction(sum(values)), Fraction(sum(value * value for value in values)))
 
     whole = NodeSums(moments(1, 2, 3), moments(1, 2, 3, 4))
     conditions: list[Condition] = [{0: frozenset({place})} for place in range(4)]
     trains = [moments(2), moments(1, 2), moments(1), moments(3)]
-    honests = [moments(1, 2), moments(1), NO_ROWS, moments(1, 2)]
+    honests = [moments(1, 2), moments(1), Moments(), moments(1, 2)]
     sums = [NodeSums(train, honest) for train, honest in zip(trains, honests, strict=True)]
     found = judge(conditions, sums, whole, [AGE])
     assert [(one.rank, one.condition, one.score) for one in found] == [(1, conditions[1], 1.0), (2, conditions[2], 1.0)]

@@ -10,9 +10,8 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from biasspark.attribution.block_sums import sum_blocks
-from biasspark.attribution.growth import Tree
 from biasspark.attribution.row_values import Target
-from biasspark.attribution.trees import grow_trees, list_tree_values
+from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.row_blocks import Blocks, run_searches
