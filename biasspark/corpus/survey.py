@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
 from biasspark.config import Identities, Label, Measures, divide, unknown_identity
 from biasspark.corpus.eligibility import is_value, known_score, row_reason
-from biasspark.corpus.values import category, column
+from biasspark.corpus.values import category, column, combine
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.session import is_embedded
@@ -43,6 +43,8 @@ _NO_ROWS = Words(
     "corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.",
     "df: no rows, so there is nothing to measure.",
 )
+_ID_SHARE = 16
+"""Of large corpora, the ids of one hash in 16 are sampled: all rows of an id, or none."""
 _SKETCH_BITS = 16
 """Estimates distinct ids to within half a percent.
 
@@ -200,7 +202,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         _refuse_exponents(values, schema)
     return Survey(
         n_rows=row["n_rows"],
-        is_exact=row["n_rows"] < _COUNTED or not _is_sparse(corpus, measures, id_column),
+        is_exact=row["n_rows"] < _COUNTED or not _is_sparse(corpus, measures),
         values=values,
         quantiles=tuple(
             quantiles_of(np.array(row[f"sample_{n}"], np.float64), ranges) for n in range(len(measures.models))
@@ -210,7 +212,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
             for n, model in enumerate(measures.models)
             if measures.histograms and row[f"lowest_{n}"] is not None
         },
-        n_ids=row["n_ids"] + row["null_ids"] if id_column else None,
+        n_ids=_estimate_ids(row) if id_column else None,
         text_columns=tuple(
             name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
         ),
@@ -292,8 +294,8 @@ def _is_text(label: Label, schema: StructType) -> bool:
 def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, further: Mapping[str, Column]) -> DataFrame:
     """Return the scores of the sampled rows, the values and ids of all, and further columns.
 
-    `rows` is how many rows a row stands for. A row with n values in its array becomes n rows: `rows` and `sampled` are
-    NULL in all but the first. See `_is_sparse` for when only few rows are returned.
+    `rows` is how many rows a row stands for. A row with n values in its array becomes n rows: `rows` and the samples
+    are NULL in all but the first. See `_is_sparse` for when only few rows are returned.
     """
     schema, identities = corpus.schema, measures.identities
     scores = {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
@@ -304,7 +306,8 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
         columns["sampled"] = F.when(F.rand(_SEED) < _SHARE, in_one)
     columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
     if id_column:
-        columns["id"] = column(id_column)
+        columns["id"] = hashed = F.when(column(id_column).isNotNull(), F.xxhash64(column(id_column)))
+        columns["sampled_id"] = F.when(F.pmod(hashed, F.lit(_ID_SHARE)) == 0, hashed)
     if measures.templates:
         template = category(measures.templates.column, schema[measures.templates.column].dataType)
         columns["template"] = F.when(template.isNotNull(), F.xxhash64(template))
@@ -317,26 +320,35 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
     if measures.histograms:
         columns["labeled"] = row_reason(measures.label, schema, None) == 0
     narrow = [value.alias(name) for name, value in columns.items()]
-    if _is_sparse(corpus, measures, id_column):
+    samples = [name for name in ("sampled", "sampled_id") if name in columns]
+    if _is_sparse(corpus, measures):
         position = F.monotonically_increasing_id().bitwiseAND(F.lit(_POSITIONS))
         rows = F.when(position < _COUNTED, F.lit(1)).when(position % _SKIPPED == 0, F.lit(_SKIPPED))
-        return corpus.select(*narrow, rows.alias("rows")).where("rows IS NOT NULL OR sampled IS NOT NULL")
+        counted = corpus.select(*narrow, rows.alias("rows"))
+        return counted.where(combine(Column.__or__, [F.col(name).isNotNull() for name in ("rows", *samples)]))
     if identities.array is None:
         return corpus.select(*narrow, F.lit(1).alias("rows"))
     values = F.posexplode_outer(F.array_distinct(column(identities.array)))
     exploded = corpus.select(*narrow, values.alias("position", f"value_{len(identities.categorical)}"))
-    first = {"rows": F.lit(1)} | ({"sampled": F.col("sampled")} if scores else {})
+    first = {"rows": F.lit(1)} | {name: F.col(name) for name in samples}
     is_first = F.coalesce(F.col("position"), F.lit(0)) == 0
     return exploded.withColumns({name: F.when(is_first, value) for name, value in first.items()})
 
 
-def _is_sparse(corpus: DataFrame, measures: Measures, id_column: str | None) -> bool:
-    """Return whether nothing but a sample of the scores is surveyed.
+def _is_sparse(corpus: DataFrame, measures: Measures) -> bool:
+    """Return whether nothing but samples of scores and ids is surveyed.
 
     Spark aggregates lists without compiled code, which takes as long as the scan, so then only few rows are aggregated.
     """
-    reads_all = id_column or list_valued(measures) or measures.templates or measures.label.positive
+    reads_all = list_valued(measures) or measures.templates or measures.label.positive
     return not (reads_all or measures.histograms or is_embedded(corpus.sparkSession)) and bool(measures.models)
+
+
+def _estimate_ids(row: Row) -> int:
+    """Return the approximate number of distinct ids; rows without an id are not duplicates."""
+    if row["n_rows"] < _COUNTED:
+        return int(row["n_ids"] + row["null_ids"])
+    return int(row["n_rows"] - _ID_SHARE * max(row["n_sampled"] - row["n_sampled_ids"], 0))
 
 
 def _aggregates(
@@ -363,8 +375,10 @@ def _aggregates(
     if measures.templates:
         aggregates["templates"] = F.slice(F.collect_set("template"), 1, MOST_VALUES + 1), _merge_values
     if id_column:
-        sketch = F.hll_sketch_agg(F.xxhash64("id"), F.lit(_SKETCH_BITS))
-        aggregates["n_ids"] = sketch, lambda name: F.hll_sketch_estimate(F.hll_union_agg(name))
+        for name, hashes in (("n_ids", "id"), ("n_sampled_ids", "sampled_id")):
+            sketch = F.hll_sketch_agg(hashes, F.lit(_SKETCH_BITS))
+            aggregates[name] = sketch, lambda name: F.hll_sketch_estimate(F.hll_union_agg(name))
+        aggregates["n_sampled"] = F.count("sampled_id"), F.sum
         # Rows without an id are not duplicates.
         aggregates["null_ids"] = F.count_if(F.col("rows").isNotNull() & F.col("id").isNull()), F.sum
     return aggregates

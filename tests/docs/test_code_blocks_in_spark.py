@@ -62,7 +62,7 @@ def test_spark_answers(spark: SparkSession, warehouse: Path) -> None:
     """DuckDB answers all of them, too, in less time: test_code_blocks.py."""
     blocks = blocks_of("sql")
     asked = {table for block in blocks for table in re.findall(r"\blatest_(\w+)", block.text)}
-    tables = [TABLES[name] for name in sorted(asked)]
+    tables = [table for name, table in TABLES.items() if name in asked | {"bias_metrics"}]  # latest_suite is of these
     for statement in spark_views(str(warehouse), [*tables, BIAS_RUNS]).split(";")[:-1]:
         spark.sql(statement)
     assert [str(block) for block in blocks if not spark.sql(block.text).collect()] == []

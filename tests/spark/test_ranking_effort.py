@@ -37,7 +37,7 @@ def is_anything_persisted(spark: SparkSession) -> bool:
 
 
 def test_only_some_rows_are_counted_if_scores_alone_are_surveyed(spark: SparkSession) -> None:
-    """But all rows of small corpora, and all where ids or values of columns are needed as well."""
+    """But all rows of small corpora, and all where values of columns are needed as well. Ids are estimated."""
     rows = spark.range(300_000, numPartitions=2).selectExpr("id", "id % 2 = 0 AS toxic", "id / 3e5D AS s", "true AS m")
     measures = parse_measures({"models": ["s"], "label": {"column": "toxic"}, "identities": ["m"]})
     survey = survey_corpus(rows, measures)
@@ -45,8 +45,13 @@ def test_only_some_rows_are_counted_if_scores_alone_are_surveyed(spark: SparkSes
     assert survey.rows_text == ("300,000 rows" if survey.is_exact else "about 300,000 rows")
     median = survey.boundaries(2)[0].item()
     assert abs(median - 0.5) < 0.05
-    for exact in (survey_corpus(rows, measures, "id"), survey_corpus(rows.limit(1000), measures)):
+    repeated = survey_corpus(rows.selectExpr("id DIV if(id < 60000, 2, 1) AS id", "toxic", "s", "m"), measures, "id")
+    assert abs((repeated.n_ids or 0) / repeated.n_rows - 0.9) < 0.01
+    assert "about 10% of the rows repeat an id" in " ".join(repeated.warnings)
+    valued = parse_measures({"models": ["s"], "label": {"column": "toxic"}, "identities": {"categorical": ["m"]}})
+    for exact in (survey_corpus(rows, valued, "id"), survey_corpus(rows.limit(1000), measures, "id")):
         assert (exact.is_exact, exact.rows_text) == (True, f"{exact.n_rows:,} rows")
+        assert exact.warnings == ()
 
 
 def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, annotated_path: str) -> None:
