@@ -138,7 +138,7 @@ def test_faults_name_what_is_wrong(printed: dict[str, Any]) -> None:
         "tabs": r'InputError.*pandas.read_csv\(path, sep="\\t"\)',
         "other types": "InputError.*pandas.*Column: length",
         "objects": r'InputError: df\["thing"\]: Arrow .*slices\["b"\]',
-        "no such folder": "ConfigError.*x.html",
+        "no such folder": "ConfigError.*none.* does not exist",
         "no metrics": "InputError.*columns",
         "no slice": "InputError.*short",
         "twice": "InputError: df.*SCORE",
