@@ -174,9 +174,9 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     aggregate of the groups. No Python worker.
 
     Memory. A task that scans holds the distinct values of its rows in each column of values, a hundredth of their
-    scores, and 128 KiB for ids. A task that aggregates holds the same of the tasks of its group, a hundredth of all, and
-    passes on at most 10,001 values of a column and 2,048 scores of a model. The driver receives at most 10,001 values
-    of a column and 204,800 scores of a model.
+    scores, and 128 KiB for ids. A task that aggregates holds the same of the tasks of its group, a hundredth of all,
+    and passes on at most 10,001 values of a column and 2,048 scores of a model. The driver receives at most 10,001
+    values of a column and 204,800 scores of a model.
     """
     schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
     # The embedded engine has few tasks, and numbering and grouping their rows would take longer than all else.
