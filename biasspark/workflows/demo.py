@@ -57,7 +57,7 @@ second run:
 {attribute} --config {attribution} --run-date {next_date}
 {report_command} --config {config} --run-date {next_date} --out {page}
 
-Edit the configuration, {config}, or use it as a template of your own.
+Edit the configuration, {config}, or use it as a template for your own.
 """
 _QUERY = (
     "SELECT identity, model, bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM latest_bias_metrics WHERE slice = 'all' ORDER "
