@@ -90,10 +90,10 @@ def test_duplicate_ids_are_all_rejected_and_scores_that_are_no_numbers(spark: Sp
 
 def test_duplicate_ids_are_estimated_if_asked_for(spark: SparkSession) -> None:
     corpus = spark.range(2000).selectExpr("id % 1000 AS id", "true AS y", "0.5D AS s", "1.0D AS u", "id AS unique")
-    assert survey_corpus(corpus, measures_of()).n_ids is None
+    assert survey_corpus(corpus, measures_of()).ids is None
     assert survey_corpus(corpus, measures_of(), "unique").warnings == ()
     survey = survey_corpus(corpus, measures_of(), "id")
-    assert survey.n_ids == pytest.approx(1000, rel=0.02)
+    assert survey.ids == pytest.approx((survey.n_rows, 1000), rel=0.02)
     assert len(survey.warnings) == 1
 
 

@@ -59,13 +59,13 @@ def test_a_range_that_would_not_fit_a_worker_is_refused() -> None:
 
 def test_columns_without_values_bytes_that_are_no_utf_8_and_repeated_ids_are_warned_of() -> None:
     values = {"race": (), "sex": ("caf\ufffd",), "age": ("1",)}
-    empty, bytes_, ids = Survey(1000, values, (), n_ids=500).warnings
+    empty, bytes_, ids = Survey(1000, values, (), ids=(1000, 500)).warnings
     assert "'race'" in empty
     assert "'sex'" in bytes_
     assert 'encoding = "ISO-8859-1"' in bytes_
     assert "50%" in ids
     assert '`[corpus] duplicates = "reject"`' in ids
-    assert Survey(1000, {}, (), n_ids=981).warnings == ()
+    assert Survey(1000, {}, (), ids=(1000, 981)).warnings == ()
     name = "comment"
     (many,) = Survey(3_000, {name: tuple(map(str, range(101)))}, ()).warnings
     assert "101" in many
