@@ -22,8 +22,9 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 UNFINISHED = {"spark.sql.timeType.enabled": "false", "spark.sql.timestampNanosTypes.enabled": "false"}
 """Types that Spark turns on for its own tests, by SPARK_TESTING, which here only gives a Connect server a free port."""
 
-hypothesis.settings.register_profile("any speed", deadline=None)
-hypothesis.settings.load_profile("any speed")
+hypothesis.settings.register_profile("thorough", deadline=None)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=50)
+hypothesis.settings.load_profile("thorough")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

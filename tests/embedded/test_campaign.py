@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from scripts.dev.campaign_corpora import make_case, write_case
 from scripts.dev.engine_campaign import Engine
+from tests.harness.submitting import run_python
 
 STORED = Path(__file__).with_name("campaign_answers.json")
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
@@ -20,11 +19,8 @@ pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the
 @pytest.mark.slow
 def test_predicates_have_the_values_of_spark() -> None:
     """Stored by ``python -m scripts.dev.predicate_answers spark --store tests/embedded/predicate_answers.json``."""
-    command = [sys.executable, "-m", "scripts.dev.predicate_answers", "embedded", "--share", "0.2"]
-    done = subprocess.run(
-        [*command, "--compare", str(STORED.with_name("predicate_answers.json"))],
-        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    command = ("-m", "scripts.dev.predicate_answers", "embedded", "--share", "0.2", "--compare")
+    done = run_python(*command, STORED.with_name("predicate_answers.json"))
     n_predicates, *_, differing = done.stdout.splitlines()
     assert int(n_predicates.split()[0].replace(",", "")) > 300, done.stderr
     assert differing == "0 differ", done.stdout

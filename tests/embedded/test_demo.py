@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from biasspark.workflows.demo import NEXT_DATE
 from tests.harness.running_jobs import ask, run_embedded
+from tests.harness.submitting import run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 
 def demo(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "biasspark", "demo", "--rows", "3000", "--out", "some where", *flags],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python("-m", "biasspark", "demo", "--rows", 3000, "--out", "some where", *flags, cwd=folder)
 
 
 def test_a_demo_and_the_commands_that_it_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

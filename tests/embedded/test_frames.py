@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,26 +17,17 @@ from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil import CivilRequest
 from tests.embedded.measure_frames import SCRIPT
 from tests.harness.documents import blocks_of
-from tests.harness.submitting import clean_environment
+from tests.harness.submitting import run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
 GIVEN_BACK = {"pandas": "pandas", "polars": "polars", "spark": "pyspark"}
 """The library of results, by the first word of a kind; of all others it is pyarrow."""
 
 
-def run_python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = clean_environment(PYTHONPATH=path, TMPDIR=str(folder))  # without what asks for Spark
-    return subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=False
-    )
-
-
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("frames")
-    done = run_python("-m", "tests.embedded.measure_frames", str(folder), folder=folder)
+    done = run_python("-m", "tests.embedded.measure_frames", folder, cwd=folder, TMPDIR=str(folder))
     assert done.returncode == 0, done.stderr
     values: dict[str, Any] = json.loads((folder / "printed.json").read_text("utf-8"))
     return values
@@ -168,7 +156,7 @@ def test_bands_are_identities_and_objects_are_left_out(printed: dict[str, Any]) 
 )
 def test_what_is_not_installed_is_named(missing: str, call: str, words: list[str], tmp_path: Path) -> None:
     program = f"import sys; sys.modules[{missing!r}] = None; import biasspark; {call}"
-    done = run_python("-c", program, folder=tmp_path)
+    done = run_python("-c", program, cwd=tmp_path)
     error = done.stderr.splitlines()[-1]
     assert error.startswith("biasspark.errors.ConfigError: ")
     assert all(word in error for word in words)
@@ -183,7 +171,7 @@ importlib.util.find_spec = lambda name, *more: None if name in ("pysail", "py4j"
 import biasspark, pyarrow
 biasspark.bias_metrics(pyarrow.table({"x": [1]}), models="x", label="x", identities="x")
 """
-    error = run_python("-c", program, folder=tmp_path).stderr.splitlines()[-1]
+    error = run_python("-c", program, cwd=tmp_path).stderr.splitlines()[-1]
     assert error.startswith("biasspark.errors.ConfigError: ")
     assert ".[embedded]" in error
 
@@ -193,7 +181,9 @@ def test_the_first_example_of_the_guide_needs_no_session(tmp_path: Path) -> None
     toxic = pc.greater_equal(comments["target"], 0.5)
     pq.write_table(comments.append_column("toxic", toxic), tmp_path / "comments.parquet")
     example = next(block for block in blocks_of("python") if block.page == "docs/notebook.md")
-    done = run_python("-c", f"{example.text}\nprint(type(metrics).__module__, len(metrics))", folder=tmp_path)
+    done = run_python(
+        "-c", f"{example.text}\nprint(type(metrics).__module__, len(metrics))", cwd=tmp_path, TMPDIR=str(tmp_path)
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["pandas.core.frame", "4"]
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")

@@ -18,17 +18,14 @@ import pytest
 from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import run_embedded as run
-from tests.harness.submitting import clean_environment
+from tests.harness.submitting import ROOT, run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 
 def start(name: str, *flags: object) -> Done:
     """Run the command in a new process."""
-    command = [sys.executable, "-m", "biasspark", name, "--engine", "embedded", *map(str, flags)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_python("-m", "biasspark", name, "--engine", "embedded", *flags)
     assert "Traceback" not in done.stderr
     assert "sail" not in done.stderr.replace("pysail", "")
     return Done(done.returncode, done.stdout, done.stderr)
@@ -112,10 +109,7 @@ except Exception as error:
 assert measure(rows).equals(first)
 assert biasspark.local() is not spark
 """)
-    environment = clean_environment(PYTHONPATH=str(ROOT), TMPDIR=str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = run_python(script, TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
 
@@ -428,8 +422,7 @@ def test_a_local_session_is_reused_and_hidden_from_the_network() -> None:
         "assert biasspark.local() is spark\n"
         "print(spark.client.host)\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    done = run_python("-c", program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "127.0.0.1\n", "")
 
 

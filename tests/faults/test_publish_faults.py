@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,8 +26,8 @@ from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import PathStore
 from biasspark.workflows.maintain import copy_run
 from tests.harness.sample_night import NIGHT, read_latest, record_of, run_at, skew_tables, start_run, suite_tables
+from tests.harness.submitting import run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 BEFORE = [("female", 0.6), ("male", 0.6)]
 AFTER = [("female", 0.7), ("male", 0.7)]
 
@@ -283,15 +281,7 @@ def test_a_full_disk_is_named_and_publishes_nothing(night_before: Path) -> None:
 
     A limit on the size of files fails a write half-way, as a full disk does.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(night_before)],
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run_python("-c", LIMITED, night_before)
     assert done.returncode == 1, done.stderr
     assert f"{night_before}/rejected_rows/run_date={NIGHT}/run_id=" in done.stdout
     assert "could not be written, java.io.IOException: File too large" in done.stdout

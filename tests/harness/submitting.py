@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import sysconfig
 import time
 import venv
@@ -39,6 +40,20 @@ def clean_environment(**changes: str) -> dict[str, str]:
         name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))
     }
     return kept | {"SPARK_LOCAL_IP": "127.0.0.1"} | changes
+
+
+def run_python(*arguments: object, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run this Python to its end, with the project on its path and without what asks for Spark."""
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env=clean_environment(**path | environment),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,
+    )
 
 
 def spark_home() -> Path:

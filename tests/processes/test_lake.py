@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ from tests.harness.lake_nights import (
 from tests.harness.running_jobs import ask
 from tests.harness.sample_night import NIGHT
 from tests.harness.spark_effort import MOST_SPARK_JOBS
-from tests.harness.submitting import clean_environment
+from tests.harness.submitting import run_python
 from tests.oracle.run_tables import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,15 +54,8 @@ def life(life_folder: Path) -> dict[str, Results]:
     if not (known := [kind for kind in STORES if kind.split()[0] in FORMATS]):
         return {}
     out = life_folder / "results.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.lake_nights", str(out), str(life_folder), *known],
-        cwd=ROOT,
-        env=clean_environment(SPARK_CONF_DIR=str(ROOT / "conf")),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+    nights = ("-m", "tests.harness.lake_nights", out, life_folder, *known)
+    done = run_python(*nights, SPARK_CONF_DIR=str(ROOT / "conf"))
     if "unresolved dependency" in done.stdout + done.stderr:
         pytest.skip("the jars of conf/lake-*.conf cannot be had here: no repository of Maven answers")
     assert done.returncode == 0, done.stderr[-5000:]
@@ -165,8 +156,7 @@ def test_a_corpus_of_delta_is_measured_without_spark_as_with_it(life: dict[str, 
     by_spark = select(life, DELTA_CORPUS)
     assert 0 < by_spark["n_rows"] < JOB_ROWS
     flags = delta_corpus_flags(life_folder, "embedded")
-    command = [sys.executable, "-m", "biasspark", "measure", "--engine", "embedded", *flags]
-    done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False)
+    done = run_python("-m", "biasspark", "measure", "--engine", "embedded", *flags)
     if "it is not installed" in done.stderr or "pip install" in done.stderr:
         pytest.skip("the embedded engine or deltalake is not installed")
     assert done.returncode == 0, done.stderr

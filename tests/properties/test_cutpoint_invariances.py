@@ -20,7 +20,7 @@ from biasspark.report.report_data import merge_bins
 from tests.harness.ranking_without_spark import rank_batches
 from tests.properties.test_invariances import ENCODING, Row, all_scores, batch_of, cuts, rows_of
 
-kernels = settings(deadline=None, max_examples=60)
+kernels = settings(max_examples=60)
 
 
 def count(rows: Sequence[Row], edges: Floats, boundaries: Sequence[float] = ()) -> Counts:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from scripts.papers.__main__ import OVERVIEW, ROOT, SOURCES
+from scripts.papers.__main__ import OVERVIEW, SOURCES
+from tests.harness.submitting import run_python
 
 
 def run_paper(shared_data: Path, folder: Path, *words: str) -> str:
     """Make exhibits in a process of its own, on the embedded engine, and give the numbers as Markdown."""
     numbers = folder / "papers.md"
-    command = [sys.executable, "-m", "scripts.papers", "--engine", "embedded", *words]
-    options = ["--shared", shared_data.parent, "--out", folder, "--docs", numbers]
-    done = subprocess.run(
-        [*command, *map(str, options)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800
-    )
+    options = ("--shared", shared_data.parent, "--out", folder, "--docs", numbers)
+    done = run_python("-m", "scripts.papers", "--engine", "embedded", *words, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     return numbers.read_text("utf-8")
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +15,8 @@ from biasspark.workflows import measure as job
 from tests.harness.compared_jobs import Place, make_place, read_tables
 from tests.harness.running_jobs import run_main
 from tests.harness.spark_versions import IS_3_5
-from tests.harness.submitting import clean_environment
+from tests.harness.submitting import run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 MEASURES: dict[str, Any] = {
     "models": {"one": "score", "lengths": "length"},
     "label": "target",
@@ -94,16 +90,8 @@ def server(spark_session: SparkSession) -> str:
     return f"sc://127.0.0.1:{port}"
 
 
-def run_python(*arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=clean_environment(PYTHONPATH=str(ROOT), **environment),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+def run_well(*arguments: str, **environment: str) -> str:
+    done = run_python(*arguments, **environment)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout.splitlines()[-1]
@@ -125,7 +113,7 @@ def test_connect_gives_the_same_bits_as_a_classic_session(
     spark: SparkSession, server: str, place: Place, classic: dict[str, list[str]], functions: Sequence[str]
 ) -> None:
     corpus, flags = f"{place.folder}/corpus", flags_of(place, f"connect{len(functions)}")
-    result = json.loads(run_python("-c", REMOTE, corpus, " ".join(functions), *flags, SPARK_REMOTE=server))
+    result = json.loads(run_well("-c", REMOTE, corpus, " ".join(functions), *flags, SPARK_REMOTE=server))
     assert result["code"] == 0
     assert result["found"] == measure_all(spark, corpus, functions)
     assert all(len(rows) >= 4 for rows in result["found"].values())
@@ -137,5 +125,5 @@ def test_the_embedded_engine_gives_the_same_bits(
     spark: SparkSession, place: Place, classic: dict[str, list[str]]
 ) -> None:
     pytest.importorskip("pysail")
-    run_python("-m", "biasspark", "measure", "--engine", "embedded", *flags_of(place, "embedded"))
+    run_well("-m", "biasspark", "measure", "--engine", "embedded", *flags_of(place, "embedded"))
     assert read_tables(place.folder / "embedded") == classic

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +17,9 @@ import biasspark
 from biasspark.api.frame_kinds import spark_rows
 from biasspark.errors import InputError
 from tests.embedded.measure_frames import SUITE, bits, comments, kind
+from tests.harness.submitting import run_python
 
 pytestmark = pytest.mark.spark("frames of Spark")
-ROOT = Path(__file__).resolve().parents[2]
 EMBEDDED = """
 import json, sys
 from tests.embedded.measure_frames import SUITE, bits, comments
@@ -106,13 +103,6 @@ def test_arrow_and_paths_give_arrow(spark: SparkSession, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_the_embedded_engine_gives_the_bits_of_spark(spark: SparkSession) -> None:
     pytest.importorskip("pysail")
-    environment = {name: value for name, value in os.environ.items() if "SPARK" not in name}
-    embedded = subprocess.run(
-        [sys.executable, "-c", EMBEDDED],
-        env=environment | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    embedded = run_python("-c", EMBEDDED)
+    assert embedded.returncode == 0, embedded.stderr
     assert json.loads(embedded.stdout) == bits(biasspark.bias_metrics(comments().to_pandas(), **SUITE))

@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,37 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.tables.schemas import MODEL_COMPARISONS
-from biasspark.tables.views import DUCKDB_FILE
 from biasspark.workflows import compare as job
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.compare import cluster_of, group_of
-from tests.harness.running_jobs import Done, run_main
+from tests.harness.main_job import NIGHT, write_config
+from tests.harness.running_jobs import Done, open_views, run_main
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS
 
 N = 400
 SLICES = {"short": "id % 2 = 0", "nobody": "id < 0"}
 KEY = ["slice", "identity", "metric"]
-CONFIG = """
-[corpus]
-name = "people"
-path = "{folder}/corpus"
-id = "id"
-[label]
-column = "y"
-[models]
-new = "s"
-old = "t"
-other = "s"
-late = "late"
-[identities]
-columns = ["a", "b", "few"]
-[compare]
-baseline = "old"
-models = ["new"]
-[output]
-path = "{folder}/warehouse"
-"""
 
 
 def make_rows() -> pd.DataFrame:
@@ -226,25 +205,24 @@ def assert_says(texts: list[str], words: list[list[str]], rows: pd.DataFrame) ->
 
 
 @pytest.fixture(scope="module")
-def folder(corpus: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def config(corpus: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("comparisons")
     corpus.write.parquet(str(folder / "corpus"))
-    (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
-    return folder
+    return write_config(
+        folder,
+        label={"column": "y", "threshold": None},
+        models={"m": None, "new": "s", "old": "t", "other": "s", "late": "late"},
+        identities={"columns": ["a", "b", "few"]},
+        compare={"baseline": "old", "models": ["new"]},
+    )
 
 
-def run(folder: Path, *flags: str) -> Done:
-    return run_main(job.main, "--config", folder / "job.toml", "--run-date", "2026-01-15", *flags)
+def run(config: Path, *flags: str) -> Done:
+    return run_main(job.main, "--config", config, "--run-date", NIGHT, *flags)
 
 
-def read_view(warehouse: Path, query: str) -> pd.DataFrame:
-    with duckdb.connect() as connection:
-        connection.execute((warehouse / DUCKDB_FILE).read_text(encoding="utf-8"))
-        return connection.execute(query).df()
-
-
-def test_the_job_publishes_what_the_function_returns(folder: Path, rows: pd.DataFrame, found: pd.DataFrame) -> None:
-    done = run(folder)
+def test_the_job_publishes_what_the_function_returns(config: Path, rows: pd.DataFrame, found: pd.DataFrame) -> None:
+    done = run(config)
     assert done.code == 0, done.err
     assert (done.summary["tables"], done.summary["n_rows"]) == ({"model_comparisons": 19}, N)
     shown = done.out.splitlines()
@@ -253,7 +231,11 @@ def test_the_job_publishes_what_the_function_returns(folder: Path, rows: pd.Data
     n_verdicts = expected["verdict"].value_counts()
     counts = [n_verdicts.get(verdict, 0) for verdict in ("worse", "better", "no_evidence", "insufficient_data")]
     assert ["new", "old", "all", *map(str, [rows["s"].notna().sum(), *counts])] in [line.split() for line in shown]
-    read = read_view(folder / "warehouse", f"SELECT * FROM latest_model_comparisons ORDER BY {', '.join(KEY)}")
+    read = (
+        open_views(config.parent / "warehouse")
+        .execute(f"SELECT * FROM latest_model_comparisons ORDER BY {', '.join(KEY)}")
+        .df()
+    )
     same = [*KEY, "value", "difference_low", "p_value"]
     pd.testing.assert_frame_equal(read[same], expected[same], check_exact=True)
 
@@ -266,18 +248,18 @@ RULES = """gate.rule=[
 ]"""
 
 
-def test_rules_on_a_baseline_are_evaluated_on_the_differences(folder: Path, found: pd.DataFrame) -> None:
+def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, found: pd.DataFrame) -> None:
     """With the baseline and the model exchanged, better becomes worse."""
     rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
-    flags = ("--config", folder / "job.toml", "--run-date", "2026-01-15", "--dry-run", *rules)
+    flags = ("--config", config, "--run-date", NIGHT, "--dry-run", *rules)
     nightly = run_main(bias_metrics.main, *flags)
     assert "left to the nightly job; judged by biasspark compare: fails, warns, keeps" in nightly.out
-    done = run(folder, *rules, "--set", f"output.path={folder}/gated")
+    done = run(config, *rules, "--set", f"output.path={config.parent}/gated")
     assert done.code == 5, done.err
     assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")
     assert done.summary["tables"] == {"model_comparisons": 19, "comparison_alerts": 1 + 4 + 1}
     assert "gate: 1 fail, 2 warn, 2 insufficient_evidence, 1 pass\nfail: fails, old, all: bpsn_auc of a" in done.out
-    read = read_view(folder / "gated", "SELECT * FROM latest_comparison_alerts")
+    read = open_views(config.parent / "gated").execute("SELECT * FROM latest_comparison_alerts").df()
     outcomes = dict(zip(zip(read["rule"], read["identity"], strict=True), read["outcome"], strict=True))
     assert outcomes == {
         ("fails", "a"): "fail", ("warns", "a"): "warn", ("warns", "b"): "insufficient_evidence",
@@ -290,9 +272,9 @@ def test_rules_on_a_baseline_are_evaluated_on_the_differences(folder: Path, foun
     assert (fails["baseline_model"], fails["bound_kind"]) == ("new", "max_drop")
 
 
-def test_the_job_warns_and_publishes(folder: Path, rows: pd.DataFrame) -> None:
+def test_the_job_warns_and_publishes(config: Path, rows: pd.DataFrame) -> None:
     compared = 'compare={baseline="new", models=["old", "late"], method="jackknife", cluster="author"}'
-    done = run(folder, "--set", compared, "--set", f"output.path={folder}/warned")
+    done = run(config, "--set", compared, "--set", f"output.path={config.parent}/warned")
     assert done.code == 0, done.err
     texts = [text for text in done.summary["warnings"] if text.startswith("compare: ")]
     assert_says(texts, [["'author'", "{n} of 400"], ["late with new"]], rows)
@@ -305,7 +287,7 @@ def test_the_job_warns_and_publishes(folder: Path, rows: pd.DataFrame) -> None:
         ('compare.models=["old"]', 2, ("[compare] models", '"old"')),
     ],
 )
-def test_faults(folder: Path, flag: str, code: int, words: tuple[str, ...]) -> None:
-    done = run(folder, "--set", flag)
+def test_faults(config: Path, flag: str, code: int, words: tuple[str, ...]) -> None:
+    done = run(config, "--set", flag)
     assert done.code == code
     assert all(word in done.err for word in words)

@@ -17,34 +17,11 @@ from biasspark.errors import Fault
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows import pinned_skew as job
 from tests.fixtures.local_corpus import LocalCorpus
-from tests.harness.main_job import list_files
+from tests.harness.main_job import NIGHT, untouched, write_config
 from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 300
 ASKED: dict[str, Any] = {"identity": "g", "trials": 7, "seed": 3, "models": {"model 0": "score"}, "label": "label"}
-CONFIG = """
-[corpus]
-name = "comments"
-path = "{folder}/corpus"
-id = "id"
-[label]
-column = "label"
-[models]
-"model 0" = "score"
-[identities]
-columns = ["g", "h"]
-[slices]
-high = "score > 0"
-[pinned_auc]
-include_subgroup_in_background = false
-[pinned_skew]
-identity = "g"
-cell = "background_positive"
-fraction = 0.25
-trials = 5
-[output]
-path = "{folder}/warehouse"
-"""
 
 
 def make_rows() -> pd.DataFrame:
@@ -120,12 +97,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows.loc[3, "score"] = math.nan  # which the file holds as NULL
     (folder / "corpus").mkdir()
     rows.to_parquet(folder / "corpus" / "part.parquet")
-    (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
     return folder
 
 
-def run(folder: Path, *flags: str) -> Done:
-    return run_main(job.main, "--config", folder / "job.toml", "--run-date", "2026-01-15", *flags)
+def run(folder: Path, *flags: str, **changes: Any) -> Done:
+    tables: dict[str, Any] = {
+        "label": {"column": "label", "threshold": None},
+        "models": {"m": None, "model 0": "score"},
+        "identities": {"columns": ["g", "h"]},
+        "slices": {"high": "score > 0"},
+        "pinned_auc": {"include_subgroup_in_background": False},
+        "pinned_skew": {"identity": "g", "cell": "background_positive", "fraction": 0.25, "trials": 5},
+    }
+    config = write_config(folder, **{name: table for name, table in (tables | changes).items() if table is not None})
+    return run_main(job.main, "--config", config, "--run-date", NIGHT, *flags)
 
 
 def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, folder: Path) -> None:
@@ -148,11 +133,10 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
 
 def test_the_job_refuses_an_identity_without_a_subgroup(spark: SparkSession, folder: Path) -> None:
     """With a threshold above all annotations, both cells of the subgroup are empty."""
-    before = list_files(folder)
-    done = run(folder, "--set", "identities.range=[0,2]", "--set", "identities.threshold=1.5")
+    with untouched(folder / "warehouse"):
+        done = run(folder, "--set", "identities.range=[0,2]", "--set", "identities.threshold=1.5")
     assert done.code == 3, done.err
     assert all(name in done.err for name in ('"g"', "subgroup_negative", "subgroup_positive"))
-    assert list_files(folder) == before
 
 
 def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, folder: Path) -> None:
@@ -162,10 +146,8 @@ def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, fold
     assert not (folder / "nowhere").exists()
 
 
-def test_the_job_needs_an_identity_that_is_there(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
-    before, _, after = CONFIG.format(folder=folder).partition("[pinned_skew]")
-    (tmp_path / "job.toml").write_text(before + after[after.index("[output]") :], encoding="utf-8")
-    without = run(tmp_path)
+def test_the_job_needs_an_identity_that_is_there(spark: SparkSession, folder: Path) -> None:
+    without = run(folder, pinned_skew=None)
     assert (without.code, without.out, "[pinned_skew]" in without.err) == (2, "", True)
     missing = run(folder, "--set", 'identities={categorical=["h"]}', "--set", "pinned_skew.identity=h=2")
     assert (missing.code, missing.out, "h=0.0, h=1.0" in missing.err) == (3, "", True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from biasspark import command
 from biasspark.cli import Command
+from tests.harness.submitting import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,7 +91,7 @@ def test_help_loads_no_spark() -> None:
         "import sys; from biasspark.command import main; main(['--help']); "
         "print({'pyspark', 'pyarrow', 'numpy'} & sys.modules.keys())"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python("-c", program)
     assert done.stdout.splitlines()[-1] == "set()"
 
 

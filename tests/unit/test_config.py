@@ -241,7 +241,6 @@ JUNK = st.recursive(
 
 
 @given(table=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), JUNK, max_size=9))
-@settings(deadline=None)
 def test_junk_is_refused_with_one_line_a_fault(table: dict[str, Any]) -> None:
     for message in map(str, faults_of(table)):
         assert "\n" not in message
@@ -249,7 +248,7 @@ def test_junk_is_refused_with_one_line_a_fault(table: dict[str, Any]) -> None:
 
 
 @given(part=st.sampled_from(sorted(LEAST)), junk=JUNK)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_junk_in_one_table_is_refused_or_read(part: str, junk: object) -> None:
     try:
         config = parse_config({**LEAST, part: junk}, Path())
@@ -268,7 +267,6 @@ IDENTITY_NAMES = NAMES.filter(lambda name: name != "(overall)" and " & " not in 
     terms=st.lists(NAMES, min_size=1, max_size=3),
     pairs=st.booleans(),
 )
-@settings(deadline=None)
 def test_what_is_valid_reads_back_equal(
     names: list[str], models: dict[str, str], terms: list[str], pairs: bool
 ) -> None:

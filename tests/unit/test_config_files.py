@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.config import (
@@ -250,7 +250,6 @@ class TestOverrides:
         assert load_config(path, ['corpus.filter="a"\nb = 1']).corpus.filter == '"a"\nb = 1'
 
     @given(text=st.text(max_size=30))
-    @settings(deadline=None)
     def test_any_text_is_an_override_or_a_fault(self, text: str) -> None:
         before = copy.deepcopy(LEAST)
         _, faults = apply_overrides(LEAST, [text, "corpus." + text, text + "=1"])

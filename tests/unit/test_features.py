@@ -134,7 +134,7 @@ def test_hostile_values_select_exactly_their_rows(database: duckdb.DuckDBPyConne
     assert_selects(database, [None, text, "plain", "other", text, None], feature, conditions)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_texts_read_back(database: duckdb.DuckDBPyConnection, text: str) -> None:
     assert database.execute(f"SELECT {write_text(text)}").fetchone() == (text,)

@@ -39,7 +39,7 @@ def loop(sample: Sample, features: list[Feature], asked: TreeSettings) -> dict[i
 # ---- against loops
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     kinds=st.lists(st.tuples(st.booleans(), st.integers(1, 5), st.booleans()), min_size=1, max_size=3),

@@ -159,7 +159,7 @@ def test_the_interval_is_that_of_a_normal_estimate() -> None:
     assert (clip((-0.2, 0.7), 0, 0.5), clip((None, None), 0, 1)) == ((0, 0.5), (None, None))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12), st.randoms(use_true_random=False))
 def test_adjusted_p_values_are_scipys(p_values: list[float | None], random: object) -> None:
     """None is not one of them, and no order changes a bit."""

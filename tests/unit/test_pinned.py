@@ -27,7 +27,7 @@ from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, ordered_doubled, 
 
 SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 SAMPLED = {"trials", "sampled_mean", "sampled_sd"}
-few = settings(deadline=None, max_examples=40)
+few = settings(max_examples=40)
 
 
 def pinned_rows(measured: MeasuredEdgeCases, include_subgroup: bool = True, **sampled: Any) -> list[dict[str, Any]]:

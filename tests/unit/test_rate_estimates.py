@@ -43,7 +43,7 @@ def hundredths(low: int, high: int) -> st.SearchStrategy[float]:
 
 
 CHANGES = st.sampled_from(["max_drop", "max_rise"])
-few = settings(deadline=None, max_examples=50)
+few = settings(max_examples=50)
 
 # ---- the inverse of the intervals
 

@@ -62,7 +62,6 @@ def examples_of(rows: list[tuple[float, bool, int]]) -> list[pa.RecordBatch]:
     return list(pa.table(columns).to_batches(max_chunksize=2))
 
 
-@settings(deadline=None)
 @given(rows=LABELED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
 def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]], boundaries: list[float]) -> None:
     cuts = [np.array(boundaries)]
@@ -170,7 +169,6 @@ def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytes
         RowRanking(ENCODING, [np.empty(0)] * 2, DESCRIPTION).place(frame_of([batch]), []).collect()
 
 
-@settings(deadline=None)
 @given(rows=LABELED, cut=st.sampled_from([-2.0, 0.0, 0.25, 3.0]))
 def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: float) -> None:
     blocks = blocks_of([Ranked([Example(score, label, groups=(group,)) for score, label, group in rows], [cut])])

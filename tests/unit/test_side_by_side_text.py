@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.report.cells import drop_zeros, format_decimal
@@ -212,7 +212,6 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
             *("x" * 38, "  " + "x" * 36, "  " + "x" * 14),
         ]
 
-    @settings(deadline=None)
     @given(names=st.lists(st.text(max_size=80), min_size=1, max_size=4), digits=st.sampled_from([2, 3]))
     def test_any_names_stay_within_the_line_and_aligned(self, names: list[str], digits: int) -> None:
         lines = format_text(compare(*map(make_row, names)), digits).splitlines()[4:-3]

@@ -89,7 +89,7 @@ def enter(pieces: Sequence[bytes], renumbering: Renumbering, edges: np.ndarray) 
                 yield Part(0, 0, score_range, entered, cut.encode())
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(
     nights=st.lists(ROWS, min_size=2, max_size=3),
     of_nights=EDGES,
@@ -115,7 +115,7 @@ def test_nights_merged_are_their_union(
     assert pairs_by_name(collect_counts(ranked, window), window) == pairs_by_name(whole, window)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=ROWS, edges=EDGES, seed=st.integers(0, 9))
 def test_state_is_the_same_whatever_the_order_of_rows(rows: list[Row], edges: np.ndarray, seed: int) -> None:
     of_rows = encoding(rows, nullable=True, crossed=True)

@@ -76,7 +76,7 @@ def test_values_are_not_joined() -> None:
 
 
 @given(n_train=st.lists(st.integers(0, 50), min_size=60, max_size=60), max_bins=st.integers(2, 16))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_intervals_hold_about_equally_many_rows(n_train: list[int], max_bins: int) -> None:
     feature = feature_of("x", 59, numeric=True)
     _, *intervals = cut_feature(feature, np.array(n_train), max_bins)
@@ -108,7 +108,7 @@ def samples(draw: st.DrawFn) -> tuple[Sample, tuple[Feature, ...]]:
     return Sample(bins, values, rng.random(n_rows) < 0.5), features
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     drawn=samples(),
     wanted=st.builds(
@@ -255,7 +255,7 @@ def test_what_is_joined_to_the_rows_of_another_slice_is_listed_once() -> None:
     assert list(searched.conditions) == [{0: frozenset({3, 4})}]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(drawn=samples(), most=st.integers(1, 30))
 def test_joined_slices_lack_a_quarter_more_than_what_their_pieces_share(
     drawn: tuple[Sample, tuple[Feature, ...]], most: int

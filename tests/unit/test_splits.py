@@ -55,7 +55,7 @@ def histograms(draw: st.DrawFn) -> tuple[Feature, list[int], list[int]]:
     return feature, counts, [draw(st.integers(-count * size, count * size)) for count in counts]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(histogram=histograms(), as_float=st.booleans())
 def test_no_cut_explains_more(histogram: tuple[Feature, list[int], list[int]], as_float: bool) -> None:
     """Of values, no set of them does: the order of means holds the best of all."""
@@ -74,7 +74,7 @@ def test_no_cut_explains_more(histogram: tuple[Feature, list[int], list[int]], a
             assert not side or max(side) - min(side) == len(side) - 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(histogram=histograms(), least=st.integers(1, 6))
 def test_no_allowed_cut_explains_more(histogram: tuple[Feature, list[int], list[int]], least: int) -> None:
     feature, counts, sums = histogram
@@ -95,7 +95,7 @@ def test_no_allowed_cut_explains_more(histogram: tuple[Feature, list[int], list[
     assert (found.gain if found else 0.0) == float(max(gains, default=Fraction(0)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(histogram=histograms(), rare=st.frozensets(st.integers(1, 6)))
 def test_rare_values_are_on_the_side_of_more_values(
     histogram: tuple[Feature, list[int], list[int]], rare: frozenset[int]

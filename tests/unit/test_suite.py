@@ -124,7 +124,7 @@ AFTER_LABEL_SWAP = {
 }  # fmt: skip
 
 
-few = settings(deadline=None, max_examples=40)
+few = settings(max_examples=40)
 
 
 def measure_rows(rows: list[Row]) -> dict[str, Any]:

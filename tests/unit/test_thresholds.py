@@ -123,7 +123,7 @@ ROWS = st.lists(
     min_size=1,
     max_size=24,
 )
-few = settings(deadline=None, max_examples=30)
+few = settings(max_examples=30)
 
 
 @few
