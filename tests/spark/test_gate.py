@@ -14,46 +14,17 @@ from pyspark.sql import SparkSession
 
 from biasspark.workflows import accept_run
 from biasspark.workflows import measure as bias_metrics
+from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 1600
 LEAST = 20
-CONFIG = """
-[corpus]
-name = "comments"
-path = "{folder}/good"
-id = "id"
-duplicates = "allow"
-[label]
-column = "toxic"
-[models]
-m = "score"
-[identities]
-columns = ["gay", "male", "rare", "nearly_all"]
-[gate]
-[[gate.rule]]
-name = "shift"
-metric = "negative_aeg"
-max_abs = 0.2
-identities = ["gay", "male"]
-severity = "warn"
-[[gate.rule]]
-name = "auc holds"
-metric = "auc"
-max_drop = 0.05
-[[gate.rule]]
-name = "bpsn holds"
-metric = "bpsn_auc"
-max_drop = 0.05
-identity = "gay"
-[[gate.rule]]
-name = "floor"
-metric = "bpsn_auc"
-min = 0.6
-identity = "gay"
-[output]
-path = "{folder}/warehouse"
-"""
+RULES = [
+    {"name": "shift", "metric": "negative_aeg", "max_abs": 0.2, "identities": ["gay", "male"], "severity": "warn"},
+    {"name": "auc holds", "metric": "auc", "max_drop": 0.05},
+    {"name": "bpsn holds", "metric": "bpsn_auc", "max_drop": 0.05, "identity": "gay"},
+    {"name": "floor", "metric": "bpsn_auc", "min": 0.6, "identity": "gay"},
+]
 GUARDED = (
     f"privacy.min_group_rows={LEAST}",
     "evidence.metrics.bnsp_auc=600",
@@ -94,14 +65,14 @@ def write_corpus(folder: Path, shift: float) -> None:
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
 
 
-def run(job: Any, folder: Path, night: str, *flags: str) -> Done:
+def run(job: Any, config: Path, night: str, *flags: str) -> Done:
     parser = accept_run.COMMAND.parser() if job is accept_run else None
-    return run_main(job.main, "--config", f"{folder}/gate.toml", "--run-date", night, *flags, parser=parser)
+    return run_main(job.main, "--config", config, "--run-date", night, *flags, parser=parser)
 
 
 @dataclass(frozen=True)
 class Nights:
-    folder: Path
+    config: Path
     planned: Done
     good: Done
     bad: Done
@@ -110,7 +81,7 @@ class Nights:
     after: Done
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        return ask(self.folder / "warehouse", query)
+        return ask(self.config.parent / "warehouse", query)
 
     def alerts(self, night: str, columns: str = "outcome") -> dict[tuple[str, str], Any]:
         rows = self.ask(f"SELECT rule, identity, {columns} FROM latest_bias_alerts WHERE run_date = '{night}'")
@@ -123,18 +94,24 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("gate")
     write_corpus(folder / "good", 0)
     write_corpus(folder / "bad", 1.5)
-    (folder / "gate.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    config = write_config(
+        folder,
+        corpus={"path": f"{folder}/good", "duplicates": "allow"},
+        label={"column": "toxic", "threshold": None},
+        identities={"columns": ["gay", "male", "rare", "nearly_all"]},
+        gate={"rule": RULES},
+    )
     bad = ("--set", f"corpus.path={folder}/bad")
     guarded = [*bad, *(part for change in GUARDED for part in ("--set", change))]
     lenient = (*bad, "--set", "thresholds.at=[0.2, 0.5]", "--set", f"gate.rule=[{', '.join(LENIENT)}]")
     return Nights(
-        folder,
-        planned=run(bias_metrics, folder, "2026-01-01", "--dry-run"),
-        good=run(bias_metrics, folder, "2026-01-01"),
-        bad=run(bias_metrics, folder, "2026-01-02", *bad),
-        again=run(bias_metrics, folder, "2026-01-03", *guarded),
-        accepted=run(accept_run, folder, "2026-01-03", "--reason", "the model was meant to", "--by", "Ada"),
-        after=run(bias_metrics, folder, "2026-01-04", *lenient),
+        config,
+        planned=run(bias_metrics, config, "2026-01-01", "--dry-run"),
+        good=run(bias_metrics, config, "2026-01-01"),
+        bad=run(bias_metrics, config, "2026-01-02", *bad),
+        again=run(bias_metrics, config, "2026-01-03", *guarded),
+        accepted=run(accept_run, config, "2026-01-03", "--reason", "the model was meant to", "--by", "Ada"),
+        after=run(bias_metrics, config, "2026-01-04", *lenient),
     )
 
 
@@ -250,7 +227,7 @@ def test_small_groups_and_values_of_few_rows_are_withheld(nights: Nights) -> Non
 
 
 def test_what_is_not_published_is_not_accepted(nights: Nights) -> None:
-    done = run(accept_run, nights.folder, "2026-02-01", "--reason", "why not")
+    done = run(accept_run, nights.config, "2026-02-01", "--reason", "why not")
     assert done.code == 3
     assert "no run of bias_metrics is published" in done.err
-    assert run(accept_run, nights.folder, "2026-01-03", "--reason", " ").code == 2
+    assert run(accept_run, nights.config, "2026-01-03", "--reason", " ").code == 2

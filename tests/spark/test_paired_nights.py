@@ -29,6 +29,7 @@ from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.judge import judge
 from biasspark.workflows.nightly import RunContext
+from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, ask, run_main
 from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, ordered_doubled
@@ -38,51 +39,14 @@ ALERT = (
     *("rule", "slice", "identity", "outcome", "baseline_run_id", "change", "change_low", "change_high"),
     *("p_violation", "p_compliance", "paired", "message"),
 )
-CONFIG = """
-[corpus]
-name = "fixed"
-path = "{folder}/base"
-id = "id"
-duplicates = "allow"
-[label]
-column = "toxic"
-[models]
-m = "score"
-untouched = "score"
-[slices]
-even = "number % 2 = 0"
-[identities]
-columns = ["gay", "male", "few"]
-crossed = {{ pairs = true, min_rows = 50 }}
-[gate]
-paired = true
-[[gate.rule]]
-name = "bpsn"
-metric = "bpsn_auc"
-max_drop = 0.01
-identity = "gay"
-model = "m"
-[[gate.rule]]
-name = "gap"
-metric = "negative_aeg"
-max_rise = 0.01
-model = "m"
-slices = ["all", "even"]
-crossed = true
-severity = "warn"
-[[gate.rule]]
-name = "auc"
-metric = "auc"
-max_drop = 0.04
-model = "m"
-[[gate.rule]]
-name = "floor"
-metric = "subgroup_auc"
-min = 0.6
-identity = "gay"
-[output]
-path = "{folder}/warehouse"
-"""
+ON_GAY = {"identity": "gay", "model": "m"}
+RULES = [
+    {"name": "bpsn", "metric": "bpsn_auc", "max_drop": 0.01, **ON_GAY},
+    {"name": "gap", "metric": "negative_aeg", "max_rise": 0.01, "model": "m"}
+    | {"slices": ["all", "even"], "crossed": True, "severity": "warn"},
+    {"name": "auc", "metric": "auc", "max_drop": 0.04, "model": "m"},
+    {"name": "floor", "metric": "subgroup_auc", "min": 0.6, "identity": "gay"},
+]
 
 
 def draw_rows() -> pd.DataFrame:
@@ -106,14 +70,14 @@ def rescore(rows: pd.DataFrame) -> pd.DataFrame:
 class Nights:
     """The first run, and one with new scores."""
 
-    folder: Path
+    config: Path
     rows: dict[str, pd.DataFrame]
     first: Done
     rescored: Done
     efforts: list[Effort]
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        return ask(self.folder / "warehouse", query)
+        return ask(self.config.parent / "warehouse", query)
 
     def alerts(self, done: Done) -> pd.DataFrame:
         run_id = done.summary["run_id"]
@@ -122,7 +86,7 @@ class Nights:
 
     def judge_again(self, spark: SparkSession, done: Done, *changes: str) -> pd.DataFrame:
         """Judge a run with the same rows on the next day."""
-        config, store = load_config(self.folder / "job.toml", changes), PathStore(f"{self.folder}/warehouse")
+        config, store = load_config(self.config, changes), PathStore(f"{self.config.parent}/warehouse")
         run = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
         statistics, kept = (read_rows(spark, store, table, [run])[0] for table in (U_STATISTICS, JACKKNIFE_STATISTICS))
         assert config.gate is not None
@@ -142,18 +106,25 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     for name, of_night in rows.items():
         (folder / name).mkdir()
         pq.write_table(pa.Table.from_pandas(of_night, preserve_index=False), folder / name / "part-0.parquet")
-    (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
-
+    config = write_config(
+        folder,
+        corpus={"name": "fixed", "path": f"{folder}/base", "duplicates": "allow"},
+        label={"column": "toxic", "threshold": None},
+        models={"untouched": "score"},
+        slices={"even": "number % 2 = 0"},
+        identities={"columns": ["gay", "male", "few"], "crossed": {"pairs": True, "min_rows": 50}},
+        gate={"paired": True, "rule": RULES},
+    )
     efforts: list[Effort] = []
-    first = run(folder, 1, "base")
+    first = run(config, 1, "base")
     with watch(spark_session, N_ROWS, efforts):
-        rescored = run(folder, 2, "rescored")
-    return Nights(folder, rows, first, rescored, efforts)
+        rescored = run(config, 2, "rescored")
+    return Nights(config, rows, first, rescored, efforts)
 
 
-def run(folder: Path, day: int, corpus: str, *changes: str) -> Done:
-    flags = [part for change in (f"corpus.path={folder}/{corpus}", *changes) for part in ("--set", change)]
-    return run_main(bias_metrics.main, "--config", folder / "job.toml", "--run-date", f"2026-01-0{day}", *flags)
+def run(config: Path, day: int, corpus: str, *changes: str) -> Done:
+    flags = [part for change in (f"corpus.path={config.parent}/{corpus}", *changes) for part in ("--set", change)]
+    return run_main(bias_metrics.main, "--config", config, "--run-date", f"2026-01-0{day}", *flags)
 
 
 # ---- what is kept
@@ -180,7 +151,7 @@ class Cells(NamedTuple):
 def groups(spark_session: SparkSession, nights: Nights) -> np.ndarray:
     """The groups of the rows of the first run, in order."""
     hashed = F.pmod(F.xxhash64(F.col("id").cast("string")), F.lit(N_GROUPS))
-    found = spark_session.read.parquet(f"{nights.folder}/base").orderBy("id").select(hashed).collect()
+    found = spark_session.read.parquet(f"{nights.config.parent}/base").orderBy("id").select(hashed).collect()
     return np.array([row[0] for row in found])
 
 
@@ -233,7 +204,7 @@ def test_u_is_that_of_the_night(nights: Nights) -> None:
 
 @pytest.mark.slow
 def test_the_engine_of_windows_keeps_the_same(nights: Nights, tmp_path: Path) -> None:
-    done = run(nights.folder, 1, "base", "ranking.engine=windows", f"output.path={tmp_path}")
+    done = run(nights.config, 1, "base", "ranking.engine=windows", f"output.path={tmp_path}")
     assert done.code == 0, done.err
     query = "SELECT * EXCLUDE (run_id) FROM latest_jackknife_statistics WHERE run_date = '2026-01-01' ORDER BY ALL"
     assert ask(tmp_path, query) == nights.ask(query)

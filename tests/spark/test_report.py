@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from biasspark.cli import run_job
 from biasspark.errors import InputError
 from biasspark.report import metric_table, night_report
-from biasspark.tables import store
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.spark_schemas import spark_schema
@@ -30,6 +27,8 @@ from biasspark.workflows.write_report import read_report_data
 from tests.fixtures.made_up_report import MODELS, NIGHT, SCRIPT, alert, make_report
 from tests.harness.browsing import launched, needs_browser, opening
 from tests.harness.example_night import write_history, write_night, write_table
+from tests.harness.main_job import write_config
+from tests.harness.running_jobs import Done, run_main
 
 FORMULA = '=HYPERLINK("http://x")'
 NAMES = ("gay", SCRIPT, FORMULA)
@@ -144,26 +143,12 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
 
 
 @pytest.fixture
-def run_here(
-    spark: SparkSession,
-    warehouse: PathStore,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., tuple[int, str, str]]:
-    """Run a job on the session of the tests, which is kept; return its exit code and output."""
-    path = tmp_path / "civil.toml"
-    path.write_text(
-        f'corpus = {{ name = "civil", path = "/data/civil" }}\nlabel = {{ column = "toxic" }}\n'
-        f'models = {{ toxicity_1 = "a" }}\nidentities = {{ columns = ["gay"] }}\n'
-        f"output = {{ path = {json.dumps(warehouse.path)} }}\n"
-    )
-    monkeypatch.setattr(store, "job_session", lambda *_: nullcontext(spark))
+def run_here(spark: SparkSession, warehouse: PathStore, tmp_path: Path) -> Callable[..., Done]:
+    """Return a function that runs a job on the session of the tests."""
+    config = write_config(tmp_path, corpus={"name": "civil"}, output={"path": warehouse.path})
 
-    def run(job: Any, *flags: object, run_date: object = NIGHT) -> tuple[int, str, str]:
-        arguments = map(str, ("--config", path, "--run-date", run_date, *flags))
-        code = run_job(job.main, job.COMMAND.parser(), list(arguments))
-        return code, *capsys.readouterr()
+    def run(job: Any, *flags: object, run_date: object = NIGHT) -> Done:
+        return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=job.COMMAND.parser())
 
     return run
 

@@ -13,31 +13,23 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import run_job
 from biasspark.tables.schemas import TABLES
 from biasspark.workflows import write_report
 from biasspark.workflows import write_report as report
 from tests.fixtures.made_up_report import NIGHT, make_report
 from tests.harness.example_night import write_table
-from tests.harness.running_jobs import Done
+from tests.harness.main_job import write_config
+from tests.harness.running_jobs import Done, run_main
 
 RUN_ID = "r_0"
 PAGE = f"run_date={NIGHT}/{RUN_ID}.html"
-CONFIG = """
-corpus = {{ name = "civil", path = "/data/civil" }}
-label = {{ column = "toxic" }}
-models = {{ toxicity_1 = "a" }}
-identities = {{ columns = ["gay"] }}
-output = {{ path = "{folder}/warehouse" }}
-"""
 classic = pytest.mark.classic("A session of Spark Connect writes files of this machine alone")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in a folder of tables, and its configuration."""
+    """A run in a folder of tables."""
     folder = tmp_path_factory.mktemp("publishing")
-    (folder / "civil.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
     tables, now = make_report(identities=("gay",)).tables, datetime.now(UTC)
     run = {"job": "bias_metrics", "status": "published", "config": "{}", "n_rows": 9, "n_rejected": 0}
     ledger = run | {"started_at": now, "published_at": now, "rejects": {}, "warnings": []}
@@ -48,9 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def publish(
-    spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Done]:
+def publish(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Publish the report with some settings of the configuration, in a session of its own."""
     is_running = False
     write = write_report.write_documents
@@ -70,9 +60,10 @@ def publish(
     monkeypatch.setattr(write_report, "write_documents", write_while_running)
 
     def run(*settings: str, flags: tuple[str, ...] = ("--publish",)) -> Done:
+        config = write_config(folder, corpus={"name": "civil"})
         overrides = [part for setting in settings for part in ("--set", setting)]
-        arguments = ("--config", folder / "civil.toml", "--run-date", NIGHT, *flags, *overrides)
-        return Done(run_job(report.main, report.COMMAND.parser(), list(map(str, arguments))), *capsys.readouterr())
+        arguments = ("--config", config, "--run-date", NIGHT, *flags, *overrides)
+        return run_main(report.main, *arguments, parser=report.COMMAND.parser())
 
     return run
 

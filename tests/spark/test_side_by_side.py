@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import duckdb
@@ -18,7 +18,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
-from biasspark.cli import run_job
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.side_by_side import Request
 from biasspark.tables.runs import Run
@@ -29,6 +28,8 @@ from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
 from biasspark.workflows import print_side_by_side as job
 from biasspark.workflows.print_side_by_side import read_side_by_side
 from tests.fixtures.two_models import AUCS, Rows, metrics_table, night_rows, put_together
+from tests.harness.main_job import write_config
+from tests.harness.running_jobs import Done, run_main
 from tests.harness.sample_night import NIGHT, run_at
 
 QUERY = Path(__file__).resolve().parents[2] / "conf" / "sql" / "side_by_side.sql"
@@ -82,28 +83,13 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-class Done(NamedTuple):
-    """The exit code and the output of a job."""
-
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def run(warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def run(warehouse: Path, tmp_path: Path) -> Callable[..., Done]:
     """Return a function that runs the job with flags."""
 
     def run_it(*flags: str, corpus: str = "civil", run_date: date = NIGHT, folder: Path = warehouse) -> Done:
-        config = tmp_path / "civil.toml"
-        config.write_text(
-            f'corpus = {{ name = "{corpus}", path = "/no/such/corpus" }}\nlabel = {{ column = "toxic" }}\n'
-            'models = { toxicity_1 = "a" }\nidentities = { columns = ["gay"] }\n'
-            f"output = {{ path = {json.dumps(str(folder))} }}\n",
-            encoding="utf-8",
-        )
-        arguments = ["--config", str(config), "--run-date", run_date.isoformat(), *flags]
-        return Done(run_job(job.main, job.COMMAND.parser(), arguments), *capsys.readouterr())
+        config = write_config(tmp_path, corpus={"name": corpus}, output={"path": str(folder)})
+        return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=job.COMMAND.parser())
 
     return run_it
 
