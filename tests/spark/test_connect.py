@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.workflows import measure as job
-from tests.harness.compared_jobs import Place, make_place, read_tables
+from tests.harness.compared_jobs import N_ROWS, Place, make_place, read_tables
 from tests.harness.running_jobs import run_main
+from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.harness.spark_versions import IS_3_5
 from tests.harness.submitting import run_python
 
@@ -67,9 +68,12 @@ def flags_of(place: Place, engine: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
-    """The tables of a run with every part, measured in a classic session."""
-    done = run_main(job.main, *flags_of(place, "classic"))
+    """The tables of a run with every part, measured in a classic session by few jobs."""
+    efforts: list[Effort] = []
+    with watch(spark_session, N_ROWS, efforts):
+        done = run_main(job.main, *flags_of(place, "classic"))
     assert done.code == 0, done.err
+    assert efforts[0].n_jobs <= MOST_SPARK_JOBS
     tables = read_tables(place.folder / "classic")
     assert len(tables) >= 10
     return tables

@@ -275,6 +275,7 @@ def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(night: Night) -> 
     assert without.n_scans == 2
 
 
+@pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_a_night_is_a_fixed_number_of_spark_jobs(night: Night) -> None:
     """Two models, two slices and six identities: none of them may cost a job."""

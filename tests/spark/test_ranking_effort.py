@@ -19,7 +19,7 @@ from biasspark.workflows import attribute as attribution
 from biasspark.workflows.attribute import list_tables, survey_rows
 from biasspark.workflows.compare import compare
 from biasspark.workflows.measurement import measure, ranked_blocks, survey_for_ranking
-from tests.harness.main_job import N_ROWS, make_rows, run_well, toml, write_config, write_parquet
+from tests.harness.main_job import N_ROWS, make_rows, run_well, write_config, write_parquet
 from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.spark.conftest import ANNOTATED_ROWS
 
@@ -116,15 +116,17 @@ def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated
 
 
 def test_a_night_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_path: Path) -> None:
-    """Survey and ranking: no part, no rule and no table costs another."""
+    """Survey and ranking: no part, no rule, no table and no stored state costs another."""
     write_parquet(tmp_path / "corpus", make_rows())
     parts: dict[str, Any] = {"thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
-    config, efforts = write_config(tmp_path, **parts, pinned_auc={}), list[Effort]()
-    rules = ({"name": "floor", "metric": "bpsn_auc", "min": 0.1}, {"name": "drop", "metric": "auc", "max_drop": 0.1})
-    with watch(spark, N_ROWS, efforts):
-        run_well(config, "--set", f"gate.rule=[{', '.join(map(toml, rules))}]")
-    assert (efforts[0].n_scans, efforts[0].n_queries) == (2, 2)
-    assert efforts[0].n_jobs <= MOST_SPARK_JOBS
+    rules = [{"name": "floor", "metric": "bpsn_auc", "min": 0.1}, {"name": "drop", "metric": "auc", "max_drop": 0.1}]
+    efforts: list[Effort] = []
+    for state in ({}, {"keep": True}):
+        config = write_config(tmp_path, **parts, pinned_auc={}, gate={"rule": rules}, state=state)
+        with watch(spark, N_ROWS, efforts):
+            run_well(config)
+    assert [(effort.n_scans, effort.n_queries) for effort in efforts] == [(2, 2), (2, 4)]
+    assert max(effort.n_jobs for effort in efforts) <= MOST_SPARK_JOBS
 
 
 # ---- repeated ids that are rejected

@@ -20,7 +20,6 @@ from biasspark.workflows import window as window_metrics
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
 from tests.harness.main_job import toml
 from tests.harness.running_jobs import Done, ask, run_main
-from tests.harness.spark_effort import Effort, watch
 
 N_ROWS = 6000
 FIRST, SECOND, LAST = "2026-01-14", "2026-01-15", "2026-01-16"
@@ -168,15 +167,6 @@ def test_a_window_is_told_apart_by_its_first_night(place: Place) -> None:
     assert ask(place.warehouse, "SELECT DISTINCT merged_run_ids FROM bias_runs WHERE job = 'bias_metrics'") == [(None,)]
     assert place.window.summary["missing"] == [SECOND]
     assert place.window.summary["nights"] == 2
-
-
-@pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_a_night_that_keeps_its_state_scans_the_corpus_no_more(spark: SparkSession, tmp_path: Path) -> None:
-    write_rows(tmp_path / "corpus", make_rows(N_ROWS), lambda _: LAST)
-    efforts: list[Effort] = []
-    with watch(spark, N_ROWS, efforts):
-        measure(write_config(tmp_path, "night.toml"), LAST)
-    assert efforts[0].n_scans == 3  # survey, ranking, rejects
 
 
 def test_boundaries_are_those_of_the_first_night(place: Place) -> None:
