@@ -35,7 +35,7 @@ def start(name: str, *flags: object) -> Done:
     ("signum", "stage", "code"),
     [
         (signal.SIGINT, "starting", 130),
-        (signal.SIGINT, "surveying", 130),
+        pytest.param(signal.SIGINT, "surveying", 130, marks=pytest.mark.slow),
         (signal.SIGINT, "ranking", 130),
         (signal.SIGTERM, "ranking", 143),
     ],
@@ -77,6 +77,7 @@ def test_a_signal_ends_a_run_and_leaves_nothing(signum: signal.Signals, stage: s
 
 
 def test_an_interrupted_or_lost_engine_is_there_at_the_next_call(tmp_path: Path) -> None:
+    """Else its session is reused. It is hidden from the network."""
     write_parquet(tmp_path / "corpus", make_rows())
     script = tmp_path / "calls.py"
     script.write_text(f"""
@@ -91,6 +92,8 @@ measure = lambda df: biasspark.bias_metrics(
 )
 first = measure(rows)
 spark = biasspark.local()
+assert biasspark.local() is spark
+assert spark.client.host == "127.0.0.1"
 frame = spark.read.parquet({str(tmp_path / "corpus")!r})
 try:
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -413,17 +416,6 @@ def test_floats_as_names_are_refused(tmp_path: Path) -> None:
         done = run("measure", "--config", write_config(tmp_path, **changes), *night)
         assert done.code == 3
         assert "embedded engine" in done.err
-
-
-def test_a_local_session_is_reused_and_hidden_from_the_network() -> None:
-    program = (
-        "import biasspark, pyarrow as pa\n"
-        "spark = biasspark.local()\n"
-        "assert biasspark.local() is spark\n"
-        "print(spark.client.host)\n"
-    )
-    done = run_python("-c", program)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "127.0.0.1\n", "")
 
 
 def dry_run(folder: Path, slices: dict[str, str]) -> Done:
