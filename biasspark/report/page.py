@@ -262,7 +262,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class NightReport:
+class RunReport:
     """The report of a published run, drawn on demand."""
 
     data: ReportData

@@ -22,7 +22,7 @@ from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES, tables_of
 
 BY_GATE, BY_PERSON = "the last accepted run", "the last accepted run, accepted by hand"
-NIGHT_BEFORE = "the run before"
+RUN_BEFORE = "the run before"
 """Why a run is the baseline."""
 
 
@@ -32,10 +32,10 @@ def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
     return {row["job"]: row for row in sorted(runs, key=_by_publication)}
 
 
-def earlier_runs(ledger: Iterable[Row], run: Row, n_nights: int) -> list[Row]:
+def earlier_runs(ledger: Iterable[Row], run: Row, n_runs: int) -> list[Row]:
     """Return the runs of the same job for earlier dates, of each date the one that readers see, oldest first."""
     by_date = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
-    return list(by_date.values())[-n_nights:] if n_nights else []
+    return list(by_date.values())[-n_runs:] if n_runs else []
 
 
 def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
@@ -59,7 +59,7 @@ def find_baseline(
     if candidates:
         row = max(candidates, key=_by_publication)
         return row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON
-    return (max(before, key=_by_publication), NIGHT_BEFORE) if before and not has_gate else (None, "")
+    return (max(before, key=_by_publication), RUN_BEFORE) if before and not has_gate else (None, "")
 
 
 def read_config(run: Row) -> dict[str, Any]:
