@@ -12,7 +12,7 @@ from biasspark.attribution.row_values import AUC
 from biasspark.attribution.significance import Moments, chance_p_value, welch_p_value
 from biasspark.attribution.trees import Tree
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
-from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip, interval
+from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip_interval, normal_interval
 
 
 class MeasuredSet(NamedTuple):
@@ -155,5 +155,5 @@ def _score(inside: Moments, all_rows: Moments) -> float:
 
 def _list_ends(measured: MeasuredSet, limits: tuple[float, float], level: float) -> dict[str, float | None]:
     """Return the interval of the honest mean."""
-    low, high = clip(interval(measured.sums.honest.mean, measured.variance, level), *limits)
+    low, high = clip_interval(normal_interval(measured.sums.honest.mean, measured.variance, level), *limits)
     return {"mean_honest_low": low, "mean_honest_high": high}

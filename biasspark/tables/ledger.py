@@ -206,11 +206,14 @@ def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) ->
     )
 
 
-def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: str) -> Run:
-    """Record in the ledger that a person accepts a run, and return the run of the new row.
+def find_acceptance(spark: SparkSession, store: Store, run: Run) -> LedgerRow | None:
+    """Return the first row of the ledger by which a person or the gate accepted a run; None if nobody did."""
+    rows = sorted(read_ledger(spark, store, run.run_date), key=by_publication)
+    return next((row for row in rows if accepted_ids([row]) == {run.run_id}), None)
 
-    Accepting a run twice adds a second row with the same effect.
-    """
+
+def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: str) -> Run:
+    """Record in the ledger that a person accepts a run, and return the run of the new row."""
     run = new_run(accepted.run_date, accepted.corpus, ACCEPT_RUN)
     record = RunRecord(
         n_rows=0,

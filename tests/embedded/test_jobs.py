@@ -161,7 +161,9 @@ def test_a_run_with_every_part(tmp_path: Path) -> None:
         summary(run("window", "--config", config, "--from", RUN_DATE, "--to", RUN_DATE))["n_rows"] == measured["n_rows"]
     )
     assert summary(run("compare", *flags))["status"] == "published"
-    assert summary(run("accept", *flags, "--reason", "seen"))["accepted_run_id"] == measured["run_id"]
+    accepted = run("accept", *flags, "--reason", "seen", "--by", "Ada")  # the gate accepted it
+    assert summary(accepted)["status"] == "already_accepted"
+    assert f"{measured['run_id']} was already accepted by the gate at 20" in accepted.out
     assert summary(run("export", *flags, "--table", "rejected_rows", "--out", tmp_path / "x.csv"))["rows"] > 0
     assert summary(run("maintain", *flags))["status"] == "done"
     ((version, n_rows),) = ask(
@@ -493,6 +495,19 @@ def test_models_are_measured_without_identities(tmp_path: Path) -> None:
     summary(run("report", *flags, "--out", tmp_path / "report.html"))
     done = run("measure", *flags, "--set", "pinned_skew.identity=male")
     assert (done.code, "[identities]: missing" in done.err) == (2, True)
+
+
+def test_a_run_is_accepted_once(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows(2_000))
+    flags = ("--config", write_config(tmp_path), "--run-date", RUN_DATE)
+    run_id = summary(run("measure", *flags))["run_id"]
+    assert summary(run("accept", *flags, "--reason", "seen", "--by", "Ada"))["status"] == "accepted"
+    again = run("accept", *flags, "--reason", "seen again", "--by", "Grace")
+    outcome = summary(again)
+    assert (outcome["status"], outcome["accepted_run_id"], outcome["by"]) == ("already_accepted", run_id, "Ada")
+    assert f"{run_id} was already accepted by Ada at {outcome['accepted_at'][:19]} UTC: seen\n" in again.out
+    accepted = "SELECT accepted_by, acceptance_note FROM bias_runs WHERE job = 'accept_run'"
+    assert ask(tmp_path / "warehouse", accepted) == [("Ada", "seen")]
 
 
 def test_a_run_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> None:
