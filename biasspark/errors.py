@@ -290,10 +290,7 @@ def innermost_cause(error: BaseException) -> str:
 
 
 def find_condition_of_a_value(text: str) -> str | None:
-    """Return the Spark condition of a message that quotes a value, such as ``CAST_INVALID_INPUT``.
-
-    It is ``USER_RAISED_EXCEPTION`` if an expression raised an error, and None for other messages.
-    """
+    """Return the Spark condition of a message that quotes a value, as ``CAST_INVALID_INPUT``; None for others."""
     if match := _OF_A_VALUE.search(text):
         return match[1] or match[2]
     return "USER_RAISED_EXCEPTION" if _RAISED.search(text) else None

@@ -62,10 +62,7 @@ def shared_folder(spark: SparkSession, path: str) -> Path | None:
 
 
 def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
-    """Raise `ConfigError`, with the missing jar, if the session has no file system for the scheme of a configured path.
-
-    A remote Spark Connect server is not checked.
-    """
+    """Raise `ConfigError`, with the missing jar, if the session cannot open a path. A remote server is not asked."""
     if local_folder(path) is not None or not sees_files(spark):
         return
     if is_embedded(spark):

@@ -29,10 +29,7 @@ MOST_NAMED = 10
 
 
 class Scope(NamedTuple):
-    """What a model shares with the baseline: rows with a label that both score, and their groups and positives.
-
-    Groups are None without clusters, and positives if they were not counted.
-    """
+    """Rows with a label that a model and the baseline both score, with their clusters and positives, if counted."""
 
     model: str
     n_rows: int
@@ -159,10 +156,7 @@ def name_models(
 
 
 def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Table:
-    """Return the table ``model_comparisons``.
-
-    P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs separately.
-    """
+    """Return the table ``model_comparisons``. P-values are adjusted by slice and models, crossed pairs separately."""
     families: dict[tuple[Any, ...], list[ComparedPair]] = {}
     for row in compared:
         families.setdefault((row.model, row.baseline_model, row.slice, row.crossed), []).append(row)

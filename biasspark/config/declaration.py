@@ -273,10 +273,7 @@ class Reader:
         return None
 
     def _value(self, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool) -> Any:
-        """Return the value of a key, or `ABSENT` for the default of its field.
-
-        If an unknown key is probably this key misspelled, only the unknown key is reported.
-        """
+        """Return the value of a key, or `ABSENT` for its default. A misspelled required key is reported once."""
         name, single = path[-1], declared.single
         spot = Spot(path, given.get(str(name)), declared.suggest(path), self)
         value: Any = ABSENT

@@ -187,10 +187,7 @@ class Identities(Section):
         return pair[0] != pair[1] and min(first) <= max(second)
 
     def select(self, name: str) -> Identities:
-        """Return the sources of one identity: its entry, or the columns that may have it as a value.
-
-        The result is empty for a name that no source can give. Crossed pairs are left out.
-        """
+        """Return the sources that may give one identity, without crossed pairs; none if no source can give it."""
         known = name in self.known_names
         terms = {term: texts for term, texts in self.terms.list.items() if term == name} if self.terms else {}
         return replace(

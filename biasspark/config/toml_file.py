@@ -42,10 +42,7 @@ def is_within(path: str, folder: str) -> bool:
 
 
 def unusable_path(path: str) -> tuple[str, str]:
-    """Return the rule that a path of tables breaks, and the fix; ("", "") if it is usable.
-
-    A pattern and the root of a file system are not. The root of a bucket, ``s3a://bucket``, is.
-    """
+    """Return the rule that a path of tables breaks, and the fix, or ("", ""). The root of a bucket is allowed."""
     if special := sorted(set(_PATTERN.findall(path))):
         return (
             f"It has {' '.join(map(show_visibly, special))}, and readers interpret such a path as a pattern.",
@@ -108,10 +105,7 @@ def describe_undecodable(error: UnicodeDecodeError) -> str:
 
 
 def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """Return a copy of a configuration with overrides applied in order, and the faults of malformed overrides.
-
-    An override is a dotted TOML key, ``=``, and a TOML value. Any other value is text.
-    """
+    """Apply overrides ``table.key=value``, of TOML or else text, to a copy. Return it, and faults of their form."""
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
         assignment = ASSIGNMENT.fullmatch(override)

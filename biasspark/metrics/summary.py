@@ -61,10 +61,7 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
 
 
 def summarize_suite(values: dict[str, Floats], names: Strings) -> dict[str, Any]:
-    """Return the aggregates of the suite over the identities of one (model, slice), given in the order of their names.
-
-    `values` are the metrics of `columns.SUMMARIZED_AUCS` and `SUMMARIZED_GAPS`; NaN where an identity has none.
-    """
+    """Return the aggregates of the suite over the identities of one (model, slice), ordered by name."""
     row: dict[str, Any] = {}
     for name in SUMMARIZED_AUCS:
         lowest, row[f"{name}_min_identity"] = _greatest(-values[name], names)

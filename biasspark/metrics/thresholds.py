@@ -38,10 +38,7 @@ Decisions: TypeAlias = Mapping[str, Ints]
 
 
 class Thresholds(NamedTuple):
-    """Thresholds, and for each model the index of each among the edges at which rows were counted.
-
-    A row is decided positive if its score is at or above a threshold.
-    """
+    """Thresholds, at or above which scores are positive, and by model their indices among the counted edges."""
 
     values: Sequence[float]
     edges: Mapping[str, Sequence[int]]
@@ -118,10 +115,7 @@ def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
 
 
 def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisions]:
-    """Return the decisions of subgroup and background, each an array of shape (groups, thresholds).
-
-    The background of ``(overall)`` is the whole slice.
-    """
+    """Return the decisions of subgroup and background (of ``(overall)`` all rows), shape (groups, thresholds)."""
     at_or_above = np.concatenate(
         [cells[:, :, np.array(thresholds.edges[model], np.int64) + 1] for model, cells in counts.at_or_above.items()],
         axis=1,

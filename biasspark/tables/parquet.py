@@ -82,10 +82,7 @@ def read_types(spark: SparkSession, path: str) -> dict[str, str] | None:
 
 
 def list_visible(folder: Path) -> list[Path]:
-    """List what Spark sees in a local folder, sorted; [] for a missing folder.
-
-    Raises `InputError` if this user may not read the folder, which ``Path.glob`` treats as empty.
-    """
+    """List what Spark sees in a local folder, sorted. Raises `InputError` if it may not be read, unlike ``glob``."""
     with storage_errors(str(folder), "read"), suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path for path in folder.iterdir() if not path.name.startswith(("_", ".")))
     return []
@@ -184,10 +181,7 @@ class ParquetStore:
     """Base of the stores of plain Parquet, in which each run has its own directory."""
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """Return (run_date, run_id) of all runs in a table: published, superseded or unfinished.
-
-        Lists directories, even empty ones. Names that cannot be those of runs are skipped.
-        """
+        """Return (run_date, run_id) of all runs in a table, also of unfinished ones, by their directories."""
         folder = self._find_folder(spark, table)
         if folder is None:
             return set()
@@ -205,10 +199,7 @@ class ParquetStore:
         return [entry.n_bytes for entry in entries if entry.name.endswith(".parquet")]
 
     def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """Compact a table and delete files that only readers from before a time use, if the format supports it.
-
-        Plain Parquet does not: files are never changed.
-        """
+        """Compact a table, and delete files that only readers from before a time use; files of plain Parquet stay."""
 
     def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
         """Return the rows of a run in several small tables. One job. Raises as ``read``."""
@@ -230,10 +221,7 @@ class ParquetStore:
 
 
 class PathStore(ParquetStore):
-    """Plain Parquet in one folder, on any file system of the session. The folder is created on the first write.
-
-    Raises `ConfigError` if the path is a pattern or the root of a file system.
-    """
+    """Plain Parquet in a folder, created on the first write, of any file system. Raises `ConfigError` for a pattern."""
 
     def __init__(self, path: str) -> None:
         rule, fix = unusable_path(path)
@@ -287,17 +275,11 @@ class PathStore(ParquetStore):
         return f"{self._folder(table)}/{run.partition}"
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
-        """Write the rows of a run, with all columns of the table. Creates the table even without rows.
-
-        Raises `BiasSparkError`, with the path and the cause, if they cannot be written.
-        """
+        """Write the rows of a run. Creates the table even without rows. Raises `BiasSparkError` with path and cause."""
         write_directory(spark, table, rows, self.location(table, run))
 
     def read(self, spark: SparkSession, table: Table, *runs: Run) -> DataFrame:
-        """Return the rows of one or more runs in a table, published or not. Lazy.
-
-        Files must have the declared types. Raises `FileNotFoundError` if files of a run are missing.
-        """
+        """Return the rows of runs, published or not. Lazy. Raises `FileNotFoundError` if files are missing."""
         if not is_embedded(spark):
             files = spark.read.schema(spark_schema(table)).option("basePath", self._folder(table))
             with absence(table.name):
@@ -419,10 +401,7 @@ class CatalogStore(ParquetStore):
         return f"{self.name(table.name)} {run.partition}"
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
-        """See `PathStore.write`. Creates the schema and the table, and adds new columns.
-
-        The directory of the run becomes a partition once it is complete.
-        """
+        """See `PathStore.write`. Creates the table or its new columns; a complete directory becomes a partition."""
         with storage_errors(self.name(table.name), "created"):
             self._prepare(spark, table)
             location = self._describe(spark, table)["Location"]

@@ -35,10 +35,7 @@ from biasspark.text import format_count
 
 
 def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:
-    """Return the rows of a published run in a table, with the columns of the contract. Lazy.
-
-    Raises `InputError` if its files are missing, or it did not write the table.
-    """
+    """Return the rows of a published run in a table. Lazy. Raises `InputError` if they are gone or were not written."""
     try:
         return store.read(spark, table, run)
     except FileNotFoundError:

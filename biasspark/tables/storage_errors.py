@@ -67,10 +67,7 @@ def list_catalogs(spark: SparkSession) -> list[str]:
 
 @contextmanager
 def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str) -> Iterator[None]:
-    """Raise `ConfigError`, for the key that names a schema, if a block fails and the session cannot open the catalog.
-
-    The catalog may be unknown to the session, or its classes may be missing.
-    """
+    """Raise `ConfigError`, for the key that names a schema, if a block fails since its catalog cannot be opened."""
     try:
         yield
     except Exception as error:
