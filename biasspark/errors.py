@@ -196,11 +196,7 @@ def type_of(value: object) -> Text:
 
 
 def redact(text: str) -> str:
-    """Return a text without the secrets of its URIs.
-
-    These are a user with a password, up to the last possible ``@``, and values of a query with names of keys: ``sig``,
-    ``token``, ``X-Amz-Signature`` and the like.
-    """
+    """Return a text without the secrets of its URIs: users up to the last possible ``@``, and keys in queries."""
     return _URI.sub(
         lambda uri: _SECRET_IN_QUERY.sub(rf"\g<name>{REDACTED}", _USERINFO.sub(rf"\g<scheme>{REDACTED}", uri[0])), text
     )

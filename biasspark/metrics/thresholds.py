@@ -47,10 +47,8 @@ class Thresholds(NamedTuple):
 def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, level: float) -> pa.Table:
     """Return the table ``threshold_rates``: decisions, rates and gaps of each (model, slice, identity, threshold).
 
-    Rates are in [0, 1]. A gap is the rate of the subgroup less the rate of the background, in [-1, 1]; 0 is best. A
-    rate over no rows is NULL, and so is its gap. The interval of a gap, of a nominal coverage, is by
-    `biasspark.metrics.intervals.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
-    (groups,), are NULL; ``(overall)`` groups are left out.
+    A rate over no rows is NULL, and so is its gap. All numbers of `suppressed` groups, shape (groups,), are NULL;
+    ``(overall)`` groups are left out.
     """
     z, n_thresholds = normal_quantile(level), len(thresholds.values)
     identities = np.flatnonzero(~counts.groups.is_overall)

@@ -163,11 +163,7 @@ ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
 
 def embedded_session(settings: dict[str, str]) -> SparkSession:
-    """Return a session of the embedded engine.
-
-    Its server is started once per process and stopped at exit. It listens on loopback only, on a free port. A server
-    that no longer answers is replaced.
-    """
+    """Return a session of the embedded engine. Its server, on loopback, is started once, or again if it is gone."""
     guard_interrupts()
     with _STARTING:
         endpoint = next(reversed(_servers), "")

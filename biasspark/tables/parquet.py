@@ -135,11 +135,7 @@ def stored_schema(table: Table) -> StructType:
 
 
 def read_files(table: Table, folders: Iterable[Path], *, skip_missing: bool = False) -> pa.Table:
-    """Return the rows of a table in the directories of some runs. Columns that files lack are NULL.
-
-    Raises `FileNotFoundError` if a directory has no file, unless `skip_missing`; `InputError` if a directory or file
-    cannot be read, or a file has changed.
-    """
+    """Return the rows in the directories of runs. Raises `FileNotFoundError` without files, unless `skip_missing`."""
     parts: list[pa.Table] = []
     for folder in folders:
         files = [path for path in list_visible(folder) if path.suffix == ".parquet"]
@@ -233,10 +229,9 @@ class PathStore(ParquetStore):
         self.local_folder = local_folder(self.path)
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """Check the columns of existing tables, and that the folder is writable. Creates no table.
+        """Check the columns of existing tables, by one footer each, and that the folder is writable. Creates no table.
 
-        Reads one footer of each table. Raises `InputError` with one fault per table, listing its columns and those that
-        are declared; `ConfigError` if the session has no file system for the path, or the folder cannot be written to.
+        Raises `InputError` with a fault of each table, and `ConfigError` for a folder that cannot be used.
         """
         _check_timestamps(spark)
         check_file_system(spark, ("output", "path"), self.path)
@@ -307,10 +302,9 @@ class PathStore(ParquetStore):
         return super().read_back(spark, tables, run)
 
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
-        """Return the rows of the ledger, of one run date or of all; empty if there is no ledger yet.
+        """Return the rows of the ledger, of one run date or of all; none if there is no ledger yet.
 
-        Raises `ConfigError` if the session has no file system for the path, and `InputError` if this user may not read
-        a directory or file: what cannot be read is not absent.
+        Raises `ConfigError` without a file system, and `InputError` for a denied file: it is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
         of_date = f"run_date={run_date}"

@@ -29,10 +29,9 @@ _MOST_NAMED = 10
 
 @contextmanager
 def storage_errors(path: str, act: str) -> Iterator[None]:
-    """Convert any error of a block to a fault with the path and the cause.
+    """Raise a fault with the path, redacted, and the cause for any error of a block: `InputError` if `act` is ``read``.
 
-    Raises `InputError` if `act` is ``read``, otherwise `BiasSparkError`. Passwords in the path of the folder, file,
-    table or view are not shown. `act` is a participle: ``written``, ``created``.
+    `act` is a participle: ``written``, ``created``. For these it is `BiasSparkError`.
     """
     try:
         yield
