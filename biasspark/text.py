@@ -78,7 +78,7 @@ DECIMAL_POINT = (
 """The fix for texts such as 0,5 that should be numbers."""
 
 
-def list_first(texts: Sequence[str], most: int) -> str:
+def list_first(texts: Sequence[str], most: int = 10) -> str:
     """Join at most `most` texts: ``a, b and 3 more``."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more

@@ -25,8 +25,6 @@ from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS, to_table
 from biasspark.text import list_first
 
-MOST_NAMED = 10
-
 
 class Scope(NamedTuple):
     """Rows with a label that a model and the baseline both score, with their clusters and positives, if counted."""
@@ -72,7 +70,7 @@ def unclustered_warnings(cluster: str | None, n_unclustered: int, n_rows: int) -
 
 
 def _pair(compare: Compare, names: Sequence[str]) -> str:
-    return f"{list_first(names, MOST_NAMED)} with {compare.baseline}"
+    return f"{list_first(names)} with {compare.baseline}"
 
 
 # ---- differences and verdicts

@@ -11,7 +11,6 @@ from biasspark.text import DECIMAL_POINT, format_count, format_share, list_first
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
-MOST_NAMED = 10
 MANY_REJECTED = 0.01
 FEW_ROWS = 30
 """Scores get no warnings with fewer rows in all, or of a label: what looks peculiar there may be chance."""
@@ -139,14 +138,14 @@ def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -
     else:
         count = f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {what}"
     be, have = ("is", "has") if len(listed) == 1 else ("are", "have")
-    return (f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed, MOST_NAMED))}",)
+    return (f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed))}",)
 
 
 def count_warnings(problem: str, counts: Mapping[str, int]) -> tuple[str, ...]:
     """Return a sentence of `_OF_COUNTS`, given the values with this problem by column; none if there are none."""
     if not counts:
         return ()
-    shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()], MOST_NAMED)
+    shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()])
     first = write_name(next(iter(counts)))
     return (_OF_COUNTS[problem].format(counts=shown, first=first, decimal_point=DECIMAL_POINT),)
 
@@ -200,7 +199,7 @@ def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, .
     counts = [f"{format_count(n, 'row')} of '{name}' as {show_value(group)}" for (name, group), n in reserved.items()]
     return (
         "groupings: values that are written as the group of NULL or of all others are in it: "
-        f"{list_first(counts, MOST_NAMED)}. Rename them to tell them apart.",
+        f"{list_first(counts)}. Rename them to tell them apart.",
     )
 
 

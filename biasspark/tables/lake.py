@@ -124,10 +124,6 @@ class LakeStore(CatalogStore):
             with storage_errors(self.name(table.name), "compacted"):
                 self._optimize(spark, table, before)
 
-    def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:  # noqa: ARG002 - Parquet's
-        """Return nothing: the format lists its files itself, and an unreadable file is an error."""
-        return set()
-
     def _lack_fault(self, spark: SparkSession, lack: str) -> Fault:
         """Return the fault of a session without the runtime of the format, with the flags that add it."""
         version, file = ".".join(spark.version.split(".")[:2]), f"conf/lake-{self.provider}.conf"

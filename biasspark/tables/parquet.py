@@ -420,7 +420,9 @@ class CatalogStore(ParquetStore):
         if not self.has(spark, BIAS_RUNS):
             return schema.empty_table()
         with storage_errors(name, "read"):
-            partitions = self._list_partitions(spark, BIAS_RUNS)  # before the rows, so that each has its row
+            # Before the rows, so that each has its row. Other formats list their files themselves.
+            listed = spark.sql(f"SHOW PARTITIONS {name}").collect() if self.provider == "parquet" else []
+            partitions = {row["partition"] for row in listed}
             rows = self._read_all(spark, BIAS_RUNS)
             if run_date is not None:
                 rows = rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
@@ -481,9 +483,6 @@ class CatalogStore(ParquetStore):
     def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:  # noqa: ARG002 - as above
         """Return the clauses of ALTER TABLE that enforce the contract for new columns."""
         return []
-
-    def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:
-        return {row["partition"] for row in spark.sql(f"SHOW PARTITIONS {self.name(table.name)}").collect()}
 
     def _create_schema(self, spark: SparkSession) -> None:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")

@@ -24,7 +24,6 @@ from biasspark.text import closest_match, list_first
 _OF_A_CATALOG = "spark.sql.catalog."
 NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
 _DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Invalid directory or I/O error")  # Hadoop's
-_MOST_NAMED = 10
 
 
 @contextmanager
@@ -89,7 +88,7 @@ def refuse_embedded(spark: SparkSession, path: KeyPath, value: str) -> None:
 
 def unknown_catalog(path: KeyPath, schema: str, catalog: str, catalogs: list[str]) -> Fault:
     """Return the fault of a schema in a catalog that the session does not have."""
-    rule = f"The session has no catalog '{catalog}'. It has {list_first(catalogs, _MOST_NAMED)}."
+    rule = f"The session has no catalog '{catalog}'. It has {list_first(catalogs)}."
     close = closest_match(catalog, catalogs)
     fix = f"Did you mean '{close}'?" if close else f"Configure it by {_OF_A_CATALOG}{catalog}."
     return Fault(path, schema, rule, fix)
