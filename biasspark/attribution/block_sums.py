@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.moments import N_LIMBS, cut_moments, read_moments
+from biasspark.attribution.moments import N_LIMBS, Moments, cut_moments, read_moments
 from biasspark.attribution.row_values import Target, opposite_rows, rows_with_opposite, target_values
-from biasspark.attribution.significance import Moments
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts
@@ -29,9 +28,6 @@ from biasspark.ranking.task_rows import Batches
 
 N_SUMS = 1 + N_LIMBS + 1
 """Of some rows: their number, the limbs of the moments of a value, and their AUC loss."""
-
-N_COUNTS = 5
-"""Columns of `slice_kernel.Counts`."""
 
 
 class NodeSums(NamedTuple):
@@ -99,18 +95,6 @@ def read_node_sums(sums: Ints) -> NodeSums:
     """Return the sums of one set, given those of its train and of its honest rows, shape (2, `N_SUMS`)."""
     (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
     return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)
-
-
-def count_for_slices(cells: Cells, sums: Ints, bits: int) -> Ints:
-    """Return the five `slice_kernel.Counts` by cell, given the sums of `CellSums`.
-
-    Their ceiling is at least the mean of the train rows. `bits` are those of the hash of a cell's bins: sums over all
-    rows have 63 at most.
-    """
-    (n_rows, totals, bounds), honest = sums, cells.honest
-    fingerprints = hash_bins(cells.bins) >> np.uint64(64 - bits)
-    of_train = [np.where(honest, 0, column) for column in (n_rows, totals, bounds)]
-    return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
 
 
 def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:

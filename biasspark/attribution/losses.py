@@ -18,9 +18,8 @@ import numpy as np
 
 from biasspark.arrays import Ints
 from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influence_variance
-from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.moments import N_LIMBS, Moments, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.attribution.row_values import losses
-from biasspark.attribution.significance import Moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
 from biasspark.metrics.intervals import auc_interval, clip, interval

@@ -35,7 +35,7 @@ from biasspark.attribution.pair_significance import (
     compare_with_all,
 )
 from biasspark.attribution.segments import decide
-from biasspark.attribution.splits import BinCut, best_cut, leave_enough
+from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.attribution.trees import ROOT
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
@@ -72,12 +72,6 @@ class PairNode(NamedTuple):
     is_leaf: bool
     conditions: tuple[Condition, Condition]
     rows: tuple[Rows, Rows]
-
-
-class _Split(NamedTuple):
-    side: int
-    feature: int
-    cut: BinCut
 
 
 def sort_examples(scores: Floats, bins: Ints) -> Examples:
@@ -149,10 +143,10 @@ def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[Pa
     waiting = [PairNode(ROOT, 0, True, ({}, {}), every)]
     while waiting:
         node = waiting.pop()
-        split = _best_split(node, samples, features, min_pairs, min_rows) if node.depth < settings.max_depth else None
-        yield node._replace(is_leaf=split is None)
-        if split:
-            waiting += _divide(node, split, samples)
+        best = _best_split(node, samples, features, min_pairs, min_rows) if node.depth < settings.max_depth else None
+        yield node._replace(is_leaf=best is None)
+        if best:
+            waiting += _divide(node, *best, samples)
 
 
 def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
@@ -164,11 +158,14 @@ def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
     n_negatives, n_positives = map(len, rows)
     if not n_negatives * n_positives:
         return PlacedAuc(placements, None, None)
-    value = int(placements[POSITIVE].sum()) / (2 * n_negatives * n_positives)
+    total = int(placements[POSITIVE].sum())
+    value = total / (2 * n_negatives * n_positives)
     if min(n_negatives, n_positives) < 2:
         return PlacedAuc(placements, value, None)
-    of_negatives = _measure_part(placements[NEGATIVE], n_positives)
-    of_positives = _measure_part(placements[POSITIVE], n_negatives)
+    of_negatives, of_positives = (
+        float(delong_part(len(d), n_opposite, total, int(np.square(d).sum())))
+        for d, n_opposite in zip(placements, (n_positives, n_negatives), strict=True)
+    )
     return PlacedAuc(placements, value, of_negatives + of_positives)
 
 
@@ -185,44 +182,38 @@ def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
     return 2 * len(positives) - reached, below
 
 
-def _measure_part(placements: Ints, n_opposite: int) -> float:
-    total, squares = int(placements.sum()), int(np.square(placements).sum())
-    return float(delong_part(len(placements), n_opposite, total, squares))
-
-
-def _best_split(node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int) -> _Split | None:
-    """Return the best split whose children have enough training pairs, and rows per side in both samples."""
+def _best_split(
+    node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int
+) -> tuple[int, Split] | None:
+    """Return the best allowed split, after its side: either child has enough training pairs, and rows in both halves."""
     train, honest = node.rows
     if min(map(len, (*train, *honest))) < min_rows:
         return None
-    placements = _place(samples.train, train)
-    best: _Split | None = None
-    for side in (NEGATIVE, POSITIVE):
+    best: tuple[int, Split] | None = None
+    for side, placements in enumerate(_place(samples.train, train)):
         n_opposite = len(train[1 - side])
-        least = np.array([max(min_rows, -(-min_pairs // n_opposite)), min_rows])
+        sums = []
         for index, feature in enumerate(features[side]):
-            bins = [
-                sample[side].bins[index, of_sides[side]] for sample, of_sides in zip(samples, node.rows, strict=True)
-            ]
-            counts = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
+            bins = [sample[side].bins[index, rows[side]] for sample, rows in zip(samples, node.rows, strict=True)]
+            held = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.
-            sums = np.bincount(bins[0], placements[side], feature.n_bins).astype(np.int64)
-            inside = node.conditions[side].get(index)
-            cut = best_cut(feature, counts[:, 0] * n_opposite, sums, leave_enough(counts, least), inside)
-            if cut and (best is None or cut.gain > best.cut.gain):
-                best = _Split(side, index, cut)
+            placed = np.bincount(bins[0], placements, feature.n_bins).astype(np.int64)
+            sums.append(BinSums(held[:, 0] * n_opposite, placed, held))
+        least = np.array([max(min_rows, -(-min_pairs // n_opposite)), min_rows])
+        split = best_split(features[side], sums, least, node.conditions[side])
+        if split and (best is None or split.gain > best[1].gain):
+            best = side, split
     return best
 
 
-def _divide(node: PairNode, split: _Split, samples: Samples) -> Iterator[PairNode]:
-    for number, bins in enumerate((split.cut.left, split.cut.right)):
-        condition = {**node.conditions[split.side], split.feature: bins}
+def _divide(node: PairNode, side: int, split: Split, samples: Samples) -> Iterator[PairNode]:
+    for child_id, bins in enumerate((split.left, split.right), 2 * node.node_id):
         kept = []
         for sample, rows in zip(samples, node.rows, strict=True):
-            inside = np.isin(sample[split.side].bins[split.feature, rows[split.side]], list(bins))
-            kept.append(_put(rows, split.side, rows[split.side][inside]))
-        conditions = _put(node.conditions, split.side, condition)
-        yield PairNode(2 * node.node_id + number, node.depth + 1, True, conditions, (kept[0], kept[1]))
+            inside = np.isin(sample[side].bins[split.feature, rows[side]], list(bins))
+            kept.append(_put(rows, side, rows[side][inside]))
+        conditions = _put(node.conditions, side, {**node.conditions[side], split.feature: bins})
+        yield PairNode(child_id, node.depth + 1, True, conditions, (kept[0], kept[1]))
 
 
 def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:

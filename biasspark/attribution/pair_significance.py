@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.attribution.significance import two_sided
+from biasspark.attribution.moments import two_sided
 
 NEGATIVE, POSITIVE = 0, 1
 """The indices of the sides of a pair."""

@@ -8,8 +8,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from biasspark.attribution.block_sums import NodeSums
+from biasspark.attribution.moments import Moments, chance_p_value, welch_p_value
 from biasspark.attribution.row_values import AUC
-from biasspark.attribution.significance import Moments, chance_p_value, welch_p_value
 from biasspark.attribution.trees import Tree
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip, interval
