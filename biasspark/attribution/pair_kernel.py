@@ -58,14 +58,14 @@ Sides: TypeAlias = tuple[Sequence[Feature], Sequence[Feature]]
 
 
 class Samples(NamedTuple):
-    """Independent examples: those that grow the tree, and those that estimate."""
+    """Independent samples: one grows the tree, the other estimates."""
 
     train: Sample
     honest: Sample
 
 
 class PairNode(NamedTuple):
-    """A node: a condition on negatives and one on positives, and the rows of both samples that meet them."""
+    """A condition on negatives and one on positives, and the rows of both samples that meet them."""
 
     node_id: int
     depth: int
@@ -75,13 +75,13 @@ class PairNode(NamedTuple):
 
 
 def sort_examples(scores: Floats, bins: Ints) -> Examples:
-    """Sort the examples of one label by score; `bins` have the shape (features, rows)."""
+    """Sort the examples of one label by score."""
     order = np.argsort(scores, kind="stable")
     return Examples(scores[order], bins[:, order])
 
 
 def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
-    """Return the features of each side, with values as rare that fewer than `min_side` of its training rows have."""
+    """Mark the values of each side that fewer than `min_side` of its training rows have as rare."""
     negatives, positives = (
         [
             mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
@@ -130,12 +130,12 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
     overall = measure_auc(samples.honest, _all_rows(samples.honest))
     below, up_to = (np.searchsorted(negatives.scores, positives.scores, end) for end in ("left", "right"))
     draws = Draws.of(overall, below, up_to)
-    segments = [_measure(node, samples, overall, draws) for node in grow_tree(samples, features, settings)]
+    segments = [_measure(node, samples, overall, draws) for node in _grow_tree(samples, features, settings)]
     return decide(sorted(segments, key=itemgetter("node_id")))
 
 
-def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
-    """Yield every node, parents before their children; depth first, so that few are held at a time."""
+def _grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
+    """Yield every node, depth first, so that few are held at a time."""
     every = (_all_rows(samples.train), _all_rows(samples.honest))
     n_pairs = math.prod(len(side.scores) for side in samples.train)
     min_pairs = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
@@ -185,7 +185,7 @@ def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
 def _best_split(
     node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int
 ) -> tuple[int, Split] | None:
-    """Return the best allowed split, after its side: either child has enough training pairs, and rows in both halves."""
+    """Return the side and the best split that leaves enough training pairs, and enough rows per side in both halves."""
     train, honest = node.rows
     if min(map(len, (*train, *honest))) < min_rows:
         return None
@@ -223,8 +223,7 @@ def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:
 
 def _measure(node: PairNode, samples: Samples, overall: PlacedAuc, draws: Draws | None) -> dict[str, Any]:
     train, honest = (measure_auc(sample, rows) for sample, rows in zip(samples, node.rows, strict=True))
-    is_root = node.node_id == ROOT
-    p_train_honest = compare_samples(train, honest)
+    is_root, p_train_honest = node.node_id == ROOT, compare_samples(train, honest)
     n_honest = len(honest.placements[NEGATIVE]), len(honest.placements[POSITIVE])
     return {
         "node_id": node.node_id,

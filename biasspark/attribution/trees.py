@@ -27,7 +27,7 @@ ROOT = 1
 """The number of a root; the children of node k are 2k and 2k + 1."""
 
 N_COLUMNS = 3
-"""Of a histogram by the bins of all features: training rows, the sums of their values in units, estimation rows."""
+"""Of a histogram by bin: training rows, the sums of their values in units, estimation rows."""
 
 NodeKey: TypeAlias = tuple[int, int]
 """The number of a tree, and that of one of its nodes."""
@@ -71,50 +71,44 @@ def grow_trees(
     The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of so many rows allow
     (35 for two million), and added up in int64: trees are the same under any partitioning and order of the rows.
 
-    If a node is split, only the side with fewer rows is measured: the other is the rest of the node's histogram. The
-    driver collects a histogram for each node that is measured, whatever the number of rows, and holds those of two
+    If a node is split, only the side with fewer rows is measured: the other is the rest of the node's histograms. The
+    driver collects a histogram for each measured node and feature, whatever the number of rows, and holds those of two
     levels. Costs a sort of the bins for each node and feature.
     """
     trees = [{ROOT: Node(ROOT, None, 0, {})} for _ in values]
-    parents: dict[NodeKey, Ints | None] = {(number, ROOT): None for number in range(len(values)) if features}
+    parents: dict[NodeKey, Sequence[Ints] | None] = {(number, ROOT): None for number in range(len(values)) if features}
     for _ in range(settings.max_depth):
         if not parents:
             break
         measured = yield from _measure_leaves(trees, list(parents), values, features)
         wanted, parents = parents, {}
-        for (number, node_id), histogram in _with_siblings(measured, wanted):
+        for (number, node_id), histograms in _with_siblings(measured, wanted):
             node = trees[number][node_id]
             least_gain = settings.min_gain * square_sums[number] * 4.0 ** values[number].shift
-            of_features = np.split(histogram, _find_starts(features)[1:-1], axis=1)
-            split = _find_split(node.condition, of_features, features, settings.min_leaf, least_gain)
+            split = _find_split(node.condition, histograms, features, settings.min_leaf, least_gain)
             if split:
                 trees[number] |= _apply(split, node)
-                of_bins = of_features[split.feature]
+                of_bins = histograms[split.feature]
                 sides = [of_bins[:, sorted(bins)].sum(axis=1) for bins in (split.left, split.right)]
                 if any(_may_be_split(side, settings.min_leaf) for side in sides):
                     n_left, n_right = (n_train + n_honest for n_train, _, n_honest in sides)
-                    parents[number, 2 * node_id + int(n_right < n_left)] = histogram
+                    parents[number, 2 * node_id + int(n_right < n_left)] = histograms
     return [tuple(node for _, node in sorted(tree.items())) for tree in trees]
 
 
-def _find_starts(features: Sequence[Feature]) -> Ints:
-    """Return the first bin of each feature among those of all features, and the number of all."""
-    return np.cumsum([0, *(feature.n_bins for feature in features)])
-
-
 def _with_siblings(
-    measured: Mapping[NodeKey, Ints], wanted: Mapping[NodeKey, Ints | None]
-) -> Iterator[tuple[NodeKey, Ints]]:
+    measured: Mapping[NodeKey, Sequence[Ints]], wanted: Mapping[NodeKey, Sequence[Ints] | None]
+) -> Iterator[tuple[NodeKey, Sequence[Ints]]]:
     """Yield the histograms that were measured, and for each node's sibling the rest of its parent's."""
     for (number, node_id), parent in wanted.items():
-        histogram = measured[number, node_id]
-        yield (number, node_id), histogram
+        histograms = measured[number, node_id]
+        yield (number, node_id), histograms
         if parent is not None:
-            yield (number, node_id ^ 1), parent - histogram
+            yield (number, node_id ^ 1), [whole - part for whole, part in zip(parent, histograms, strict=True)]
 
 
 def _may_be_split(rows: Ints, min_leaf: int) -> bool:
-    """Return whether a node may have two leaves, given the sums of its histogram over the bins of one feature."""
+    """Return whether a node may have two leaves, given the sums of any of its histograms."""
     return bool(min(rows[0], rows[2]) >= 2 * min_leaf)
 
 
@@ -146,8 +140,8 @@ def _measure_leaves(
     leaves: Sequence[NodeKey],
     values: Sequence[SummedValue],
     features: Sequence[Feature],
-) -> Search[dict[NodeKey, Ints]]:
-    """Return the histogram of each leaf, by one query; zeros for a leaf without rows."""
+) -> Search[dict[NodeKey, Sequence[Ints]]]:
+    """Return the histograms of each leaf by feature, int64, shape (`N_COLUMNS`, bins), by one query."""
     by_tree: defaultdict[int, list[int]] = defaultdict(list)
     for number, node_id in leaves:
         by_tree[number].append(node_id)
@@ -156,16 +150,18 @@ def _measure_leaves(
         for number, node_ids in by_tree.items():
             value = values[number]
             if value in block.sums:
-                counts = count_for_histograms(block.cells, block.sums[value])
                 leaf = find_nodes(trees[number].values(), block.cells.bins)
-                yield value.target.slice, number, [measure_bins(block.cells, counts, leaf, node_ids, features)]
+                measured = measure_bins(block.cells, block.sums[value], leaf, node_ids, features)
+                yield value.target.slice, number, measured
 
     answer = yield Query(measure)
-    histograms: dict[NodeKey, Ints] = {}
+    histograms: dict[NodeKey, Sequence[Ints]] = {}
     for number, node_ids in by_tree.items():
-        target, shape = values[number].target, (len(node_ids), N_COLUMNS, _find_starts(features)[-1])
-        [sums] = answer.get((target.model, target.slice, number), [np.zeros(shape, np.int64)])
-        histograms |= {(number, node_id): one for node_id, one in zip(node_ids, sums, strict=True)}
+        target = values[number].target
+        nothing = [np.zeros((len(node_ids), N_COLUMNS, feature.n_bins), np.int64) for feature in features]
+        of_features = answer.get((target.model, target.slice, number), nothing)
+        for index, node_id in enumerate(node_ids):
+            histograms[number, node_id] = [of_feature[index] for of_feature in of_features]
     return histograms
 
 
@@ -180,22 +176,16 @@ def find_nodes(nodes: Iterable[Node], bins: SmallInts) -> Ints:
     return leaves
 
 
-def count_for_histograms(cells: Cells, sums: Ints) -> Ints:
-    """Return the columns of a histogram by cell, given the sums of `CellSums`."""
-    (n_rows, totals, _), honest = sums, cells.honest
-    return np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
+def measure_bins(cells: Cells, sums: Ints, leaf: Ints, asked: Sequence[int], features: Sequence[Feature]) -> list[Ints]:
+    """Return by feature the histograms of some leaves, int64, shape (leaves, `N_COLUMNS`, bins).
 
-
-def measure_bins(cells: Cells, counts: Ints, leaves: Ints, asked: Sequence[int], features: Sequence[Feature]) -> Ints:
-    """Return the histograms of some leaves, int64, shape (leaves, `N_COLUMNS`, bins of all features).
-
-    `counts` are the columns of a histogram by cell, and `leaves` the leaf of each cell.
+    `sums` are those of `CellSums`, and `leaf` is that of each cell.
     """
-    starts = _find_starts(features)
-    histograms = np.zeros((len(asked), N_COLUMNS, starts[-1]), np.int64)
-    for histogram, leaf in zip(histograms, asked, strict=True):
-        inside = np.flatnonzero((leaves == leaf) & counts.any(axis=0))
-        for start, bins, feature in zip(starts[:-1], cells.bins[:, inside], features, strict=True):
-            of_feature = slice(start, start + feature.n_bins)
-            histogram[:, of_feature] = add_by_code(bins, counts[:, inside], feature.n_bins)
+    (n_rows, totals, _), honest = sums, cells.honest
+    counts = np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
+    histograms = [np.zeros((len(asked), N_COLUMNS, feature.n_bins), np.int64) for feature in features]
+    for index, node_id in enumerate(asked):
+        inside = np.flatnonzero((leaf == node_id) & (n_rows > 0))
+        for histogram, bins in zip(histograms, cells.bins[:, inside], strict=True):
+            histogram[index] = add_by_code(bins, counts[:, inside], histogram.shape[-1])
     return histograms

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.attribution.block_sums import NodeSums
-from biasspark.attribution.segments import MeasuredSet, list_slices
+from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
+from biasspark.attribution.segments import list_slices
 from biasspark.attribution.slice_kernel import BestSlices, Candidates, Counts, list_batches
-from biasspark.attribution.slice_search import SliceCounter
+from biasspark.attribution.slice_search import make_counter
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature, write_predicate
 from tests.oracle.grown_trees import Sample
@@ -58,7 +58,7 @@ def search_samples(
         batches.append(batch)
         for number, candidates in batch.items():
             sample = samples[number]
-            [sums] = SliceCounter.of(candidates).count(sample.bins.T, np.array(each_row(sample)))
+            [sums] = make_counter(candidates)(sample.bins.T, np.array(each_row(sample)))
             counted = zip(candidates.slices, sums.T.tolist(), strict=True)
             searches[number].take({one: Counts(*counts) for one, counts in counted})
     return [Searched(one.conditions(), one.missed) for one in searches], batches

@@ -14,7 +14,7 @@ from biasspark.attribution.block_sums import meet, sum_by_cell
 from biasspark.attribution.difference_variances import multiply_rows
 from biasspark.attribution.moments import LARGEST_BITS, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.attribution.slice_search import count_cells
-from biasspark.attribution.trees import count_for_histograms, find_nodes, measure_bins
+from biasspark.attribution.trees import find_nodes, measure_bins
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
@@ -112,14 +112,13 @@ def test_nodes_and_bins_of_a_deep_tree() -> None:
     sample = Sample(sample.bins[in_order], sample.values[in_order], sample.honest[in_order])
     at = find_nodes(tree, block.cells.bins)
     asked = [leaf.node_id for leaf in leaves[::3]]
-    counts = count_for_histograms(block.cells, sum_columns(block, np.arange(600), sample.values))
-    measured = measure_bins(block.cells, counts, at, asked, FEATURES)
+    measured = measure_bins(block.cells, sum_columns(block, np.arange(600), sample.values), at, asked, FEATURES)
     for leaf in leaves:
         inside = sample.inside(leaf.condition)
         assert (at[block.cell] == leaf.node_id).tolist() == inside.tolist()
         if leaf.node_id not in asked:
             continue
-        histograms = np.split(measured[asked.index(leaf.node_id)], [FEATURES[0].n_bins], axis=1)
+        histograms = [of_feature[asked.index(leaf.node_id)] for of_feature in measured]
         for number, (feature, histogram) in enumerate(zip(FEATURES, histograms, strict=True)):
             for bin_ in range(feature.n_bins):
                 of_bin = inside & (sample.bins[:, number] == bin_)

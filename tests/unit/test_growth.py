@@ -103,9 +103,9 @@ def test_each_level_measures_the_smaller_side_of_each_split(
 ) -> None:
     levels: list[Sequence[int]] = []
 
-    def measure(cells: Cells, counts: Ints, leaves: Ints, asked: Sequence[int], features: Sequence[Feature]) -> Ints:
+    def measure(cells: Cells, sums: Ints, leaf: Ints, asked: Sequence[int], features: Sequence[Feature]) -> list[Ints]:
         levels.append(asked)
-        return measure_bins(cells, counts, leaves, asked, features)
+        return measure_bins(cells, sums, leaf, asked, features)
 
     monkeypatch.setattr(trees, "measure_bins", measure)
     sample = two_samples[0]

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
-from biasspark.attribution.block_sums import NodeSums
+from biasspark.attribution.measured_sets import NodeSums
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.row_values import Target
 from biasspark.attribution.slice_kernel import Candidates, cut_feature
-from biasspark.attribution.slice_search import SearchedSlices, SliceCounter, list_slice_values, search_slices
+from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, make_counter, search_slices
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.row_blocks import Blocks
@@ -428,7 +428,7 @@ def test_candidates_are_counted_exactly() -> None:
     predicates += [slice_kernel.Predicate(2, frozenset({number})) for number in range(3)]
     bins[1][bins[1] == 3] = 2
     slices = [*product((1, 2), (3, 4, 6)), *product((4,), (8, 9)), (0, 10)]
-    [counted] = SliceCounter.of(Candidates(predicates, slices)).count(np.array(bins), np.array(each))
+    [counted] = make_counter(Candidates(predicates, slices))(np.array(bins), np.array(each))
     for place, conjunction in enumerate(slices):
         rows = np.logical_and.reduce(
             [np.isin(bins[predicates[p].feature], list(predicates[p].bins)) for p in conjunction]
