@@ -37,7 +37,7 @@ from tests.unit.test_measured_sets import FEATURES as SEARCHED
 from tests.unit.test_measured_sets import compute_all, draw_models
 from tests.unit.test_paired_placements import make_examples
 
-SCHEMA = f"word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 ARRAY<STRING>, {GROUP} INT, row BIGINT"
+SCHEMA = f"word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 ARRAY<STRING>, {GROUP} INT, row_id BIGINT"
 Job = Callable[[DataFrame, Encoding], Any]
 CUTS = [np.array([-0.5, 0.5]), np.array([0.0])]
 
@@ -47,7 +47,7 @@ def examples_of(crossed: bool = False) -> tuple[Encoding, pa.RecordBatch, list[n
     both = batch.filter(pa.array(columns[1]))
     numbers = np.arange(len(both))
     both = both.append_column(GROUP, pa.array(numbers % 7, pa.int32()))
-    return encoding, both.append_column("row", pa.array(numbers)), [column[columns[1]] for column in columns]
+    return encoding, both.append_column("row_id", pa.array(numbers)), [column[columns[1]] for column in columns]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
     encoding, _, (label, _, short, *scores) = examples_of()
     in_slices = np.array([np.ones(len(label), bool), short == 1])
     labels = np.stack([[(in_slices & (label == value)).sum(axis=1)] * 2 for value in (0, 1)])
-    rows = rank_rows(examples, encoding, CUTS, labels, ["row"]).collect()
+    rows = rank_rows(examples, encoding, CUTS, labels).collect()
     assert len(rows) == 2 * (len(label) + short.sum())
     with pytest.raises(Exception, match="other rows than when they were counted"):
         rank_rows(examples, encoding, CUTS, labels + 1).collect()
@@ -94,7 +94,7 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
         opposite = scores[encoding.models.index(row["model"])][inside & (label != row["label"])]
         pair = ([row["score"]], opposite) if not row["label"] else (opposite, [row["score"]])
         assert (row["n_opposite"], row["ordered_doubled"]) == (len(opposite), ordered_doubled(*pair).sum())
-        assert row["score"] == scores[encoding.models.index(row["model"])][row["row"]]
+        assert row["score"] == scores[encoding.models.index(row["model"])][int(row["row_id"])]
 
 
 # ---- row blocks
