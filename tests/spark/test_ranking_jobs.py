@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,6 +18,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.paired_placements import sum_paired_placements
+from biasspark.ranking.range_job import gather_ranges, unhash
 from biasspark.ranking.row_blocks import BLOCK, RowRanking
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.ranking.sampled_trials import sample_pinned_aucs, sum_kept_rows
@@ -95,6 +98,20 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
         pair = ([row["score"]], opposite) if not row["label"] else (opposite, [row["score"]])
         assert (row["n_opposite"], row["ordered_doubled"]) == (len(opposite), ordered_doubled(*pair).sum())
         assert row["score"] == scores[encoding.models.index(row["model"])][int(row["row_id"])]
+
+
+@pytest.mark.spark("how Spark hashes and shuffles")
+def test_every_task_gets_as_many_ranges(spark_session: SparkSession) -> None:
+    for number in (0, 1, 2, 77, 1023, 2**31 - 1):
+        assert spark_session.range(1).select(F.hash(F.lit(unhash(number)))).first() == (number,)
+    ranges = [(model, name, n, 0, b"") for model in range(3) for name in range(4) for n in range(5) for _ in range(2)]
+    parts = spark_session.createDataFrame(
+        [(-1, 0, 0, 0, b""), *ranges], "model INT, slice INT, score_range INT, kind INT, data BINARY"
+    )
+    gathered = gather_ranges(parts, [np.arange(4.0)] * 3, 4).withColumn("task", F.spark_partition_id()).collect()
+    tasks = {tuple(row[:3]): row["task"] for row in gathered}
+    assert len({(*row[:3], row["task"]) for row in gathered}) == len(tasks) == 61
+    assert set(Counter(task for key, task in tasks.items() if key[0] >= 0).values()) == {6}
 
 
 # ---- row blocks
