@@ -257,8 +257,7 @@ def compare(
     Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
     model and 32 identities, and shuffles it twice.
     """
-    asked = measures.compare
-    assert asked is not None  # it names the baseline
+    asked = _require_compare(measures)
     if asked.method == JACKKNIFE and id_column is None:
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
     measures = compared_only(measures)
