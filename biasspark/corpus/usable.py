@@ -78,7 +78,7 @@ def check_identities(
     `names` are the identities that the corpus has, `unknown` those that are unknown on every usable row, `unreadable`
     by column the annotations that are neither numbers nor booleans. Nothing is checked without configured identities.
     """
-    if not identities.has_sources or not set(names) <= set(unknown):
+    if not identities.sources or not set(names) <= set(unknown):
         return
     value_columns = (*identities.categorical, identities.array) if identities.array else identities.categorical
     shown = list_first([show_value(name) for name in names or value_columns], _MOST_NAMED)

@@ -206,10 +206,7 @@ SIGNIFICANT = 0.05
 
 
 def normal_interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
-    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
-
-    The variance is that of the mean, not of the rows; 0 gives a single point. The level is in (0, 1).
-    """
+    """Return mean ± z·sqrt(variance of the mean) at a level in (0, 1); None, None where either is None."""
     if mean is None or variance is None:
         return None, None
     half = normal_quantile(level) * sqrt(variance)

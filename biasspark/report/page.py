@@ -207,6 +207,7 @@ def environment() -> Environment:
         "compact": cells.drop_zeros,
         "p": cells.show_p,
         "date": gate_summary.format_date,
+        "title_of": definitions.title_of,
     }
     return shared
 

@@ -61,10 +61,7 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 
 
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
-    """Return the latest published run of a job for one run date and corpus: the one that the views show.
-
-    Raises `InputError` if there is none, with the dates and corpora that exist.
-    """
+    """Return the run of a job that the views show for a date and corpus. Raises `InputError` with those that exist."""
     rows = latest_by_date(_select(read_ledger(spark, store, run_date), job, corpus))
     if run_date in rows:
         return to_run(rows[run_date])
@@ -148,10 +145,7 @@ def to_run(row: LedgerRow) -> Run:
 def append_to_ledger(
     spark: SparkSession, store: Store, run: Run, record: RunRecord, table_rows: Mapping[str, int] | None = None
 ) -> datetime:
-    """Publish a run by its row in the ledger, and return the time.
-
-    Raises as `refuse_conflict`, and `BiasSparkError` if the row cannot be written.
-    """
+    """Publish a run by its row in the ledger, and return the time. Raises as `refuse_conflict`."""
     with describe(spark, "publish: ledger"), storage_errors(store.location(BIAS_RUNS, run), "written"):
         before = refuse_conflict(spark, store, run)
         # Later than all rows before it, even if a clock is slow.

@@ -32,10 +32,7 @@ class Column:
 
 
 def columns(declarations: str) -> tuple[Column, ...]:
-    """Parse columns from lines ``name TYPE: comment``; indented lines continue a comment.
-
-    Raises `ValueError` for other lines.
-    """
+    """Parse lines ``name TYPE: comment``; indented lines continue a comment. Raises `ValueError` for others."""
     declared: list[Column] = []
     for line in filter(str.strip, dedent(declarations).splitlines()):
         if declared and line[0].isspace():

@@ -268,8 +268,8 @@ def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: 
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, tables, start_run(), PathStore(str(tmp_path)), record_of())
     assert [fault.partition(".")[0] for fault in caught.value.messages] == [
-        "bias_metrics: 1 keys repeat",
-        "bias_metrics: 1 values are NaN",
+        "bias_metrics: 2 rows have 1 keys",
+        "bias_metrics: 1 rows hold NaN",
     ]
     assert not list(tmp_path.iterdir())
 

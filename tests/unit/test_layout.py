@@ -133,9 +133,8 @@ def old_names_stay_away(path: str, source: str) -> Iterator[str]:
 
 def nothing_imports_tests(path: str, source: str) -> Iterator[str]:
     uses_oracle = path.startswith(("scripts/dev/", "scripts/simulations/"))
-    for line, name in imports(source):
-        is_of_tests = name.partition(".")[0] == "tests" and not (uses_oracle and name.startswith("tests.oracle."))
-        if is_of_tests and not path.startswith("tests/"):
+    for line, name in () if path.startswith("tests/") else imports(source):
+        if name.partition(".")[0] == "tests" and not (uses_oracle and name.startswith("tests.oracle.")):
             yield f"{path}:{line}: imports {name}. Tests use the project, never the reverse."
 
 
