@@ -31,7 +31,6 @@ from biasspark.text import format_count
 
 _OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
 """Set by spark-submit, or by users to pass its arguments."""
-_LOOPBACK = {"localhost", "127.0.0.1", "::1", "[::1]"}
 
 
 def choose_engine(request: SessionRequest, configured_master: str | None = None) -> Engine:
@@ -105,7 +104,8 @@ def is_embedded(spark: SparkSession) -> bool:
         return False
     with suppress(Exception):  # servers without access to such settings
         session = cast("Any", spark)
-        return session.client.host in _LOOPBACK and session.conf.get("spark.master", None) is None
+        is_local = session.client.host in ("localhost", "127.0.0.1", "::1", "[::1]")
+        return is_local and session.conf.get("spark.master", None) is None
     return False
 
 
