@@ -46,7 +46,7 @@ exit codes:
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)
 """
-NIGHTLY_EXAMPLES = """\
+DATED_EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
