@@ -139,7 +139,7 @@ class Corpus(Section):
             written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
         if written["duplicates"].value in DUPLICATES[:2] and "id" not in written:
             fix = 'Name the id column, id = "...", or remove the line.'
-            written["duplicates"].refuse("Without an id nothing can be compared.", fix)
+            written["duplicates"].refuse("Repeated ids are found by the id column, and none is named.", fix)
 
     def resolve(self) -> Self:
         """Return the corpus; repeated ids are allowed without an id column."""

@@ -227,5 +227,5 @@ class Gate(Section):
         for name in repeated(rule.name for rule in self.rule if rule.name):
             written.complain(f"two rules are named {quote(name)}. Alerts identify rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
-            rule = "No rule is on a change of an AUC since the last accepted run."
+            rule = "No rule bounds a change of an AUC since the last accepted run."
             written["paired"].refuse(rule, "Remove the line, or write a rule with max_drop or max_rise.")

@@ -141,7 +141,7 @@ class LabelBalance(Section):
             written.complain("text and length are both given. A length comes from one of them.", "Remove one.")
         if "buckets" in written and "text" not in written and "length" not in written:
             fix = written.write(text="comment_text")
-            written["buckets"].refuse("Without text or length nothing is put into them.", fix)
+            written["buckets"].refuse("They are buckets of lengths, and neither text nor length is given.", fix)
 
 
 @dataclass(frozen=True, kw_only=True)

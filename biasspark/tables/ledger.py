@@ -62,7 +62,7 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
     dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MOST_LISTED]
     corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MOST_LISTED]
-    choices = [f"Its last dates there: {', '.join(map(str, dates))}."] if dates else []
+    choices = [f"Its latest dates for this corpus: {', '.join(map(str, dates))}."] if dates else []
     choices += [f"Corpora of this date: {', '.join(map(show_value, corpora))}."] if corpora else []
     command = name_command(job)
     choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]

@@ -70,8 +70,8 @@ def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
     folder = store.local_folder
     if folder is None or not folder.is_dir():
         return (
-            f"views: not written, {store.root} is no folder of this machine. spark_views, delta_views and duckdb_views "
-            "of biasspark.tables.views return their text.",
+            f"views: not written, {store.root} is not a folder of this machine. spark_views, delta_views and "
+            "duckdb_views of biasspark.tables.views return their text.",
         )
     if isinstance(store, DeltaFolder):
         texts = {SPARK_FILE: delta_views(list_relations(spark, store))}
