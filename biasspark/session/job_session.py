@@ -219,11 +219,8 @@ def build_session(
     """Return the session of a job, with the settings that the numbers and their speed depend on.
 
     An existing session is reconfigured; its name and log level are kept. Otherwise `choose_engine` chooses the engine.
-    Raises `ConfigError` if no engine is installed, Spark finds no usable Java, the existing session has another engine
-    than requested, or a runtime of Delta or Iceberg is for another Spark.
-
-    `app_name` is the name in the Spark UI; `settings` override the defaults; `request` is by default that of the
-    command line.
+    `settings` override the defaults; `request` is by default that of the command line. Raises `ConfigError` if no
+    engine can be started, the existing session has another engine, or a lake runtime is for another Spark.
     """
     request, settings = request or current_request(), dict(settings or {})
     is_new = not engines.is_session_there()
