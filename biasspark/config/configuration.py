@@ -69,7 +69,6 @@ def _read_options(spot: Spot) -> Any:
 
 
 def _read_values(spot: Spot) -> Any:
-    """Read one value of the label column, or a list of values of one kind."""
     values = tuple(spot.value) if isinstance(spot.value, list | tuple) else (spot.value,)
     if values and any(all(isinstance(value, kind) for value in values) for kind in (str, bool)):
         return values
@@ -79,7 +78,6 @@ def _read_values(spot: Spot) -> Any:
 
 
 def _read_models(spot: Spot) -> Any:
-    """Read a table of models and their score columns, or a list of score columns."""
     if isinstance(spot.value, list | tuple):
         models = {name: name for name in kinds.list_of().read(spot)}
     elif isinstance(spot.value, Mapping):

@@ -114,7 +114,6 @@ class Histograms(Section):
 
 
 def _read_buckets(spot: Spot) -> Any:
-    """Read the ascending edges of buckets of lengths."""
     edges = spot.value if isinstance(spot.value, list | tuple) else ()
     whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge < 2**31 for edge in edges)
     if whole_edges and 1 < len(edges) <= MOST_BUCKETS and all(low < high for low, high in pairwise(edges)):

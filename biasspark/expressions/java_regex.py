@@ -97,7 +97,6 @@ class _Pattern:
         return re.escape(char)
 
     def _class(self) -> str:
-        """Translate a character class, [...]."""
         end, parts, has_letters = self.n + 1, [], False
         if self.pattern[end : end + 1] == "^":
             parts, end = ["^"], end + 1

@@ -227,7 +227,6 @@ def available_memory() -> int | None:
 
 
 def _start_server() -> str:
-    """Start a server, and return its endpoint."""
     os.environ.setdefault("RUST_LOG", "off")  # unless the user wants to see it
     os.environ.update(_ENVIRONMENT)
     server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)

@@ -458,7 +458,6 @@ class CatalogStore(ParquetStore):
         spark.catalog.refreshTable(self.name(table.name))
 
     def _prepare(self, spark: SparkSession, table: Table) -> None:
-        """Create the table or add its new columns, with the constraints of the format."""
         name, types = self.name(table.name), self.types(spark, table)
         new = tuple(column for column in table.columns if column.name not in (types or {}))
         if types is None:
@@ -494,7 +493,6 @@ class CatalogStore(ParquetStore):
 
 
 def _quote_schema(key: KeyPath, name: str) -> tuple[str, str]:
-    """Return the catalog of a schema, and its quoted name."""
     parts = re.findall(r"`(?:[^`]|``)+`|[^`.]+", name)
     if not parts or ".".join(parts) != name:
         raise ConfigError(Fault(key, name, "It is not the name of a schema.", "Write schema or catalog.schema."))
