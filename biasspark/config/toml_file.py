@@ -103,7 +103,7 @@ def describe_undecodable(error: UnicodeDecodeError) -> str:
 
 
 def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """Apply overrides ``table.key=value``, of TOML or else text, to a copy. Return it, and faults of their form."""
+    """Return a copy with the overrides ``table.key=value``, of TOML or else text, and the faults of malformed ones."""
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
         assignment = ASSIGNMENT.fullmatch(override)

@@ -113,7 +113,7 @@ def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
 
 
 def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisions]:
-    """Return the decisions of subgroup and background (of ``(overall)`` all rows), shape (groups, thresholds)."""
+    """Return the decisions of subgroup and background, shape (groups, thresholds). ``(overall)`` is a background."""
     at_or_above = np.concatenate(
         [cells[:, :, np.array(thresholds.edges[model], np.int64) + 1] for model, cells in counts.at_or_above.items()],
         axis=1,

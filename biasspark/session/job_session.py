@@ -116,7 +116,7 @@ _RUNTIMES = (
 
 @contextmanager
 def start_faults() -> Iterator[None]:
-    """Explain why a session is not built: `ConfigError` for Java and jars, otherwise `BiasSparkError`."""
+    """Explain why a session cannot be built, by a `ConfigError` for Java and jars, otherwise a `BiasSparkError`."""
     try:
         yield
     except Exception as error:

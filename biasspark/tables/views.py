@@ -64,7 +64,7 @@ class View(NamedTuple):
 
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
-    """Create or replace the views of all existing tables, a file in one step, and return warnings of failures."""
+    """Create or replace the views of all existing tables, and return warnings of failures. Files change in one step."""
     if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
         return _create_views(spark, store)
     folder = store.local_folder
