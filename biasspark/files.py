@@ -58,7 +58,7 @@ def shared_folder(spark: SparkSession, path: str) -> Path | None:
 
 
 def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
-    """Raise `ConfigError`, with the missing jar, if the session has no file system for a path. Remote servers are not checked."""
+    """Raise `ConfigError`, with the missing jar, if the session has no file system for a path. Skip remote servers."""
     if local_folder(path) is not None or not sees_files(spark):
         return
     if is_embedded(spark):
