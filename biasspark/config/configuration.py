@@ -69,7 +69,7 @@ def _read_options(spot: Spot) -> Any:
 
 
 def _read_values(spot: Spot) -> Any:
-    values = tuple(spot.value) if isinstance(spot.value, list | tuple) else (spot.value,)
+    values = tuple(spot.entries)
     if values and any(all(isinstance(value, kind) for value in values) for kind in (str, bool)):
         return values
     if values and all(map(is_finite_number, values)):
