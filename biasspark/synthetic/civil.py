@@ -93,6 +93,7 @@ where no identity is mentioned. Chosen to fit the AUCs of `TABLE_6`, with the la
 CENTER = -1.4
 """The mean score of comments that are not toxic, before squashing: a median score of 0.09."""
 
+
 def mention_probability(identity: Identity, stratum: int) -> float:
     """Return P(mentioned | stratum), from the count and the toxic rate of the identity by Bayes' rule."""
     within = identity.percent_toxic / 100.0 if stratum else 1.0 - identity.percent_toxic / 100.0

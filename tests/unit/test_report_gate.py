@@ -14,7 +14,7 @@ from biasspark.report.page import write_model_card
 from biasspark.report.report_data import (
     BY_GATE,
     BY_PERSON,
-    NIGHT_BEFORE,
+    PREVIOUS_RUN,
     ReportData,
     earlier_runs,
     find_baseline,
@@ -154,7 +154,7 @@ def test_an_acceptance_is_shown_for_its_own_run_alone(report: ReportData) -> Non
 
 def test_changes_are_values_whose_intervals_are_apart(report: ReportData) -> None:
     notes, changes = describe_changes(report)
-    assert ["14 January 2026" in notes[0], NIGHT_BEFORE in notes[0]] == [True, True]
+    assert ["14 January 2026" in notes[0], PREVIOUS_RUN in notes[0]] == [True, True]
     assert [(change.model, change.identity, change.metric, change.worse) for change in changes] == [
         (OLD, "black", "bpsn_auc", True)
     ]
@@ -183,8 +183,8 @@ TONIGHT = ran("r9", 15)
     ("ledger", "baseline_ids", "has_gate", "expected"),
     [
         ([], [], False, None),
-        ([ran("r1", 13), ran("r2", 14)], [], False, ("r2", NIGHT_BEFORE)),
-        ([ran("r1", 13), ran("r2", 14), ran("r3", 14)], [], False, ("r3", NIGHT_BEFORE)),
+        ([ran("r1", 13), ran("r2", 14)], [], False, ("r2", PREVIOUS_RUN)),
+        ([ran("r1", 13), ran("r2", 14), ran("r3", 14)], [], False, ("r3", PREVIOUS_RUN)),
         ([ran("r1", 13), ran("r2", 14)], [None], True, None),
         ([ran("r1", 13, "accepted"), ran("r2", 14)], [], False, ("r1", BY_GATE)),
         ([ran("r1", 13, "accepted"), ran("r2", 14), ran("r3", 14, job="attribution")], [], False, ("r1", BY_GATE)),
