@@ -1,4 +1,4 @@
-"""Measure the segments that were found: exact sums over their rows and placements, by one query.
+"""Exact sums over the rows and placements of segments, by one query.
 
 blocks --measure--> sums of ranges --small shuffle--> sums of each set of rows
 """
@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import NodeSums, meet, read_node_sums, sum_sets, sum_values
-from biasspark.attribution.influence import (
-    PlacedSet,
-    combine_ranges,
-    influence_variance,
-    place_in_sets,
-    read_sets,
-)
-from biasspark.attribution.row_values import AUC, Target, rows_with_opposite, target_values
-from biasspark.attribution.segments import MeasuredSet
+from biasspark.attribution.block_sums import meet, sum_by_cell
+from biasspark.attribution.influence import PlacedSet, combine_ranges, influence_variance, place_in_sets, read_sets
+from biasspark.attribution.moments import Moments, cut_moments, read_moments
+from biasspark.attribution.row_values import AUC, Target, opposite_rows, rows_with_opposite, target_values
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
@@ -34,6 +29,29 @@ _PLACEMENTS = 0
 """The chunk of placements in sets; the chunks of targets follow, then those of comparisons."""
 
 
+class NodeSums(NamedTuple):
+    """Sums over the rows of one set.
+
+    Attributes
+    ----------
+    train, honest
+        Of the values of training rows, and of estimation rows.
+    loss_doubled
+        Twice the number of wrongly ordered pairs with a row of the set, ties half.
+    """
+
+    train: Moments = Moments()
+    honest: Moments = Moments()
+    loss_doubled: int = 0
+
+
+class MeasuredSet(NamedTuple):
+    """The rows that meet a condition: their sums, and the variance of their honest mean, None where not defined."""
+
+    sums: NodeSums
+    variance: float | None
+
+
 @dataclass(frozen=True)
 class MeasuredSets:
     """The measured sets of rows.
@@ -41,7 +59,7 @@ class MeasuredSets:
     Attributes
     ----------
     of_targets
-        By target and condition, the rows that meet it.
+        By target and condition.
     of_segments, of_pairs
         By the numbers of a model and a slice, the sums over placements of each named segment and of each named pair.
     offsets
@@ -102,8 +120,9 @@ def measure_sets(
                 continue
             sets = [meet(condition, cells.bins) for condition in asked[target]]
             rows = rows_with_opposite(block, target.slice)
-            sums = sum_values(block, target.slice, rows, target_values(block, target, rows))
-            yield target.slice, number, pack([sum_sets(cells, sums, sets)])
+            sums = _sum_cells(block, target, rows)
+            halves = [[sums[:, inside & half].sum(axis=1) for half in (~cells.honest, cells.honest)] for inside in sets]
+            yield target.slice, number, pack([np.array(halves, np.int64).reshape(len(sets), 2, len(sums))])
             if target.name == AUC:
                 honest_sets[target.slice] = [inside & cells.honest for inside in sets]
             if model >= n_models:
@@ -131,7 +150,7 @@ def measure_sets(
     for number, target in enumerate(targets, 1):
         key, conditions = (target.model, target.slice), asked[target]
         data = measured.get((*key, number))
-        sums = [NodeSums()] * len(conditions) if data is None else list(map(read_node_sums, unpack(data)[0]))
+        sums = [NodeSums()] * len(conditions) if data is None else list(map(_read_sums, unpack(data)[0]))
         variances: list[float | None] = [None] * len(sums)
         if target.name != AUC:  # the loss of a row depends on no other row
             variances = [one.honest.variance_of_mean for one in sums]
@@ -139,14 +158,26 @@ def measure_sets(
             variances = [influence_variance(*placed) for placed in placements[key][: len(sums)]]
         of_targets[target] = dict(zip(map(freeze, conditions), map(MeasuredSet, sums, variances), strict=True))
         if data := measured.get((*key, len(targets) + number)):
-            offsets[target] = _read_offsets(*unpack(data))
+            score_ranges, counts = unpack(data)  # of the sets' negatives, then of their positives
+            below, total = counts.cumsum(axis=0) - counts, counts.sum(axis=0)
+            offsets[target] = {
+                int(score_range): RankOffsets(of_range, total)
+                for score_range, of_range in zip(score_ranges, below, strict=True)
+            }
     of_named = {key: of_key[len(of_key) - n_named :] for key, of_key in placements.items()}
     of_segments = {key: sums[: columns.n_segments] for key, sums in of_named.items()}
     of_pairs = {key: sums[columns.n_segments :] for key, sums in of_named.items()}
     return MeasuredSets(of_targets, of_segments, of_pairs, offsets)
 
 
-def _read_offsets(ranges: Ints, counts: Ints) -> dict[int, RankOffsets]:
-    """Return the rank offsets of each range, given the rows in each range: of the sets' negatives, then positives."""
-    below, total = counts.cumsum(axis=0) - counts, counts.sum(axis=0)
-    return {int(number): RankOffsets(of_range, total) for number, of_range in zip(ranges, below, strict=True)}
+def _sum_cells(block: RowBlock, target: Target, rows: Ints) -> Ints:
+    """Return by cell the number of rows, the limbs of the moments of their values, and their AUC losses."""
+    losses = 2 * opposite_rows(block, target.slice, rows) - block.placed(target.slice, rows)
+    values = cut_moments(target_values(block, target, rows))
+    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), *values, losses])
+
+
+def _read_sums(sums: Ints) -> NodeSums:
+    """Return the sums of one set, given those of `_sum_cells` over its training rows and over its honest rows."""
+    (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
+    return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)

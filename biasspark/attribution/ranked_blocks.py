@@ -28,19 +28,10 @@ _Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class RankedBlocks:
-    """Ranked rows.
+    """Ranked rows: their blocks, and their counts, without identities.
 
-    Attributes
-    ----------
-    blocks : Blocks
-    counts : Counts
-        Of all rows: there are no identities.
-    losses : mapping
-        See `losses.Losses`; empty unless they are summed up.
-    train : mapping of (int, int) to mapping
-        By numbers of model and slice, the sums over the rows that search.
-    results : mapping of str to Any
-        By name, the results of the searches that ran while rows were ranked.
+    `losses` are empty unless they are summed up; `train` has the sums over training rows, by numbers of model and
+    slice; `results` are those of the searches that ran while rows were ranked, by name.
     """
 
     blocks: Blocks
@@ -67,7 +58,7 @@ def rank_blocks(
     examples : DataFrame
         EXAMPLES, and the columns from which rows are described.
     links : sequence of str or None, optional
-        How losses make probabilities of the scores of each model. Without it, no losses are summed up.
+        The link of each model. Without it, no losses are summed up.
     n_rows : int
         At least the rows of any model.
     searches : mapping of str to Search
@@ -110,7 +101,7 @@ def rank_blocks(
 
 
 def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
-    """Return the counts of some rows of a range, with no identity other than that of all rows."""
+    """Return the counts of some rows of a range, without identities."""
     scores, label = block.scores[rows], block.label[rows]
     runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
     return count_range(runs, [], [0], None)
@@ -119,7 +110,7 @@ def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
 def _read_losses(
     ranking: RowRanking, counts: Counts, answer: Answer
 ) -> tuple[Losses, dict[_Key, Mapping[bool, LabelSums]]]:
-    """Return the sums of all rows and segments, by names, and those of rows that search, by numbers."""
+    """Return the sums of all rows and of segments, by names, and those of training rows, by numbers."""
     encoding = ranking.encoding
     losses: dict[tuple[str, str, str], Mapping[bool, LabelSums]] = {}
     train: dict[_Key, Mapping[bool, LabelSums]] = {}

@@ -14,23 +14,16 @@ from biasspark.ranking.kernels.sorted_runs import find_starts
 AUC, CROSS_ENTROPY, GINI = "auc", "cross_entropy", "gini"
 
 CLIP = 1e-15
-"""How close to 0 and 1 a probability may be: a certain and wrong prediction would cost infinitely much."""
+"""The least distance of a probability from 0 and 1: a certain and wrong prediction would cost infinitely much."""
 
 _LEAST_LOG_ODDS = -700.0
 """e^700 is nearly the largest double."""
 
 
 class Target(NamedTuple):
-    """What is predicted for which rows.
+    """What is predicted for the rows of a model, or of a comparison, in a slice, both by number.
 
-    Attributes
-    ----------
-    model, slice
-        Their numbers; see `row_blocks.RowRanking.comparisons`.
-    name
-        One of `config.attribution_settings.TARGETS`.
-    link
-        How losses make probabilities of scores.
+    `name` is one of `config.attribution_settings.TARGETS`. Under the `link` "logit" scores are log-odds.
     """
 
     model: int
@@ -50,16 +43,6 @@ def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
     return block.rows_of(slice_number) if block.totals[:, slice_number].all() else np.zeros(0, np.int64)
 
 
-def normalized_attribution(block: RowBlock, slice_number: int, rows: Ints) -> Floats:
-    """Return half of the share of correctly ordered pairs of each row, ties half: 0 to 1/2.
-
-    With a baseline, the difference of the two models, -1/2 to 1/2: above 0 the model is better. The slice has both
-    labels.
-    """
-    shares: Floats = block.difference(slice_number, rows) / (4 * opposite_rows(block, slice_number, rows))
-    return shares
-
-
 def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats]:
     """Return the cross-entropy and the Gini impurity of rows of one label with these scores.
 
@@ -77,9 +60,15 @@ def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats
 
 
 def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
-    """Return the target of a tree for each row: its normalized attribution, cross-entropy or Gini impurity."""
+    """Return the normalized attribution, the cross-entropy or the Gini impurity of some rows of a slice.
+
+    The normalized attribution, of a slice with both labels, is half of the share of correctly ordered pairs of a row,
+    ties half: 0 to 1/2. With a baseline, it is the difference of the two models, -1/2 to 1/2: above 0 the model is
+    better.
+    """
     if target.name == AUC:
-        return normalized_attribution(block, target.slice, rows)
+        shares: Floats = block.difference(target.slice, rows) / (4 * opposite_rows(block, target.slice, rows))
+        return shares
     values = np.empty(len(rows))
     for label in (0, 1):
         of_label = np.flatnonzero(block.label[rows] == label)

@@ -1,4 +1,4 @@
-"""Slices, searched level by level from counts of their rows, which the caller makes. numpy only.
+"""The best slices, searched level by level from counts of their rows, which the caller makes. numpy only.
 
 A slice is the set of rows that meet a conjunction of predicates on different features. Its score is the attribution
 that it lacks against the mean m of all training rows:
@@ -44,7 +44,7 @@ may be left.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -57,7 +57,7 @@ from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import NULL_BIN, Condition, Feature
 
 MOST_CANDIDATES = 100_000
-"""The most conjunctions of a tree that are counted on a level, and of all trees at a time."""
+"""The most conjunctions of a target that are counted on a level, and of all targets at a time."""
 
 LEAST_RATIO = Fraction(5, 4)
 """Of what a row of a conjunction lacks on average to what a row of each shorter conjunction of its predicates lacks."""
@@ -71,7 +71,7 @@ class Predicate(NamedTuple):
 
 
 Slice: TypeAlias = tuple[int, ...]
-"""Indices of a tree's predicates, ascending, of which no two are on one feature."""
+"""Ascending indices of predicates, of which no two are on one feature."""
 
 
 class Counts(NamedTuple):
@@ -80,11 +80,11 @@ class Counts(NamedTuple):
     Attributes
     ----------
     n_train, n_honest
-        Rows that search, and rows that estimate.
+        Training rows and estimation rows.
     total
         Of the training values, in units.
     bound
-        Of max(m - value, 0) over training rows, in units; m is the mean of the tree's, rounded up to a unit.
+        Of max(m - value, 0) over training rows, in units; m is the mean of all of them, rounded up to a unit.
     fingerprint
         Of a hash of each row's bins. Slices that agree in all five are taken for the same rows: others do so by chance
         once in 2^40 with two million rows, once in 2^31 with a billion.
@@ -101,67 +101,18 @@ _Listed: TypeAlias = tuple[Condition, Counts]
 
 
 class Candidates(NamedTuple):
-    """Slices of one tree to be counted, all of one length."""
+    """Slices of one target to be counted, all of one length."""
 
     predicates: Sequence[Predicate]
     slices: Sequence[Slice]
 
 
-class Searched(NamedTuple):
-    """The conditions of the best slices of a tree, the greatest score first.
-
-    No slice that was left out for lack of room scores more than `missed`, in units: 0 if none could be among the best.
-    """
-
-    conditions: Sequence[Condition]
-    missed: int
-
-
-def search(
-    by_bin: Sequence[Sequence[Ints]], features: Sequence[Feature], settings: SliceSearch
-) -> Generator[Mapping[int, Candidates], Mapping[int, Mapping[Slice, Counts]], list[Searched]]:
-    """Search the best slices of every tree.
-
-    Parameters
-    ----------
-    by_bin : sequence of sequences of int64 arrays, shape (bins, 5)
-        By tree and feature, the `Counts` of the rows of each bin.
-    features : sequence of Feature
-        At least one.
-
-    Yields
-    ------
-    mapping of int to Candidates
-        Candidates by tree, whose counts are to be sent; those with too few rows may be missing. One batch for each
-        further predicate, and more only if there are more than 100,000 candidates in all.
-
-    Returns
-    -------
-    list of Searched
-        By tree. Every slice has at least `min_rows` rows of either kind, a score above 0, and lacks at least a quarter
-        more per row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the
-        shorter conjunction comes first, then the one of earlier predicates: by feature, then by bin.
-
-    Notes
-    -----
-    If every conjunction might be one of the best, all are counted: at most (bins·features)³/6. In most data the bounds
-    leave few. The driver holds the counts of 100,000 slices, and for each tree those that may be extended.
-    """
-    searches = [_TreeSearch.of(counts, features, settings) for counts in by_bin]
-    for _ in range(1, settings.max_predicates):
-        for batch in _batches(searches):
-            counted = yield batch
-            for tree in batch:
-                searches[tree].take(counted.get(tree, {}))
-    return [one.result() for one in searches]
-
-
 def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozenset[int]]:
     """Return the bins of each predicate on a feature, given the training rows by bin; no bin is in two.
 
-    Every value is one, and NULL is. If more than `max_bins` intervals of a numeric feature have training rows, those
-    whose middle rows lie in the same of `max_bins` equal parts of the rows that are not NULL are joined. An interval
-    without training rows goes with the next below that has some, or if none has with the first.
+    Every value has a predicate, and so has NULL. If more than `max_bins` intervals of a numeric feature have training
+    rows, those whose middle rows lie in the same of `max_bins` equal parts of the rows that are not NULL are joined. An
+    interval without training rows goes with the next below that has some, or if none has with the first.
     """
     parts = np.arange(feature.n_bins)
     if feature.numeric:
@@ -170,8 +121,8 @@ def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozense
 
 
 @dataclass
-class _TreeSearch:
-    """The search of one tree. Scores and bounds are held times its training rows: whole numbers, so ties are exact.
+class BestSlices:
+    """The best slices of a target so far. Scores and bounds are held times its training rows: in integers, exactly.
 
     Attributes
     ----------
@@ -202,8 +153,8 @@ class _TreeSearch:
     left_out: int = 0
 
     @classmethod
-    def of(cls, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> _TreeSearch:
-        """Return a search that knows the slices of one predicate."""
+    def of(cls, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> BestSlices:
+        """Return the slices of one predicate, given by feature the `Counts` of each bin, int64, shape (bins, 5)."""
         predicates = [
             Predicate(index, bins)
             for index, (feature, counts) in enumerate(zip(features, by_bin, strict=True))
@@ -248,14 +199,23 @@ class _TreeSearch:
             self.left_out = max(self.left_out, extended.pop()[0])
         return Candidates(self.predicates, [conjunction for _, conjunction in extended])
 
-    def result(self) -> Searched:
-        """Return the best slices, joined."""
+    def conditions(self) -> list[Condition]:
+        """Return the conditions of the best slices, joined, the greatest score first.
+
+        Every slice has at least `min_rows` rows of either half, a score above 0, and lacks at least a quarter more per
+        row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the shorter
+        conjunction comes first, then the one of earlier predicates: by feature, then by bin.
+        """
         listed = [(dict(self.predicates[one] for one in conjunction), counts) for conjunction, counts in self.best]
         distinct: dict[Counts, Condition] = {}
         for condition, counts in sorted(_join_slices(listed, self.joinable), key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
-        missed = -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
-        return Searched([*distinct.values()], missed)
+        return [*distinct.values()]
+
+    @property
+    def missed(self) -> int:
+        """The most that a slice left out for lack of room may score, in units: 0 if none could be among the best."""
+        return -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
 
     def _rank(self, listed: _Listed) -> tuple[int, int, list[tuple[int, int]]]:
         """Return the sort key of a slice: score, number of predicates, then feature and bin of each."""
@@ -266,20 +226,26 @@ class _TreeSearch:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
 
 
-def _batches(searches: Sequence[_TreeSearch]) -> Iterator[Mapping[int, Candidates]]:
-    """Yield the candidates of all trees, by tree, so many at once that the driver can hold their counts."""
-    batch: dict[int, Candidates] = {}
-    n_slices = 0
-    for tree, tree_search in enumerate(searches):
-        candidates = tree_search.candidates()
-        if batch and n_slices + len(candidates.slices) > MOST_CANDIDATES:
+def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterator[Mapping[int, Candidates]]:
+    """Yield candidates by number of the search; their counts must be taken before the next batch is asked for.
+
+    One batch for each further predicate, and more only if there are more than 100,000 candidates in all, whose counts
+    the driver holds. If every conjunction might be one of the best, all are candidates: at most (bins·features)³/6. In
+    most data the bounds leave few.
+    """
+    for _ in range(1, max_predicates):
+        batch: dict[int, Candidates] = {}
+        n_slices = 0
+        for number, one in enumerate(searches):
+            candidates = one.candidates()
+            if batch and n_slices + len(candidates.slices) > MOST_CANDIDATES:
+                yield batch
+                batch, n_slices = {}, 0
+            if candidates.slices:
+                batch[number] = candidates
+                n_slices += len(candidates.slices)
+        if batch:
             yield batch
-            batch, n_slices = {}, 0
-        if candidates.slices:
-            batch[tree] = candidates
-            n_slices += len(candidates.slices)
-    if batch:
-        yield batch
 
 
 def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate]) -> Iterator[tuple[int, Slice]]:

@@ -162,7 +162,7 @@ DARK = {
 
 
 def color_rules() -> str:
-    """Return the CSS rules of all colors, those for dark mode in a media query; ``--cell`` is for charts in the page."""
+    """Return the CSS rules of all colors, also for dark mode; the variable ``--cell`` is for the charts in the page."""
     light, dark = (
         "".join(
             f".{name}{number}{{--cell:{color};background:{color};color:{text_color(color)}}}"

@@ -250,7 +250,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class NightReport:
+class RunReport:
     """The report of a published run, drawn on demand."""
 
     data: ReportData

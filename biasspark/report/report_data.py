@@ -21,7 +21,7 @@ from biasspark.report.definitions import SUITE
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
 
-BY_GATE, BY_PERSON, PREVIOUS_RUN = "the last accepted run", "the last accepted run, accepted by hand", "the run before"
+BY_GATE, BY_PERSON, RUN_BEFORE = "the last accepted run", "the last accepted run, accepted by hand", "the run before"
 """Why a run is the baseline."""
 
 
@@ -31,10 +31,10 @@ def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
     return {row["job"]: row for row in sorted(runs, key=_by_publication)}
 
 
-def earlier_runs(ledger: Iterable[Row], run: Row, n_dates: int) -> list[Row]:
+def earlier_runs(ledger: Iterable[Row], run: Row, n_runs: int) -> list[Row]:
     """Return the runs of the same job that readers see for the last earlier dates, oldest first."""
     by_date = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
-    return list(by_date.values())[-n_dates:] if n_dates else []
+    return list(by_date.values())[-n_runs:] if n_runs else []
 
 
 def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
@@ -58,7 +58,7 @@ def find_baseline(
     if candidates:
         row = max(candidates, key=_by_publication)
         return row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON
-    return (max(before, key=_by_publication), PREVIOUS_RUN) if before and not has_gate else (None, "")
+    return (max(before, key=_by_publication), RUN_BEFORE) if before and not has_gate else (None, "")
 
 
 def read_config(run: Row) -> dict[str, Any]:
