@@ -365,7 +365,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     }
     grid = Grid(shares.title, dict.fromkeys(lines, ""), dict.fromkeys(shares.bins, ""), cells)
     notes = [
-        "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
+        "+ is how many negatives would bring a cell down to the share of all rows; for all lengths, their sum.",
         "◦ may equal the share of all rows: its wide interval includes that, or it has fewer than ten rows.",
         shares.outside,
     ]
