@@ -81,8 +81,7 @@ def show_balance(balance: pa.Table) -> str:
     columns = (*_BALANCE, "by_length") if any(row["by_length"] for row in shown) else _BALANCE
     lines = ["identities by the negatives that would balance them, most first:", format_table(shown, columns)]
     lines += ["by length: too few negatives at some lengths only"] if columns != _BALANCE else []
-    lines += [outside] if (outside := describe_outside(counts)) else []
-    return "\n".join(lines)
+    return "\n".join(filter(None, [*lines, describe_outside(counts)]))
 
 
 def show_changes(comparisons: pa.Table, n: int = MOST_SHOWN) -> str:
@@ -107,17 +106,12 @@ def show_changes(comparisons: pa.Table, n: int = MOST_SHOWN) -> str:
         title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(shown[0]))
         more = [f"and {len(shown) - n:,} more"] if len(shown) > n else []
         parts.append("\n".join([title, format_table(shown[:n], _CHANGED), *more]))
-    everything = (
-        f"All comparisons, also those of background_auc, are counted here and in latest_{MODEL_COMPARISONS.name}."
-    )
-    return "\n\n".join([*parts, _show_verdicts(rows), everything])
+    note = f"All comparisons, also those of background_auc, are counted here and in latest_{MODEL_COMPARISONS.name}."
+    return "\n\n".join([*parts, _show_verdicts(rows), note])
 
 
 def show_skew(skewed: pa.Table, n: int = 5) -> str:
-    """Return where pinned AUC changes most, one metric per row, before and after rows are dropped.
-
-    Below are the other identities whose pinned AUC changes most.
-    """
+    """Return where pinned AUC changes most before and after rows are dropped, then where else it changes most."""
 
     def order(row: Row) -> tuple[Any, ...]:
         change = next(_skew_changes(row))["change"]
@@ -201,7 +195,7 @@ _HEADINGS = {
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Which rows and columns of a table to show: sorted ``by`` a column or a function with None last, at most ``n``.
+    """The rows and columns of a table to show: sorted ``by`` a column or a function with None last, at most ``n``.
 
     With ``is_of_ends``, the first and the last rows of each model are shown. Below each row are its ``rules``, in full.
     """
@@ -282,14 +276,10 @@ _EXCERPTS = (
 
 
 def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
-    """Return tables of the leaves, slices, pairs and groups that lose most, of named segments, and of correlations.
-
-    ``rare`` is a note on rare values, shown below the leaves of trees.
-    """
-    rare = _wrap(rare)
+    """Return what loses most, named segments and correlations. A note on ``rare`` values is below the trees' leaves."""
     trees, tables_below = ([one.show(tables) for one in excerpts] for excerpts in (_TREES, _EXCERPTS))
-    parts = [*trees, rare if any(trees) else "", *tables_below, _show_segments(tables), _show_correlations(tables)]
-    return "\n\n".join(filter(None, parts))
+    note = _wrap(rare) if any(trees) else ""
+    return "\n\n".join(filter(None, [*trees, note, *tables_below, _show_segments(tables), _show_correlations(tables)]))
 
 
 def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequence[str]) -> str:
@@ -330,9 +320,8 @@ def _show_correlations(tables: Mapping[Table, pa.Table]) -> str:
     """Return the correlations of attributions with losses on all rows."""
     rows = [row for row in _rows(tables, schemas.ATTRIBUTION_CORRELATIONS) if row["slice"] == ALL_ROWS]
     rows = [row for row in rows if row["pearson"] is not None]
-    return _put_models_side_by_side(
-        "correlations of attributions with losses", rows, ("attribution", "loss"), "pearson"
-    )
+    title = "correlations of attributions with losses"
+    return _put_models_side_by_side(title, rows, ("attribution", "loss"), "pearson")
 
 
 def _put_models_side_by_side(title: str, rows: Sequence[Row], key: Sequence[str], value: str) -> str:
