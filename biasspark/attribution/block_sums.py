@@ -75,14 +75,10 @@ class SummedValue(NamedTuple):
 
 
 class CellSums(NamedTuple):
-    """The rows of one block by cell.
+    """The cells of one block, and the sums over their rows, int64, shape (3, cells).
 
-    Attributes
-    ----------
-    cells : Cells
-    sums : mapping of SummedValue to int64 array, shape (3, cells)
-        Rows, the sum of their values, and the sum of what their values lack of the ceiling, if they lack anything.
-        Values that no row has are missing.
+    By value, they are the rows, the sum of their values, and the sum of what their values lack of the ceiling, if they
+    lack anything. Values that no row has are missing.
     """
 
     cells: Cells

@@ -185,23 +185,17 @@ def list_losses(
         overall = of_segments[model, name, OVERALL]
         for segment in (OVERALL, *predicates):
             key = model, name, segment
-            both = of_segments.get(key, {})
-            placed = _place_all(overall) if segment == OVERALL else placements.get(key)
+            both, placed = of_segments.get(key, {}), placements.get(key)
+            if segment == OVERALL and len(overall) == 2:  # it has every opposite row
+                negatives, positives = (
+                    Placed(one.n, one.n, d, d, d_squared, d_squared, d_squared, d, d_squared)
+                    for one in (overall[False], overall[True])
+                    for d, d_squared in [(one.ordered_doubled, one.ordered_square_sum)]
+                )
+                placed = negatives, positives
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
             rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, probable[model], level))
     return rows
-
-
-def _place_all(both: Mapping[bool, LabelSums]) -> PlacedSet | None:
-    """Return the sums over placements of all rows of a slice, which has every opposite row."""
-    if len(both) < 2:
-        return None
-    negatives, positives = (
-        Placed(sums.n, sums.n, total, total, squares, squares, squares, total, squares)
-        for sums in (both[False], both[True])
-        for total, squares in [(sums.ordered_doubled, sums.ordered_square_sum)]
-    )
-    return negatives, positives
 
 
 def _list_segment(

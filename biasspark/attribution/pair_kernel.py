@@ -95,22 +95,11 @@ def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: 
 def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[dict[str, Any]]:
     """Grow a tree over all pairs of the training sample, and estimate and test its nodes on the honest one.
 
-    Parameters
-    ----------
-    samples : Samples
-        Up to a million rows per side: sums of squared placements are kept in 63 bits.
-    features : Sides
-        Those of the rows of `Examples.bins`.
+    Returns every node by number, the root first: the columns of ``pair_segments``, with ``conditions`` in place of
+    their texts, and ``variance_honest``. The same for any order of the rows. If a sample lacks a label, only the root,
+    with None for what cannot be computed. A sample has up to a million rows per side: sums of squared placements are
+    kept in 63 bits.
 
-    Returns
-    -------
-    list of dict
-        Every node by number, the root first: the columns of ``pair_segments``, with ``conditions`` in place of their
-        texts, and ``variance_honest``. The same for any order of the rows. If a sample lacks a label, only the root,
-        with None for what cannot be computed.
-
-    Notes
-    -----
     A split is on one feature of one side: of all features of the negatives, then of the positives, the first whose
     best cut explains most.
 
@@ -170,8 +159,7 @@ def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
 
 
 def _all_rows(sample: Sample) -> Rows:
-    negatives, positives = (np.arange(len(side.scores)) for side in sample)
-    return negatives, positives
+    return np.arange(len(sample[NEGATIVE].scores)), np.arange(len(sample[POSITIVE].scores))
 
 
 def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:

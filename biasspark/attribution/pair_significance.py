@@ -60,16 +60,7 @@ class Draws(NamedTuple):
 
     σ² is exact; μ₃ leaves out the means of 3āc̄², 3b̄c̄² and c̄³, which are smaller by a factor of k or more.
 
-    Attributes
-    ----------
-    auc
-        A.
-    sizes
-        m⁻ and m⁺.
-    squares, cubes
-        Σb² and Σa², Σb³ and Σa³.
-    squares_of_rest, products
-        Σc², and Σ a_i·b_j·c_ij = Σ a_i·b_j·h_ij.
+    The attributes are A; m⁻ and m⁺; Σb² and Σa²; Σb³ and Σa³; Σc²; and Σ a_i·b_j·c_ij = Σ a_i·b_j·h_ij.
     """
 
     auc: float

@@ -47,21 +47,16 @@ def pair_segments(
 
     `names` are those of models and slices by their numbers.
 
-    Returns
-    -------
-    pyarrow.Table
-        One row per node. Its pairs are all positives that meet ``positive_predicate`` with all negatives that meet
-        ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
-        ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
-        `biasspark.metrics.intervals.auc_interval`; the tests are those of `pair_kernel.segment_pairs`. The root has no
-        parent and no ``p_value``; inner nodes have no ``p_adjusted`` and no ``found``.
+    A node has the pairs of all positives that meet ``positive_predicate`` with all negatives that meet
+    ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
+    ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of `auc_interval`; the
+    tests are those of `pair_kernel.segment_pairs`. The root has no parent and no ``p_value``; inner nodes have no
+    ``p_adjusted`` and no ``found``.
 
-        If a label is missing, only the root, with counts and NULLs. If no label has two rows, no row. One row on a
-        side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing varies,
-        p is 1 if there is no difference, else 0.
+    If a label is missing, there is only the root, with counts and NULLs. If no label has two rows, there is no row. One
+    row on a side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing
+    varies, p is 1 if there is no difference, else 0.
 
-    Notes
-    -----
     Of each label the rows with the lowest hashes of (seed, row id as text) are drawn: the first `positives`
     (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is left out.
     Rows of equal hashes, such as those that repeat an id, are ordered by a hash of their bins and score. So the draw
