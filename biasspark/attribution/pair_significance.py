@@ -11,6 +11,7 @@ of all honest rows and a skewness, since few rows make up the wrongly ordered pa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from biasspark.attribution.moments import two_sided
 NEGATIVE, POSITIVE = 0, 1
 """The indices of the sides of a pair."""
 
-Rows: TypeAlias = tuple[Ints, Ints]
+Rows: TypeAlias = Sequence[Ints]
 """Indices of some negatives and of some positives in their sample, ascending."""
 
 

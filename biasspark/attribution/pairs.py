@@ -12,14 +12,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
 from biasspark.attribution.block_sums import hash_bins
-from biasspark.attribution.pair_kernel import (
-    Examples,
-    Sample,
-    Samples,
-    mark_rare_of_sides,
-    segment_pairs,
-    sort_examples,
-)
+from biasspark.attribution.pair_kernel import Examples, Samples, mark_rare_of_sides, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature, describe_condition, write_predicate
@@ -121,13 +114,12 @@ def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, 
     # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
     used = np.vstack([rows.bins.astype(np.uint64), rows.scores.view(np.uint64)])
     order = np.lexsort([*rows.bins[::-1], rows.scores, hash_bins(used), drawn])
-
-    def take(start: int) -> Sample:
-        negatives, positives = (
+    train, honest = (
+        [
             sort_examples(rows.scores[chosen], rows.bins[:, chosen])
             for value, size in zip((False, True), sizes, strict=True)
-            for chosen in [order[label[order] == value][start * size : (start + 1) * size]]
-        )
-        return negatives, positives
-
-    return Samples(take(0), take(1))
+            for chosen in [order[label[order] == value][first * size : (first + 1) * size]]
+        ]
+        for first in (0, 1)
+    )
+    return Samples(train, honest)

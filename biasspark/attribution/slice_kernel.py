@@ -93,13 +93,6 @@ class Counts(NamedTuple):
 _Listed: TypeAlias = tuple[Condition, Counts]
 
 
-class Candidates(NamedTuple):
-    """Slices of one target to be counted, all of one length."""
-
-    predicates: Sequence[Predicate]
-    slices: Sequence[Slice]
-
-
 def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozenset[int]]:
     """Return the bins of each predicate on a feature, given the training rows by bin; no bin is in two.
 
@@ -172,12 +165,12 @@ class BestSlices:
         self.parents = sorted((one for one in bounds if one[0] > self.floor), key=lambda one: (-one[0], one[1]))
         self.steepest = {conjunction: steepest[conjunction] for _, conjunction in self.parents}
 
-    def candidates(self) -> Candidates:
+    def candidates(self) -> list[Slice]:
         """Return the slices longer by one predicate that may be among the best, as many as there is room for."""
         extended = list(islice(_extend(self.parents, self.predicates), MOST_CANDIDATES + 1))
         if len(extended) > MOST_CANDIDATES:
             self.left_out = max(self.left_out, extended.pop()[0])
-        return Candidates(self.predicates, [conjunction for _, conjunction in extended])
+        return [conjunction for _, conjunction in extended]
 
     def conditions(self) -> list[Condition]:
         """Return the conditions of the best slices, joined, the greatest score first.
@@ -207,7 +200,7 @@ class BestSlices:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
 
 
-def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterator[Mapping[int, Candidates]]:
+def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterator[Mapping[int, list[Slice]]]:
     """Yield candidates by number of the search; their counts must be taken before the next batch is asked for.
 
     One batch for each further predicate, and more only if there are more than 100,000 candidates in all, whose counts
@@ -215,16 +208,16 @@ def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterato
     most data the bounds leave few.
     """
     for _ in range(1, max_predicates):
-        batch: dict[int, Candidates] = {}
+        batch: dict[int, list[Slice]] = {}
         n_slices = 0
         for number, one in enumerate(searches):
             candidates = one.candidates()
-            if batch and n_slices + len(candidates.slices) > MOST_CANDIDATES:
+            if batch and n_slices + len(candidates) > MOST_CANDIDATES:
                 yield batch
                 batch, n_slices = {}, 0
-            if candidates.slices:
+            if candidates:
                 batch[number] = candidates
-                n_slices += len(candidates.slices)
+                n_slices += len(candidates)
         if batch:
             yield batch
 
