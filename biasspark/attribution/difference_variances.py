@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import BigInts, Flags, Floats, Ints
-from biasspark.attribution.block_sums import meet
+from biasspark.attribution.block_sums import Target, meet, rows_with_opposite
 from biasspark.attribution.influence import Placed, influence_variance
-from biasspark.attribution.row_values import Target, rows_with_opposite
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack

@@ -12,10 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import meet, sum_by_cell
+from biasspark.attribution.block_sums import (
+    AUC,
+    Target,
+    meet,
+    opposite_rows,
+    rows_with_opposite,
+    sum_by_cell,
+    target_values,
+)
 from biasspark.attribution.influence import PlacedSet, combine_ranges, influence_variance, place_in_sets, read_sets
 from biasspark.attribution.moments import Moments, cut_moments, read_moments
-from biasspark.attribution.row_values import AUC, Target, opposite_rows, rows_with_opposite, target_values
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets

@@ -6,6 +6,7 @@ blocks --lowest hashes of each--> one task for each model and slice --lowest has
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +23,6 @@ from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 from biasspark.tables.schemas import PAIR_SEGMENTS, to_table
-
-_SEGMENTS = pa.schema(
-    [field for field in PAIR_SEGMENTS.arrow_schema if field.name not in ("mean_honest_low", "mean_honest_high")]
-    + [pa.field("variance_honest", pa.float64())]
-)
-"""The table before the ends of the intervals are known."""
 
 
 def pair_segments(
@@ -79,19 +74,24 @@ def pair_segments(
                 rows[-1][f"{side}_rule"] = describe_condition(condition, of_side)
                 rows[-1][f"{side}_predicate"] = write_predicate(condition, of_side)
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, _SEGMENTS) as stream:
-            stream.write_table(pa.Table.from_pylist(rows, _SEGMENTS))
+        table = _make_table(rows, level)
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
         return bytes(sink.getvalue())
 
     combined = yield Query(measure, combine)
-    rows = pa.concat_tables(
-        [_SEGMENTS.empty_table(), *(pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items()))]
-    )
-    auc, variance = (rows[name].to_numpy(zero_copy_only=False) for name in ("mean_honest", "variance_honest"))
-    n_low, n_high = (rows[f"n_{side}s_honest"].to_numpy().astype(np.int64) for side in (NEGATIVE, POSITIVE))
-    interval = auc_interval(auc.astype(np.float64), variance.astype(np.float64), n_low, n_high, level)
-    columns = {name: rows[name].to_pylist() for name in rows.column_names if name != "variance_honest"}
-    return to_table(PAIR_SEGMENTS, **columns, mean_honest_low=interval.low, mean_honest_high=interval.high)
+    tables = [pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items())]
+    return pa.concat_tables([_make_table([], level), *tables])
+
+
+def _make_table(nodes: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
+    """Return the table of the nodes of one tree, with their intervals."""
+    auc, variance = (np.array([node[f"{name}_honest"] for node in nodes], np.float64) for name in ("mean", "variance"))
+    n_low, n_high = (np.array([node[f"n_{side}s_honest"] for node in nodes], np.int64) for side in (NEGATIVE, POSITIVE))
+    interval = auc_interval(auc, variance, n_low, n_high, level)
+    ends = {"mean_honest_low": interval.low, "mean_honest_high": interval.high}
+    given = {name: [node[name] for node in nodes] for name in PAIR_SEGMENTS.value_columns if name not in ends}
+    return to_table(PAIR_SEGMENTS, **given, **ends)
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:

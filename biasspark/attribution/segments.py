@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from biasspark.attribution.block_sums import AUC
 from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
 from biasspark.attribution.moments import chance_p_value, welch_p_value
-from biasspark.attribution.row_values import AUC
 from biasspark.attribution.trees import Tree
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip, interval

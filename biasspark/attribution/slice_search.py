@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, add_by_code, hash_bins
+from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, hash_bins
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.row_values import Target
 from biasspark.attribution.slice_kernel import MOST_CANDIDATES, BestSlices, Counts, Predicate, Slice, list_batches
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature

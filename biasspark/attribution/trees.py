@@ -14,9 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, add_by_code, meet
+from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, meet
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.row_values import Target
 from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
+from biasspark.attribution.block_sums import Target
 from biasspark.attribution.measured_sets import NodeSums
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.row_values import Target
 from biasspark.attribution.slice_kernel import cut_feature
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, make_counter, search_slices
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
