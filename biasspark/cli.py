@@ -46,7 +46,7 @@ exit codes:
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)
 """
-NIGHTLY_EXAMPLES = """\
+DATED_EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
@@ -98,10 +98,7 @@ _SESSION = "An active Spark session is used if there is one; otherwise the first
 def make_parser(
     description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
 ) -> argparse.ArgumentParser:
-    """Return a parser with `flags`, ``--debug`` and the flags of the session.
-
-    Its help ends with `epilog`, such as examples, and the exit codes. `prog` is by default the name of the program.
-    """
+    """Return a parser with `flags` and those of the session; its help ends with `epilog` and the exit codes."""
     parser = _Parser(
         prog=prog,
         description=description,
@@ -205,10 +202,7 @@ def run_job(
 
 
 def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
-    """Print the faults of an error on stderr, one per line, and return the exit code and the faults.
-
-    With `debug` the traceback is printed first, which may show data.
-    """
+    """Print the faults of an error on stderr, one per line, and return the exit code and the faults."""
     if debug:
         traceback.print_exception(error)
     known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
@@ -218,10 +212,7 @@ def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequenc
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """Describe an error without its message, which may quote data.
-
-    The description has the class, the Spark error condition, and the innermost line of this package.
-    """
+    """Describe an error by its class, Spark condition and line in this package: its message may quote data."""
     condition = find_error_condition(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(frame.filename).parents]
     where = f" in {Path(frames[-1].filename).relative_to(PACKAGE.parent)}, line {frames[-1].lineno}" if frames else ""
@@ -230,10 +221,7 @@ def describe_unexpected(error: BaseException) -> str:
 
 
 class Progress:
-    """Prints the progress of a job on stderr: a line per stage with the time since the start; on a terminal also a bar.
-
-    `stream` may replace stderr, and `clock`, in seconds, the clock.
-    """
+    """Prints the stages of a job on stderr, with the time since the start; on a terminal also a progress bar."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -322,10 +310,7 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 
 
 def print_outcome(outcome: Outcome) -> int:
-    """Print the outcome of a job or a part of it, and return its exit code.
-
-    The summary is one line of JSON in ASCII. Numbers that are not finite are null.
-    """
+    """Print an outcome, the summary as a line of ASCII JSON (null if not finite), and return its exit code."""
     if outcome.table:
         write_stdout(f"{outcome.table}\n")
     write_stdout(json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")

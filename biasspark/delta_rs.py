@@ -15,10 +15,7 @@ def is_installed() -> bool:
 
 
 def list_features(log: Any, *, reading: bool = False) -> set[str]:
-    """Return the features that writers, or readers, of a table must support.
-
-    Old versions of the protocol do not name features. The version is returned in their place.
-    """
+    """Return the features that writers, or readers, of a table must support, or the version of an old protocol."""
     protocol = log.protocol()
     named = {*(protocol.reader_features or ()), *(() if reading else protocol.writer_features or ())}
     versions = f"version {protocol.min_reader_version}, {protocol.min_writer_version} of the protocol"

@@ -21,7 +21,7 @@ from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influ
 from biasspark.attribution.moments import N_LIMBS, Moments, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
-from biasspark.metrics.intervals import auc_interval, clip, interval
+from biasspark.metrics.intervals import auc_interval, clip_interval, normal_interval
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
 
@@ -246,7 +246,7 @@ def _list_segment(
             variance = influence_variance(*placed) if placed else None
         if not (defined if value == "normalized" else probable):
             mean = variance = None
-        low, high = clip(interval(mean, variance, level), *limits)
+        low, high = clip_interval(normal_interval(mean, variance, level), *limits)
         row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     return row
 

@@ -13,7 +13,7 @@ from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 from biasspark.distributions import NORMAL, student_quantile, student_tail
-from biasspark.metrics.intervals import clip, delong_part
+from biasspark.metrics.intervals import clip_interval, delong_part
 from biasspark.ranking.kernels.paired_products import Products
 
 CONTRASTS = {"variance": (1, 0), "baseline_variance": (0, 1), "difference_variance": (1, -1), "sum_variance": (1, 1)}
@@ -254,7 +254,7 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
         largest, largest_baseline = (
             0.5 if low is None or high is None else max(-low, high) for low, high in paired.intervals
         )
-    ends = clip((low, high), -largest_baseline, largest)
+    ends = clip_interval((low, high), -largest_baseline, largest)
     p_value = max(
         2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), paired.freedom)
         if contrast.variance

@@ -25,14 +25,9 @@ from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS, to_table
 from biasspark.text import list_first
 
-MOST_NAMED = 10
-
 
 class Scope(NamedTuple):
-    """What a model shares with the baseline: rows with a label that both score, and their groups and positives.
-
-    Groups are None without clusters, and positives if they were not counted.
-    """
+    """Rows with a label that a model and the baseline both score, with their clusters and positives, if counted."""
 
     model: str
     n_rows: int
@@ -75,7 +70,7 @@ def unclustered_warnings(cluster: str | None, n_unclustered: int, n_rows: int) -
 
 
 def _pair(compare: Compare, names: Sequence[str]) -> str:
-    return f"{list_first(names, MOST_NAMED)} with {compare.baseline}"
+    return f"{list_first(names)} with {compare.baseline}"
 
 
 # ---- differences and verdicts
@@ -159,10 +154,7 @@ def name_models(
 
 
 def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Table:
-    """Return the table ``model_comparisons``.
-
-    P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs separately.
-    """
+    """Return the table ``model_comparisons``. P-values are adjusted by slice and models, crossed pairs separately."""
     families: dict[tuple[Any, ...], list[ComparedPair]] = {}
     for row in compared:
         families.setdefault((row.model, row.baseline_model, row.slice, row.crossed), []).append(row)

@@ -28,7 +28,7 @@ from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
 from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation
 from biasspark.config.toml_file import is_within, unusable_path
-from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
+from biasspark.errors import ABSENT, REDACTED, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import list_choices
 
 ENGINES = ("blocks", "windows")
@@ -270,7 +270,8 @@ class Measures(Section):
             rule = 'The engine is "windows", and trials are drawn from sorted blocks.'
             written["pinned_auc"]["trials"].refuse(rule, _SET_BLOCKS)
         if skew and skew.identity and written.sound("identities") and not self.identities.can_give(skew.identity):
-            written.report(unknown_identity(("pinned_skew", "identity"), skew.identity, self.identities.shown_names))
+            path, known = ("pinned_skew", "identity"), self.identities.shown_names
+            written.reader.faults.append(unknown_identity(path, skew.identity, known))
 
     def resolve(self) -> Self:
         """Return the measures with all compared models, and with the link of each model."""
@@ -433,11 +434,11 @@ class Config(Measures, _Source):
         output, corpus = self.output.path, self.corpus.path
         rule, fix = unusable_path(output) if output else ("", "")
         if rule:
-            written.report(Fault(("output", "path"), output, rule, fix))
+            written["output"].within("path", output).refuse(rule, fix)
         for part, path in (("output", None if rule else output), ("report", self.report.path)):
             if path and corpus and is_within(path, corpus):
                 rule = "It lies in the path of [corpus], and the next run would read its files as rows."
-                written.report(Fault((part, "path"), path, rule, "Name a folder outside."))
+                written[part].within("path", path).refuse(rule, "Name a folder outside.")
 
     def _check_gate(self, gate: Gate, written: Spot) -> None:
         models, rules = tuple(self.models), written["gate"]["rule"]

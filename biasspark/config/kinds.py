@@ -133,10 +133,7 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
 
 
 def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) -> Kind:
-    """A table whose keys are names chosen by the user, at most `most`.
-
-    Messages call its keys and values `names` and `values`: ``a model's name``, ``the score column``.
-    """
+    """A table whose keys the user chooses, at most `most`. `names` and `values` are the words for both in messages."""
     fix: Text = (
         Words(f"Write {values} in quotes, or remove the line.", f"Write {values} as text.") if values else CORRECT
     )

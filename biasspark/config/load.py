@@ -30,10 +30,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
-    """Check a whole configuration. Relative paths are looked up in the folder `base`.
-
-    Raises `ConfigError` with all faults, those already known first.
-    """
+    """Check a configuration, with paths relative to `base`. Raises `ConfigError` with all faults, those given first."""
     table = _drop_empty_identities(table)
     given = {name for name, part in table.items() if part is not None}
     is_misspelled = closest_match("identities", sorted(given - {*declarations(Config)})) is not None
@@ -57,10 +54,7 @@ def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bo
 
 
 def parse_identities(value: object, base: Path | None = None) -> Identities:
-    """Check identities: a list of columns, the table ``[identities]`` as a dict, or an `Identities`.
-
-    Raises `ConfigError` with all faults.
-    """
+    """Check identities: columns, the table ``[identities]`` as a dict, or an `Identities`. Raises `ConfigError`."""
     return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
 
 

@@ -44,6 +44,7 @@ def build_encoding(measures: Measures, survey: Survey) -> Encoding:
         text_columns=survey.text_columns,
         fraction_columns=survey.fraction_columns,
         number_columns=survey.number_columns,
+        positive_variants=survey.positive_variants,
     )
     if fault := too_many_pairs(len(encoding.singles), identities.crossed):
         raise InputError(fault)

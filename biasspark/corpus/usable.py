@@ -15,7 +15,7 @@ from biasspark.columns import NOT_NUMERIC, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
-from biasspark.text import DECIMAL_POINT, list_first, show_value
+from biasspark.text import DECIMAL_POINT, format_count, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
 _MOST_NAMED = 10
@@ -43,10 +43,10 @@ def check_usable(
     of its scores on the rows that are not rejected for all models. The corpus has no fault if the reason is the scores
     of models that have a fault. In a notebook there are no `rejects`, and every model is needed.
     """
-    n_labelled = counts.n_labelled
-    if not n_labelled:
+    n_labeled = counts.n_labeled
+    if not n_labeled:
         raise InputError(_no_usable_row(counts, measures.label, schema, id_column))
-    if measures.models and counts.n_positive in (0, n_labelled):
+    if measures.models and counts.n_positive in (0, n_labeled):
         raise InputError(_one_label(counts, measures.label, schema))
     missing = list_missing_models(counts)
     faults: list[Fault | str] = []
@@ -55,12 +55,12 @@ def check_usable(
     if rejects and rejects.max_share is not None:
         for model, reasons in counts.rejected_scores.items():
             n = sum(reasons.values())
-            if model not in missing and _exceeds(n, n_labelled, rejects.max_share):
-                what = f"model {model}: {n:,} of its {n_labelled:,} scores in column '{measures.models[model]}'"
+            if model not in missing and _exceeds(n, n_labeled, rejects.max_share):
+                what = f"model {model}: {n:,} of its {n_labeled:,} scores in column '{measures.models[model]}'"
                 fix = f"Check the column, or raise max_share.{f' {DECIMAL_POINT}' * (NOT_NUMERIC in reasons)}"
-                faults.append(_excess(what, reasons, n / n_labelled, rejects.max_share, fix))
+                faults.append(_excess(what, reasons, n / n_labeled, rejects.max_share, fix))
         counted: Collection[str] = ROW_REASONS if faults else (*ROW_REASONS, *SCORE_REASONS)
-        n = counts.n_rows - n_labelled if faults else counts.n_rejected
+        n = counts.n_rows - n_labeled if faults else counts.n_rejected
         if _exceeds(n, counts.n_rows, rejects.max_share):
             what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
             reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
@@ -78,7 +78,7 @@ def check_identities(
     `names` are the identities that the corpus has, `unknown` those that are unknown on every usable row, `unreadable`
     by column the annotations that are neither numbers nor booleans. Nothing is checked without configured identities.
     """
-    if not identities.has_sources or not set(names) <= set(unknown):
+    if not identities.sources or not set(names) <= set(unknown):
         return
     value_columns = (*identities.categorical, identities.array) if identities.array else identities.categorical
     shown = list_first([show_value(name) for name in names or value_columns], _MOST_NAMED)
@@ -98,7 +98,7 @@ def check_identities(
 
 
 def check_lengths(labels: Ints, balance: LabelBalance) -> None:
-    """Raise `InputError` if lengths count, but the length of every labelled row is unknown or in no bin.
+    """Raise `InputError` if lengths count, but the length of every labeled row is unknown or in no bin.
 
     `labels` are as in `ranking.counts.Counts`.
     """
@@ -135,7 +135,10 @@ def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_colum
 def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
     """Return the fault of labels that are all equal."""
     missing = "negative" if counts.n_positive else "positive"
-    rule = f"None of the {counts.n_labelled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
+    rule = f"None of the {counts.n_labeled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
+    for spelling, n in counts.positive_variants.items():
+        have = f"{format_count(n, 'row')} {'has' if n == 1 else 'have'}"
+        rule += f" {have} {show_value(spelling)} in other case or with spaces around it."
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")

@@ -92,10 +92,7 @@ class _Token:
 
 
 def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
-    """Translate a Spark SQL expression, over columns of these kinds, to one that means the same to the embedded engine.
-
-    Raises `NotOnTheEmbeddedEngine` if there is none.
-    """
+    """Translate Spark SQL over columns of these kinds for the embedded engine, or raise `NotOnTheEmbeddedEngine`."""
     tokens = list(_read(text))
     expression = _Expression(tokens, {name.lower(): kind for name, kind in columns.items()})
     expression.check()
@@ -429,10 +426,7 @@ class _Expression:
 
 
 def _plain(value: str, kind: str = "DOUBLE") -> str:
-    """Return a floating-point number without the sign of NaN and zero.
-
-    In the engine a NaN with a sign is less than all numbers, and IN distinguishes -0.0 from 0.0.
-    """
+    """Drop the signs of NaN and zero: the engine takes -NaN for the least number, and IN distinguishes -0.0."""
     return f"(nanvl({value}, CAST('NaN' AS {kind})) + CAST(0 AS {kind}))"
 
 

@@ -112,6 +112,11 @@ class Tree(NamedTuple):
     best: str
     root: TreeNode
 
+    def list_ends(self) -> list[TreeNode]:
+        """Return the leaves with the lowest and the highest values, ascending."""
+        known = [leaf for leaf in self.root.leaves() if leaf.cell.value is not None]
+        return pick_ends(sorted(known, key=lambda leaf: (leaf.cell.value, leaf.row["node_id"])))
+
 
 def list_heat_maps(report: ReportData) -> list[HeatMap]:
     """Return a heat map for each grouping and model on all rows, of the groups with the most rows."""
@@ -199,16 +204,6 @@ def list_pair_trees(report: ReportData) -> list[Tree]:
         Tree(f"{cells.show_name(model)}, pairs", best, _grow(rows, cells.auc_color))
         for (model,), rows in groups.items()
     ]
-
-
-def list_pair_ends(report: ReportData) -> dict[str, list[TreeNode]]:
-    """Return for each model the leaves of its tree of pairs with the lowest and the highest AUC, ascending."""
-    ends = {}
-    for (model,), rows in group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model").items():
-        leaves = [leaf for leaf in _grow(rows, cells.auc_color).leaves() if leaf.cell.value is not None]
-        leaves.sort(key=lambda leaf: (leaf.cell.value, leaf.row["node_id"]))
-        ends[model] = pick_ends(leaves)
-    return ends
 
 
 def pick_ends(ascending: Sequence[T]) -> list[T]:

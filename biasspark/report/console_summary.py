@@ -24,9 +24,9 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH, MOST_SHOWN = 120, 10
+SCREEN_WIDTH, RULE_WIDTH, MOST_SHOWN = 80, 120, 10
 MIN_ROWS = 30
-_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias")
+_WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
@@ -39,19 +39,23 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
 
     The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
     with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
-    `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. A
-    line below the table counts them.
+    `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. So
+    are those whose counts are suppressed. A line below the table counts them. The bias is below its row, in full.
     """
     sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed"))
     lowest = [(row, _lowest_auc(row)) for row in singles.to_pylist()]
     rows = [{**row, **auc} for row, auc in lowest if auc is not None]
     rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
-    lines = [_describe_left_out([(row["identity"], auc is None) for row, auc in lowest])]
+    lines = []
     if rows:
-        title = "identities by the upper end of the interval of their lowest AUC, lowest first:"
-        lines[:0] = [title, format_table(rows[:n], _WORST, SCREEN_WIDTH)]
-    return "\n".join(filter(None, lines))
+        heading, *table = format_table(rows[:n], _WORST, SCREEN_WIDTH).split("\n")
+        lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", heading]
+        for line, row in zip(table, rows, strict=False):
+            lines += [line, f"{_INDENT}{row['bias']}"] if row["bias"] else [line]
+    is_suppressed = any(row["n_rows"] is None for row, _ in lowest)
+    left_out = _describe_left_out([(row["identity"], auc is None) for row, auc in lowest], is_suppressed)
+    return "\n".join(filter(None, [*lines, left_out]))
 
 
 def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
@@ -139,8 +143,8 @@ def _lowest_auc(row: Row) -> dict[str, Any] | None:
     return {"metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
 
 
-def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
-    """Return a line on the identities with too few rows or no interval, everywhere or in some models and slices."""
+def _describe_left_out(identities: Sequence[tuple[str, bool]], is_suppressed: bool) -> str:
+    """Return a line on the identities that are left out, everywhere or in some models and slices."""
     n_all, n_left_out = Counter(name for name, _ in identities), Counter(name for name, is_out in identities if is_out)
     n_everywhere = sum(n == n_all[name] for name, n in n_left_out.items())
     n_elsewhere = len(n_left_out) - n_everywhere
@@ -148,7 +152,8 @@ def _describe_left_out(identities: Sequence[tuple[str, bool]]) -> str:
     parts = [f"{n_everywhere:,} {of_all}"] if n_everywhere else []
     if n_elsewhere:
         parts.append(f"{n_elsewhere:,} {'more' if parts else of_all} for some models or slices")
-    return f"left out for under {MIN_ROWS} rows or no interval: {', '.join(parts)}" if parts else ""
+    why = f"under {MIN_ROWS} rows{', suppressed counts' * is_suppressed} or no interval"
+    return f"left out for {why}: {', '.join(parts)}" if parts else ""
 
 
 def _show_verdicts(rows: Sequence[Row]) -> str:
@@ -181,7 +186,7 @@ def nulls_last(*values: Any) -> tuple[Any, ...]:
 
 
 _INDENT = " " * 4
-_wrap = partial(textwrap.fill, width=SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
+_wrap = partial(textwrap.fill, width=RULE_WIDTH, break_long_words=False, break_on_hyphens=False)
 _ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HEADINGS = {
     "node_id": "node",

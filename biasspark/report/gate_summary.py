@@ -12,7 +12,7 @@ from biasspark import columns
 from biasspark.report import cells
 from biasspark.report.cells import Row, TableCell
 from biasspark.report.definitions import SUITE
-from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, group_rows, worst_outcome
+from biasspark.report.report_data import ALERTS, MAX_ALERTS, PastRun, ReportData, Rows, group_rows, worst_outcome
 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
@@ -49,21 +49,18 @@ class Decision(NamedTuple):
 class GateSummary:
     """What a reader sees first: the outcome, overall and for each model, and what changed.
 
-    ``outcome`` is an outcome of the gate or ``no_gate``. ``alerts`` are the rows of the gate, the worst first, of
-    which there are ``n_alerts``. ``all_broken`` fail or warn; the worst of them are ``broken``, and ``other_alerts``
-    are shown below these. ``has_p`` says if any has adjusted p-values. ``acceptance`` is the row of the ledger by which
-    a person accepted this run.
+    ``outcome`` is an outcome of the gate or ``no_gate``. ``all_broken`` are the alerts that fail or warn; the worst of
+    them are ``broken``, and ``other_alerts`` are shown below these. ``n_hidden`` alerts are not shown. ``has_p`` says
+    if any has adjusted p-values. ``acceptance`` is the row of the ledger by which a person accepted this run.
     """
 
     outcome: str
     title: str
     decisions: Sequence[Decision]
-    alerts: Rows
-    n_alerts: int
-    n_hidden: int
     all_broken: Rows
     broken: Rows
     other_alerts: Rows
+    n_hidden: int
     has_p: bool
     acceptance: Row | None
     notes: Sequence[str]
@@ -73,7 +70,9 @@ class GateSummary:
 def build_gate_summary(report: ReportData) -> GateSummary:
     """Return what the gate decided on a run, and what changed since the baseline."""
     alerts = report.alerts()
-    by_model = report.count_outcomes()
+    by_model = {model: Counter[str]() for model in report.models()}
+    for (model, outcome), n in (counted for name in ALERTS for counted in report.count(name).items()):
+        by_model.setdefault(model, Counter())[outcome] += n
     counts = sum(by_model.values(), Counter[str]())
     outcome = worst_outcome(alerts) or NO_GATE
     n, of_all = counts[outcome], f"of {counts.total():,} checks"
@@ -91,12 +90,10 @@ def build_gate_summary(report: ReportData) -> GateSummary:
         outcome=outcome,
         title=titles[outcome],
         decisions=[decide(model, by_model[model], alerts) for model in models],
-        alerts=alerts,
-        n_alerts=counts.total(),
-        n_hidden=max(counts.total() - MAX_ALERTS, 0),
         all_broken=broken,
         broken=broken[:MAX_BROKEN],
         other_alerts=alerts[min(len(broken), MAX_BROKEN) : MAX_ALERTS],
+        n_hidden=max(counts.total() - MAX_ALERTS, 0),
         has_p=any(row.get("p_violation_adjusted") is not None for row in alerts),
         acceptance=next((row for row in report.acceptances if row["accepts_run_id"] == report.run["run_id"]), None),
         notes=notes,

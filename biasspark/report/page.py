@@ -207,6 +207,7 @@ def environment() -> Environment:
         "compact": cells.drop_zeros,
         "p": cells.show_p,
         "date": gate_summary.format_date,
+        "title_of": definitions.title_of,
     }
     return shared
 
@@ -262,7 +263,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class NightReport:
+class RunReport:
     """The report of a published run, drawn on demand."""
 
     data: ReportData

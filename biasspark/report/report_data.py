@@ -19,10 +19,10 @@ from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMM
 from biasspark.report.cells import Row, goodness, imprecision, is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
-from biasspark.tables.schemas import LOSS_BY_SEGMENT, PINNED_SKEW, TABLES, tables_of
+from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
 
 BY_GATE, BY_PERSON = "the last accepted run", "the last accepted run, accepted by hand"
-NIGHT_BEFORE = "the run before"
+RUN_BEFORE = "the run before"
 """Why a run is the baseline."""
 
 
@@ -32,10 +32,10 @@ def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
     return {row["job"]: row for row in sorted(runs, key=_by_publication)}
 
 
-def earlier_runs(ledger: Iterable[Row], run: Row, n_nights: int) -> list[Row]:
+def earlier_runs(ledger: Iterable[Row], run: Row, n_runs: int) -> list[Row]:
     """Return the runs of the same job for earlier dates, of each date the one that readers see, oldest first."""
     by_date = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
-    return list(by_date.values())[-n_nights:] if n_nights else []
+    return list(by_date.values())[-n_runs:] if n_runs else []
 
 
 def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
@@ -59,7 +59,7 @@ def find_baseline(
     if candidates:
         row = max(candidates, key=_by_publication)
         return row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON
-    return (max(before, key=_by_publication), NIGHT_BEFORE) if before and not has_gate else (None, "")
+    return (max(before, key=_by_publication), RUN_BEFORE) if before and not has_gate else (None, "")
 
 
 def read_config(run: Row) -> dict[str, Any]:
@@ -106,9 +106,6 @@ class Lowest(NamedTuple):
     imprecision: int
     value: float
     metric: str
-
-
-_NO_VALUE = Lowest(3, 2.0, "")
 
 
 class PastRun(NamedTuple):
@@ -207,27 +204,17 @@ class ReportData:
 
         return sorted((row for name in ALERTS for row in self.rows(name)), key=order)
 
-    def count_outcomes(self) -> dict[str, Counter[str]]:
-        """Return by model the number of alerts with each outcome."""
-        counts = {model: Counter[str]() for model in self.models()}
-        for name in ALERTS:
-            for (model, outcome), n in self.count(name).items():
-                counts.setdefault(model, Counter())[outcome] += n
-        return counts
-
     def models(self) -> list[str]:
         """Return the names of the models."""
-        suite, without_suite = ("model_summary", "bias_metrics"), (LOSS_BY_SEGMENT.name, PINNED_SKEW.name)
-        shown = suite if any(map(self.tables.get, suite)) else without_suite
-        return sorted({row["model"] for name in shown for row in self.rows(name)})
+        return self.models_of("model_summary", "bias_metrics") or self.models_of("loss_by_segment", "pinned_skew")
+
+    def models_of(self, *tables: str) -> list[str]:
+        """Return the names of the models in some tables."""
+        return sorted({row["model"] for name in tables for row in self.rows(name)})
 
     def slices(self) -> list[str]:
         """Return the names of the slices that are shown, all rows first."""
         return sorted({row["slice"] for row in self.rows("model_summary")}, key=lambda name: (name != ALL_ROWS, name))
-
-    def other_slices(self) -> list[tuple[int, str]]:
-        """Return the shown slices except all rows, each with its number in anchors."""
-        return [(number, name) for number, name in enumerate(self.slices()) if name != ALL_ROWS]
 
     def pictured(self) -> list[str]:
         """Return the identities whose score distributions are drawn by slice, the worst in any slice first."""
@@ -291,7 +278,7 @@ def find_lowest(row: Row) -> Lowest:
     defined = [name for name in SUMMARIZED_AUCS if row[name] is not None]
     return min(
         (Lowest(imprecision(row[f"{name}_low"], row[f"{name}_high"]), row[name], name) for name in defined),
-        default=_NO_VALUE,
+        default=Lowest(3, 2.0, ""),
     )
 
 

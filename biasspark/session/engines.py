@@ -128,10 +128,7 @@ _KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
 
 
 def expression(corpus: DataFrame, text: str) -> Column:
-    """Return a configured expression as a column of a corpus.
-
-    Raises `InputError` if the embedded engine would compute it differently from Spark.
-    """
+    """Return a configured expression as a column. Raises `InputError` if the embedded engine differs from Spark."""
     if not is_embedded(corpus.sparkSession):
         return F.expr(text)
     kinds: dict[str, Kind] = {
@@ -166,11 +163,7 @@ ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
 
 def embedded_session(settings: dict[str, str]) -> SparkSession:
-    """Return a session of the embedded engine.
-
-    Its server is started once per process and stopped at exit. It listens on loopback only, on a free port. A server
-    that no longer answers is replaced.
-    """
+    """Return a session of the embedded engine. Its server, on loopback, is started once, or again if it is gone."""
     guard_interrupts()
     with _STARTING:
         endpoint = next(reversed(_servers), "")
@@ -209,10 +202,7 @@ def engine_version(spark: SparkSession) -> str:
 
 
 def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_score: int = BYTES_A_SCORE) -> None:
-    """Raise `InputError` if the embedded engine would need more memory to rank these rows than is free.
-
-    The estimate ignores ranges and slices, so a run that passes may still need more.
-    """
+    """Raise `InputError` if the embedded engine would need more memory than is free, estimated without slices."""
     needed = _BYTES_OF_AN_ENGINE + bytes_a_score * n_rows * n_models
     if not is_embedded(spark) or (available := available_memory()) is None or needed <= available:
         return

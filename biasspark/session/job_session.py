@@ -26,8 +26,8 @@ from biasspark.session_request import SessionRequest, current_request, endpoint_
 
 # ---- settings, and borrowed sessions
 
-# The numbers depend on these settings, so a job does not rely on the defaults of the cluster.
-_REQUIRED = {
+_SETTINGS = {
+    # The numbers depend on these, so a job does not rely on the defaults of the cluster.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.files.ignoreCorruptFiles": "false",
@@ -40,9 +40,7 @@ _REQUIRED = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Otherwise lines with too many fields go unnoticed if few columns are read. Spark 3.5.0 lacks the reader option.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
-}
-# Only speed depends on these settings.
-_TUNED = {
+    # Only speed depends on the rest.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     # Rows are narrow, so their number bounds a batch. With any other limit Spark 4 sums the bytes of all columns after
     # each row, which takes nearly as long as the transfer of the rows.
@@ -79,7 +77,7 @@ _LENDING = Lock()
 
 def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
     """Return the default settings of a session, overridden by `settings`."""
-    return _REQUIRED | _TUNED | dict(settings or {})
+    return {**_SETTINGS, **(settings or {})}
 
 
 @contextmanager
@@ -122,10 +120,7 @@ _RUNTIMES = (
 
 @contextmanager
 def start_faults() -> Iterator[None]:
-    """Replace the error of PySpark when a session cannot be built.
-
-    Raises `ConfigError` if Java is missing or too old, or a jar is for another Spark; otherwise `BiasSparkError`.
-    """
+    """Explain why a session is not built: `ConfigError` for Java and jars, otherwise `BiasSparkError`."""
     try:
         yield
     except Exception as error:
@@ -186,10 +181,7 @@ def list_jars(conf: SparkConf | RuntimeConfig) -> str:
 
 
 def find_runtime_fault(jars: str, version: str) -> str | None:
-    """Return the fault of a Delta or Iceberg runtime for another version of Spark, None if there is none.
-
-    `jars` is the result of `list_jars`, `version` that of the running Spark.
-    """
+    """Return the fault of a Delta or Iceberg runtime in `list_jars` for another Spark than this version, or None."""
     for pattern, of_release in _RUNTIMES:
         for jar in pattern.finditer(jars):
             wanted = of_release or jar[2]
@@ -275,10 +267,7 @@ def stop(spark: SparkSession) -> None:
 
 
 def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
-    """Run local workers with the interpreter of the driver, unless another one is configured.
-
-    On a cluster ``PYSPARK_PYTHON`` is not set: an archive may name another interpreter.
-    """
+    """Run local workers with the Python of the driver. On a cluster an archive may name another interpreter."""
     master = os.environ.get("SPARK_REMOTE") or settings.get("spark.master") or SparkConf().get("spark.master")
     if (master or "local").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -338,10 +327,7 @@ def _current_session(settings: Mapping[str, str], request: SessionRequest) -> Sp
 
 @contextmanager
 def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Yield the session of a job, and stop it afterwards.
-
-    An existing session, as in a notebook, is kept, and its settings are restored.
-    """
+    """Yield the session of a job, and stop it. An existing session is kept, and its settings are restored."""
     if engines.is_session_there():
         with borrow(engines.find_session(), list(list_settings(settings))):
             yield build_session(app_name, settings)

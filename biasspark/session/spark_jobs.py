@@ -78,10 +78,7 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
 
 
 def persisted(*frames: DataFrame) -> ExitStack:
-    """Persist frames, and unpersist them at the exit of the returned stack.
-
-    Only for frames that other frames already use. For others use `kept`, which works on every engine.
-    """
+    """Persist frames that other frames already use, until the returned stack exits. For others use `kept`."""
     with ExitStack() as stack:
         for frame in frames:
             stack.callback(frame.unpersist)

@@ -61,11 +61,8 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 
 
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
-    """Return the latest published run of a job for one run date and corpus: the one that the views show.
-
-    Raises `InputError` if there is none, with the dates and corpora that exist.
-    """
-    rows = latest_by_night(_select(read_ledger(spark, store, run_date), job, corpus))
+    """Return the run of a job that the views show for a date and corpus. Raises `InputError` with those that exist."""
+    rows = latest_by_date(_select(read_ledger(spark, store, run_date), job, corpus))
     if run_date in rows:
         return to_run(rows[run_date])
     of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
@@ -79,10 +76,10 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     raise InputError(" ".join((absence, *choices)))
 
 
-def list_nights(spark: SparkSession, store: Store, key: JobCorpus, first: date, last: date) -> dict[date, LedgerRow]:
+def list_published(spark: SparkSession, store: Store, key: JobCorpus, first: date, last: date) -> dict[date, LedgerRow]:
     """Return the published run dates in a range, in order, each with the row of its latest run."""
     rows = [row for row in _select(read_ledger(spark, store), *key) if first <= row["run_date"] <= last]
-    return dict(sorted(latest_by_night(rows).items()))
+    return dict(sorted(latest_by_date(rows).items()))
 
 
 def list_configurations(spark: SparkSession, store: Store, key: JobCorpus) -> list[tuple[dict[str, Any], Run]]:
@@ -107,7 +104,7 @@ def list_accepted(
         for row in _select(ledger, run.job, run.corpus)
         if row["run_date"] < run.run_date and row["run_id"] in accepted
     ]
-    latest = [row for _, row in sorted(latest_by_night(rows).items(), reverse=True)][:most]
+    latest = [row for _, row in sorted(latest_by_date(rows).items(), reverse=True)][:most]
     return {to_run(row): json.loads(row["config"] or "{}") for row in latest}
 
 
@@ -116,7 +113,7 @@ def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:
     return {row["accepts_run_id"] or row["run_id"] for row in ledger if row["status"] == ACCEPTED}
 
 
-def latest_by_night(rows: Iterable[LedgerRow]) -> dict[date, LedgerRow]:
+def latest_by_date(rows: Iterable[LedgerRow]) -> dict[date, LedgerRow]:
     """Return the row published last for each run date."""
     return {row["run_date"]: row for row in sorted(rows, key=by_publication)}
 
@@ -148,10 +145,7 @@ def to_run(row: LedgerRow) -> Run:
 def append_to_ledger(
     spark: SparkSession, store: Store, run: Run, record: RunRecord, table_rows: Mapping[str, int] | None = None
 ) -> datetime:
-    """Publish a run by its row in the ledger, and return the time.
-
-    Raises as `refuse_conflict`, and `BiasSparkError` if the row cannot be written.
-    """
+    """Publish a run by its row in the ledger, and return the time. Raises as `refuse_conflict`."""
     with describe(spark, "publish: ledger"), storage_errors(store.location(BIAS_RUNS, run), "written"):
         before = refuse_conflict(spark, store, run)
         # Later than all rows before it, even if a clock is slow.
@@ -206,11 +200,14 @@ def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) ->
     )
 
 
-def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: str) -> Run:
-    """Record in the ledger that a person accepts a run, and return the run of the new row.
+def find_acceptance(spark: SparkSession, store: Store, run: Run) -> LedgerRow | None:
+    """Return the first row of the ledger by which a person or the gate accepted a run; None if nobody did."""
+    rows = sorted(read_ledger(spark, store, run.run_date), key=by_publication)
+    return next((row for row in rows if accepted_ids([row]) == {run.run_id}), None)
 
-    Accepting a run twice adds a second row with the same effect.
-    """
+
+def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: str) -> Run:
+    """Record in the ledger that a person accepts a run, and return the run of the new row."""
     run = new_run(accepted.run_date, accepted.corpus, ACCEPT_RUN)
     record = RunRecord(
         n_rows=0,

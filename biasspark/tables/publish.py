@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as F
@@ -35,10 +36,7 @@ from biasspark.text import format_count
 
 
 def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:
-    """Return the rows of a published run in a table, with the columns of the contract. Lazy.
-
-    Raises `InputError` if its files are missing, or it did not write the table.
-    """
+    """Return the rows of a published run in a table. Lazy. Raises `InputError` if they are gone or were not written."""
     try:
         return store.read(spark, table, run)
     except FileNotFoundError:
@@ -180,15 +178,18 @@ def _sort(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _value_faults(table: Table, rows: pa.Table) -> list[str]:
-    n_keys = Counter(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
-    n_repeated = sum(count > 1 for count in n_keys.values()) if table.unique else 0
-    n_nan = sum(pc.sum(pc.is_nan(rows[name])).as_py() or 0 for name in _doubles(table))
-    keys = ", ".join(table.key_columns)
-    faults = {
-        f"{table.name}: {n_repeated} keys repeat. Each row has its own {keys}. Nothing was published.": n_repeated,
-        f"{table.name}: {n_nan} values are NaN. An undefined value is NULL. Nothing was published.": n_nan,
-    }
-    return [fault for fault, count in faults.items() if count]
+    keys = set(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
+    has_nan = [pc.fill_null(pc.is_nan(rows[name]), False).to_numpy() for name in _doubles(table)]
+    n_nan = int(np.any(has_nan, axis=0).sum()) if has_nan else 0
+    return list(_contract_faults(table, len(rows), len(keys), n_nan))
+
+
+def _contract_faults(table: Table, n_rows: int, n_keys: int, n_nan: int) -> Iterator[str]:
+    if table.unique and n_keys != n_rows:
+        rule = f"Each row has its own {', '.join(table.key_columns)}."
+        yield f"{table.name}: {n_rows} rows have {n_keys} keys. {rule} Nothing was published."
+    if n_nan:
+        yield f"{table.name}: {n_nan} rows hold NaN. An undefined value is NULL. Nothing was published."
 
 
 def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows) -> _Fingerprint:
@@ -232,16 +233,13 @@ def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, wr
         F.count(F.lit(1)), _checksum(table), F.count_distinct(key), F.count_if(has_nan)
     )
     ((n_rows, checksum, n_keys, n_nan),) = query.collect()
-    path, keys = redact(store.location(table, run)), ", ".join(table.key_columns)
-    faults = {
-        f"{path}: {n_rows} rows with checksum {checksum} were read back. {written[0]} rows with checksum {written[1]} "
-        "were written. Nothing was published. Run again.": (n_rows, checksum) != written,
-        f"{table.name}: {n_rows} rows have {n_keys} keys. Each row has its own {keys}. Nothing was published.": (
-            table.unique and n_keys != n_rows
-        ),
-        f"{table.name}: {n_nan} rows hold NaN. An undefined value is NULL. Nothing was published.": n_nan,
-    }
-    return [fault for fault, applies in faults.items() if applies]
+    faults = list(_contract_faults(table, n_rows, n_keys, n_nan))
+    if (n_rows, checksum) != written:
+        faults.append(
+            f"{redact(store.location(table, run))}: {n_rows} rows with checksum {checksum} were read back. "
+            f"{written[0]} rows with checksum {written[1]} were written. Nothing was published. Run again."
+        )
+    return faults
 
 
 def _checksum(table: Table) -> SparkColumn:

@@ -67,10 +67,7 @@ class View(NamedTuple):
 
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
-    """Create the views of all existing tables, and return warnings about failures.
-
-    In a folder, each file is replaced in one step. In a catalog, only views that are missing or outdated are replaced.
-    """
+    """Create or replace the views of all existing tables, a file in one step, and return warnings of failures."""
     if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
         return _create_views(spark, store)
     folder = store.local_folder
@@ -183,10 +180,7 @@ def _duckdb_type(kind: str) -> str:
 
 
 def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]:
-    """Yield the views of the latest runs of all tables except the ledger; none without a ledger.
-
-    `relations` maps existing tables to SQL relations. `latest` is the aggregate of the latest ``run_id`` of a group.
-    """
+    """Yield the views of tables, given as SQL relations. `latest` is the aggregate of the latest run_id of a group."""
     ledger = relations.get(BIAS_RUNS)
     for table, rows in relations.items():
         if table == BIAS_RUNS or ledger is None:
@@ -208,10 +202,7 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
 
 
 def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, latest: str) -> str:
-    """Return a join of rows and latest runs, through which Spark pushes a filter on run_date into every scan.
-
-    Windows that end on the same date have a latest run each.
-    """
+    """Return a join that pushes a filter on run_date into both scans. Each window has a latest run of its own."""
     each = ", ".join(["run_date", "corpus", *(column.name for column in table.key if column == WINDOW_START)])
     return (
         f"SELECT {', '.join(select)}\nFROM {rows}\nJOIN (\n"

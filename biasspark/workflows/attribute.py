@@ -23,7 +23,7 @@ from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
+from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, MODEL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
@@ -57,7 +57,7 @@ _MANY_ROWS = 1 << 21
 """With fewer rows, rounding their scores saves no time."""
 
 
-def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
+def publish_attribution(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, rank, search and publish; return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
@@ -574,8 +574,8 @@ def _require_attribution(config: Config) -> Attribution:
 
 # ---- the command line
 
-EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
+EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "attribution.toml")
 
 FLAGS = (*on_date("the date whose rows are attributed"), DRY_RUN)
-main = partial(nightly.plan_or_run, nightly.NightlyJob(JOB, _attributed_only, plan_attribution, run_night))
+main = partial(nightly.plan_or_run, nightly.CorpusJob(JOB, _attributed_only, plan_attribution, publish_attribution))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

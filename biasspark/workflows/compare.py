@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
+from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
 from biasspark.comparison.differences import PairedMetric, Replicates, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
@@ -233,7 +233,7 @@ class Comparison:
         return {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
 
 
-def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
+def publish_comparison(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, compare, judge and publish; return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
@@ -331,7 +331,7 @@ def _require_compare(measures: Measures) -> Compare:
 
 # ---- the command line
 
-EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "compare.toml")
+EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "compare.toml")
 FLAGS = (*on_date("the date on whose rows the models are compared"), DRY_RUN)
-main = partial(nightly.plan_or_run, nightly.NightlyJob(JOB, compared_only, plan_comparison, run_night))
+main = partial(nightly.plan_or_run, nightly.CorpusJob(JOB, compared_only, plan_comparison, publish_comparison))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

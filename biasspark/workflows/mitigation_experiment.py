@@ -409,9 +409,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
                 {schemas.LABEL_BALANCE: data.balance, schemas.TRAINING_BALANCE: data.by_model},
             )
             context = RunContext(spark, measured, store, run, progress)
-            measured_outcome = measure.run_night(test_set, context, tables, data.warnings)
+            measured_outcome = measure.publish_measurement(test_set, context, tables, data.warnings)
             comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
-            compared = compare.run_night(test_set, comparing) if measured.compare else None
+            compared = compare.publish_comparison(test_set, comparing) if measured.compare else None
             summaries, metrics = (
                 read_rows(spark, store, table, [run])[0] for table in (schemas.MODEL_SUMMARY, schemas.BIAS_METRICS)
             )

@@ -29,7 +29,7 @@ from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import JobCorpus, LedgerRow, list_configurations, list_nights, to_run
+from biasspark.tables.ledger import JobCorpus, LedgerRow, list_configurations, list_published, to_run
 from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
@@ -38,6 +38,7 @@ from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
 from biasspark.windows.sketch import (
+    RUN,
     RangeBoundaries,
     Sketch,
     SketchHeader,
@@ -99,31 +100,31 @@ def score_blocks(
 
 
 def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
-    """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``night``."""
+    """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``run``."""
     parts = []
     for index, run in enumerate(runs):
         try:
             rows = store.read(spark, SCORE_BLOCKS, run)
         except FileNotFoundError:  # the run kept no ranking, or its files are gone
             rows = no_rows(spark, SCORE_BLOCKS)
-        parts.append(rows.withColumn("night", F.lit(index)))
-    return reduce(DataFrame.unionByName, parts or [no_rows(spark, SCORE_BLOCKS).withColumn("night", F.lit(0))])
+        parts.append(rows.withColumn(RUN, F.lit(index)))
+    return reduce(DataFrame.unionByName, parts or [no_rows(spark, SCORE_BLOCKS).withColumn(RUN, F.lit(0))])
 
 
-def read_states(blocks: DataFrame, n_nights: int) -> list[dict[str, Sketch]]:
+def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
     """Return the sketches of each run by model, given `read_blocks`; {} for a run without them.
 
     One Spark job. The driver receives data that grows with runs, models and identities, never with rows.
     """
     rows = blocks.where(F.col("score_range") == HEADER_RANGE)
     parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
-    for row in rows.select("night", "model", "part", "state_key", "boundaries", "block").collect():
-        parts[row["night"], row["model"]].append(row)
-    states: list[dict[str, Sketch]] = [{} for _ in range(n_nights)]
-    for (night, model), of_model in parts.items():
+    for row in rows.select(RUN, "model", "part", "state_key", "boundaries", "block").collect():
+        parts[row[RUN], row["model"]].append(row)
+    states: list[dict[str, Sketch]] = [{} for _ in range(n_runs)]
+    for (run, model), of_model in parts.items():
         ordered = sorted(of_model, key=lambda part: part["part"])
         header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
-        states[night][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
+        states[run][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
     return states
 
 
@@ -150,13 +151,13 @@ def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
 class Window:
     """The runs from `first` to `last` that are merged, in order, with the headers of each by model.
 
-    ``blocks`` are their rows of ``score_blocks``, with the index of the run as ``night``. ``missing`` maps dates that
+    ``blocks`` are their rows of ``score_blocks``, with the index of the run as ``run``. ``missing`` maps dates that
     are left out to the reason.
     """
 
     first: date
     last: date
-    nights: tuple[LedgerRow, ...]
+    runs: tuple[LedgerRow, ...]
     headers: tuple[dict[str, SketchHeader], ...]
     blocks: DataFrame
     missing: dict[date, str]
@@ -171,16 +172,16 @@ def find_window(
     """
     first, last = days
     with describe(spark, "look up the runs"):
-        published = list_nights(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
+        published = list_published(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
         runs = list(map(to_run, published.values()))
         blocks = read_blocks(spark, store, runs)
         with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
-            counts = {row["night"]: row["count"] for row in blocks.groupBy("night").count().collect()}
+            counts = {row[RUN]: row["count"] for row in blocks.groupBy(RUN).count().collect()}
         for index, n_rows in counts.items():
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     every = list_dates(first, last)
-    has_blocks = {day for day, night in published.items() if (night["table_rows"] or {}).get(SCORE_BLOCKS.name)}
+    has_blocks = {day for day, row in published.items() if (row["table_rows"] or {}).get(SCORE_BLOCKS.name)}
     missing = {
         day: "its files are gone"
         if day in has_blocks
@@ -194,14 +195,14 @@ def find_window(
         raise InputError(_describe_missing(missing, len(every)))
     if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
         raise InputError(*faults)
-    nights = tuple(published[day] for day in states)
+    merged = tuple(published[day] for day in states)
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
-    if len(nights) < len(published):
-        blocks = read_blocks(spark, store, list(map(to_run, nights)))
-    return Window(first, last, nights, headers, blocks, missing)
+    if len(merged) < len(published):
+        blocks = read_blocks(spark, store, list(map(to_run, merged)))
+    return Window(first, last, merged, headers, blocks, missing)
 
 
-def merge_nights(window: Window, config: Measures) -> Measurement:
+def merge_runs(window: Window, config: Measures) -> Measurement:
     """Return the measurement of all runs together, with exactly the counts of the union of their rows.
 
     Runs one Spark action. Blocks are read once and shuffled once; the corpus is not read.
@@ -228,21 +229,21 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
 
 def run_window(window: Window, context: RunContext) -> Outcome:
     """Merge the runs of a window, publish, and return the outcome."""
-    progress, nights = context.progress, window.nights
-    n_rows = sum(night["n_rows"] for night in nights)
-    progress.stage(f"merging {format_count(len(nights), 'run')}, {format_count(n_rows, 'row')}")
-    measurement = merge_nights(window, context.config)
-    reasons = dict.fromkeys(reason for night in nights for reason in night["rejects"])
+    progress, runs = context.progress, window.runs
+    n_rows = sum(run["n_rows"] for run in runs)
+    progress.stage(f"merging {format_count(len(runs), 'run')}, {format_count(n_rows, 'row')}")
+    measurement = merge_runs(window, context.config)
+    reasons = dict.fromkeys(reason for run in runs for reason in run["rejects"])
     counts = RowCounts(
         n_rows=n_rows,
-        n_rejected=sum(night["n_rejected"] for night in nights),
-        rejects={reason: sum(night["rejects"].get(reason, 0) for night in nights) for reason in reasons},
+        n_rejected=sum(run["n_rejected"] for run in runs),
+        rejects={reason: sum(run["rejects"].get(reason, 0) for run in runs) for reason in reasons},
     )
     warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
-    context = replace(context, merged_run_ids=[night["run_id"] for night in nights])
+    context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
     shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     outcome = context.publish(window_tables(measurement, window), counts, warnings, shown)
-    days = {"from": window.first, "to": window.last, "nights": len(nights), "missing": list(window.missing)}
+    days = {"from": window.first, "to": window.last, "nights": len(runs), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 
 
@@ -252,7 +253,7 @@ def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]
     for table, of_window in schemas.WINDOW_TABLES.items():
         if table in measurement.tables:
             rows = measurement.tables[table]
-            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_NIGHTS, len(window.nights))):
+            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_RUNS, len(window.runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[of_window] = rows.select(of_window.value_columns)
     return tables
@@ -268,7 +269,7 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
         is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
         values[name] = order_values({v for header in of_any_model for v in header.values[name]}, name, is_numeric)
     return Survey(
-        n_rows=sum(night["n_rows"] for night in window.nights),
+        n_rows=sum(run["n_rows"] for run in window.runs),
         values=values,
         quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},

@@ -17,12 +17,12 @@ from biasspark.cli import run_job
 from biasspark.tables.schemas import TABLES
 from biasspark.workflows import write_report
 from biasspark.workflows import write_report as report
-from tests.fixtures.made_up_report import NIGHT, make_report
-from tests.harness.example_night import write_table
+from tests.fixtures.made_up_report import RUN_DATE, make_report
+from tests.harness.example_run import write_table
 from tests.harness.running_jobs import Done
 
 RUN_ID = "r_0"
-PAGE = f"run_date={NIGHT}/{RUN_ID}.html"
+PAGE = f"run_date={RUN_DATE}/{RUN_ID}.html"
 CONFIG = """
 corpus = {{ name = "civil", path = "/data/civil" }}
 label = {{ column = "toxic" }}
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ledger = run | {"started_at": now, "published_at": now, "rejects": {}, "warnings": []}
     rows = {name: tables[name] for name in ("bias_metrics", "model_summary")} | {"bias_runs": [ledger]}
     for name, of_table in rows.items():
-        write_table(folder / "warehouse", TABLES[name], of_table, NIGHT, RUN_ID)
+        write_table(folder / "warehouse", TABLES[name], of_table, RUN_DATE, RUN_ID)
     return folder
 
 
@@ -71,7 +71,7 @@ def publish(
 
     def run(*settings: str, flags: tuple[str, ...] = ("--publish",)) -> Done:
         overrides = [part for setting in settings for part in ("--set", setting)]
-        arguments = ("--config", folder / "civil.toml", "--run-date", NIGHT, *flags, *overrides)
+        arguments = ("--config", folder / "civil.toml", "--run-date", RUN_DATE, *flags, *overrides)
         return Done(run_job(report.main, report.COMMAND.parser(), list(map(str, arguments))), *capsys.readouterr())
 
     return run

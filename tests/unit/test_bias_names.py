@@ -143,12 +143,15 @@ def measure_rows(rows: list[Row], turned: bool = False) -> dict[str, Any]:
     return measure([sign * value for value in score], [int(one != turned) for one in label], subgroup)
 
 
-@settings(deadline=None)
+@settings(max_examples=60)
 @given(rows=CORPUS, k=st.sampled_from([1, 20]))
 def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
-    """Whatever the scores are; k times as many rows make intervals narrow."""
-    row = measure_rows(rows * k)
+    """Whatever the scores are, and labels and scores turned round turn it round; k times as many rows make intervals
+    narrow.
+    """
+    row, turned = measure_rows(rows * k), measure_rows(rows * k, turned=True)
     name = row["bias"]
+    assert (turned["bias"], turned["bias_size"]) == (MIRRORED.get(name, name), row["bias_size"])
     assert name is None or name in BIASES
     assert (row["bias_size"] is None) == (name in (None, "no_evidence"))
     labels = (
@@ -166,22 +169,20 @@ def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
         assert row["background_auc"] - min(aucs) >= MARGIN
 
 
-ENDS = st.none() | st.lists(st.integers(0, 100).map(lambda percent: percent / 100), min_size=3, max_size=3).map(sorted)
+ENDS = {"_low": -1, "_high": 1}
 
 
-@settings(deadline=None, max_examples=1_000)
-@given(aucs=st.tuples(*[ENDS] * 4), gaps=st.tuples(*[ENDS] * 2))
-def test_names_are_those_of_the_oracle(aucs: Any, gaps: Any) -> None:
-    values = dict(zip(SUITE_AUCS, aucs, strict=True))
-    values |= {name: ends and [end - 0.5 for end in ends] for name, ends in zip(SUITE_GAPS, gaps, strict=True)}
-    values = {name: ends and (ends[1], ends[0], ends[2]) for name, ends in values.items()}
-    row = {key: None if np.isnan(value[0]) else float(value[0]) for key, value in metrics_of(**values).items()}
-    name, size = name_one(**values)
-    assert oracle.name_bias(row) == {"bias": name, "bias_size": size}
-
-
-@settings(deadline=None)
-@given(rows=CORPUS)
-def test_labels_and_scores_turned_round_turn_the_name_round(rows: list[Row]) -> None:
-    row, turned = measure_rows(rows * 20), measure_rows(rows * 20, turned=True)
-    assert (turned["bias"], turned["bias_size"]) == (MIRRORED.get(row["bias"], row["bias"]), row["bias_size"])
+def test_names_are_those_of_the_oracle() -> None:
+    """Of values in hundredths, which often lie at the margin. One of ten is NULL with its ends, and in a row all."""
+    rng, n_rows = np.random.default_rng(20261126), 3_000
+    metrics = {}
+    for name in (*SUITE_AUCS, *SUITE_GAPS):
+        value = rng.integers(0, 101, n_rows) / 100 if name in SUITE_AUCS else rng.integers(-50, 51, n_rows) / 100
+        value[(rng.random(n_rows) < 0.1) | (np.arange(n_rows) == 0)] = np.nan
+        metrics |= {f"{name}{end}": value + sign * rng.integers(0, 9, n_rows) / 100 for end, sign in ENDS.items()}
+        metrics[name] = value
+    named = list(zip(*name_bias(metrics), strict=True))
+    for number, found in enumerate(named):
+        row = {key: None if np.isnan(values[number]) else float(values[number]) for key, values in metrics.items()}
+        assert dict(zip(("bias", "bias_size"), found, strict=True)) == oracle.name_bias(row)
+    assert {name for name, _ in named} == {*BIASES, None}
