@@ -1,4 +1,4 @@
-"""Every row's share of the AUC (Attributing, sections 5.1 and 5.2): RANKED rows -> example attributions."""
+"""The AUC attribution of every row (Attributing, sections 5.1 and 5.2): RANKED rows -> example attributions."""
 
 from __future__ import annotations
 
