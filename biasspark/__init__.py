@@ -1,6 +1,6 @@
 """Exact unintended-bias metrics of binary classifiers, on Spark and without it.
 
-The functions work on frames of any kind. ``jobs/`` has the nightly jobs.
+The functions work on frames of any kind. ``jobs/`` has the jobs.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ exit codes:
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)
 """
-NIGHTLY_EXAMPLES = """\
+DATED_EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
@@ -54,7 +54,6 @@ examples:
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
 _CONFIGURATIONS = "biasspark demo writes demo.toml and attribution.toml to begin with; more are in conf/ of a clone."
-ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
 REMINDER = 3.0
@@ -98,10 +97,7 @@ _SESSION = "An active Spark session is used if there is one; otherwise the first
 def make_parser(
     description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
 ) -> argparse.ArgumentParser:
-    """Return a parser with `flags`, ``--debug`` and the flags of the session.
-
-    Its help ends with `epilog`, such as examples, and the exit codes. `prog` is by default the name of the program.
-    """
+    """Return a parser with `flags` and those of the session; its help ends with `epilog` and the exit codes."""
     parser = _Parser(
         prog=prog,
         description=description,
@@ -122,7 +118,8 @@ def make_parser(
 def parse_date(text: str) -> datetime.date:
     """Parse a date as YYYY-MM-DD, the form of partitions; for argparse."""
     with suppress(ValueError):
-        if ISO_DATE.fullmatch(text) and text >= "1900":  # Spark does not support dates of the first centuries
+        # Spark does not support dates of the first centuries.
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and text >= "1900":
             return datetime.date.fromisoformat(text)
     raise argparse.ArgumentTypeError(
         f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. Write, for example, 2026-03-31."
@@ -205,10 +202,7 @@ def run_job(
 
 
 def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
-    """Print the faults of an error on stderr, one per line, and return the exit code and the faults.
-
-    With `debug` the traceback is printed first, which may show data.
-    """
+    """Print the faults of an error on stderr, one per line, and return the exit code and the faults."""
     if debug:
         traceback.print_exception(error)
     known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
@@ -218,10 +212,7 @@ def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequenc
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """Describe an error without its message, which may quote data.
-
-    The description has the class, the Spark error condition, and the innermost line of this package.
-    """
+    """Describe an error by its class, Spark condition and line in this package: its message may quote data."""
     condition = find_error_condition(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(frame.filename).parents]
     where = f" in {Path(frames[-1].filename).relative_to(PACKAGE.parent)}, line {frames[-1].lineno}" if frames else ""
@@ -230,10 +221,7 @@ def describe_unexpected(error: BaseException) -> str:
 
 
 class Progress:
-    """Prints the progress of a job on stderr: a line per stage with the time since the start; on a terminal also a bar.
-
-    `stream` may replace stderr, and `clock`, in seconds, the clock.
-    """
+    """Prints the stages of a job on stderr, with the time since the start; on a terminal also a progress bar."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -315,17 +303,15 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
     """
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
-    numeric = [all(_is_number_or_null(row.get(column)) for row in rows) for column in columns]
+    values = [[value for row in rows if (value := row.get(column)) is not None] for column in columns]
+    numeric = [all(isinstance(v, numbers.Number) and not isinstance(v, bool) for v in column) for column in values]
     if width is not None:
         widths = narrow_widths(widths, [not right for right in numeric], width - 2 * (len(columns) - 1))
     return "\n".join("  ".join(map(_pad, line, widths, numeric)).rstrip() for line in lines)
 
 
 def print_outcome(outcome: Outcome) -> int:
-    """Print the outcome of a job or a part of it, and return its exit code.
-
-    The summary is one line of JSON in ASCII. Numbers that are not finite are null.
-    """
+    """Print an outcome, the summary as a line of ASCII JSON (null if not finite), and return its exit code."""
     if outcome.table:
         write_stdout(f"{outcome.table}\n")
     write_stdout(json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")
@@ -361,10 +347,6 @@ def _show_cell(value: object, column: str) -> str:
         return show_p_value(number)
     shown = f"{number:z.4f}"
     return f"{number:.1e}" if number and not float(shown) else shown
-
-
-def _is_number_or_null(value: object) -> bool:
-    return value is None or (isinstance(value, numbers.Number) and not isinstance(value, bool))
 
 
 def _pad(cell: str, width: int, right: bool) -> str:

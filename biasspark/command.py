@@ -30,43 +30,35 @@ commands:
 
 
 class _Job(NamedTuple):
-    """A command: its module in ``biasspark.workflows``, and its line in the list of commands."""
+    """A command: its module in ``biasspark.workflows``, its line in the list of commands, and the job it publishes."""
 
     module: str
     text: str
+    job: str = ""
 
 
 JOBS = {
     "demo": _Job("demo", "make a corpus, measure it and write its report: the quickest look"),
-    "measure": _Job("measure", "rank every score of a corpus, and publish bias metrics"),
+    "measure": _Job("measure", "rank every score of a corpus, and publish bias metrics", "bias_metrics"),
     "report": _Job("write_report", "write the report of a published run"),
     "make-corpus": _Job("make_corpus", "write a synthetic corpus"),
-    "compare": _Job("compare", "compare models with a baseline by every metric"),
-    "attribute": _Job("attribute", "attribute the AUC of models to rows, segments, groups and pairs"),
-    "window": _Job("window", "measure a window of published runs, without the corpus"),
+    "compare": _Job("compare", "compare models with a baseline by every metric", "compare_models"),
+    "attribute": _Job("attribute", "attribute the AUC of models to rows, segments, groups and pairs", "attribution"),
+    "window": _Job("window", "measure a window of published runs, without the corpus", "window_metrics"),
     "side-by-side": _Job("print_side_by_side", "put two models of a published run side by side"),
     "export": _Job("export_table", "write a table of a published run as CSV"),
     "accept": _Job("accept_run", "accept a published run despite its gate"),
     "maintain": _Job("maintain", "remove superseded and failed runs, and compact files"),
-    "pinned-skew": _Job("pinned_skew", "show that pinned AUC moves with the class balance"),
-    "mitigation": _Job("mitigation_experiment", "train, mitigate and measure classifiers"),
+    "pinned-skew": _Job("pinned_skew", "show that pinned AUC moves with the class balance", "pinned_skew"),
+    "mitigation": _Job("mitigation_experiment", "train, mitigate and measure classifiers", "mitigation_experiment"),
 }
-
-
-_FILES = {
-    "attribution": "attribute",
-    "bias_metrics": "measure",
-    "compare_models": "compare",
-    "mitigation_experiment": "mitigation",
-    "pinned_skew": "pinned-skew",
-    "window_metrics": "window",
-}
-"""The commands of jobs that publish, by the names of the jobs, which those of their files are."""
 
 
 def name_command(job: str) -> str:
     """Return what runs a job, in the form in which the user runs this one: a file for spark-submit, or a command."""
-    return f"jobs/{job}.py" if Path(sys.argv[0]).parent.name == "jobs" else f"biasspark {_FILES[job]}"
+    if Path(sys.argv[0]).parent.name == "jobs":
+        return f"jobs/{job}.py"
+    return next(f"biasspark {name}" for name, command in JOBS.items() if command.job == job)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,10 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None = None) -> int:
-    """Run one of `JOBS` with its flags, by default those of the process, and return its exit code.
-
-    `prog` is the name of the program in help and faults; without it, the program is a file for spark-submit.
-    """
+    """Run one of `JOBS`, and return its exit code. Without `prog`, the program is a file for spark-submit."""
     if find_spec("pyspark") is None:
         sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")
         return WRONG_USAGE

@@ -196,11 +196,7 @@ def type_of(value: object) -> Text:
 
 
 def redact(text: str) -> str:
-    """Return a text without the secrets of its URIs.
-
-    These are a user with a password, up to the last possible ``@``, and values of a query with names of keys: ``sig``,
-    ``token``, ``X-Amz-Signature`` and the like.
-    """
+    """Return a text without secrets of URIs: users with passwords, to the last possible ``@``, and keys in queries."""
     return _URI.sub(
         lambda uri: _SECRET_IN_QUERY.sub(rf"\g<name>{REDACTED}", _USERINFO.sub(rf"\g<scheme>{REDACTED}", uri[0])), text
     )
@@ -290,10 +286,7 @@ def innermost_cause(error: BaseException) -> str:
 
 
 def find_condition_of_a_value(text: str) -> str | None:
-    """Return the Spark condition of a message that quotes a value, such as ``CAST_INVALID_INPUT``.
-
-    It is ``USER_RAISED_EXCEPTION`` if an expression raised an error, and None for other messages.
-    """
+    """Return the Spark condition of a message that quotes a value, as ``CAST_INVALID_INPUT``; None for others."""
     if match := _OF_A_VALUE.search(text):
         return match[1] or match[2]
     return "USER_RAISED_EXCEPTION" if _RAISED.search(text) else None

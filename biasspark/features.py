@@ -84,16 +84,12 @@ def describe_condition(condition: Condition, features: Sequence[Feature]) -> str
 
 
 def write_predicate(condition: Condition, features: Sequence[Feature]) -> str:
-    """Return a condition as a Spark SQL predicate that is true on exactly its rows, and never NULL.
-
-    Values of the data are escaped for both Spark and DuckDB.
-    """
+    """Return a condition as SQL for Spark and DuckDB, true on exactly its rows and never NULL. Values are escaped."""
     predicates = [_write(features[index], bins) for index, bins in _restrictions(condition, features)]
     return " AND ".join(predicates) or "TRUE"
 
 
 def _restrictions(condition: Condition, features: Sequence[Feature]) -> list[tuple[int, frozenset[int]]]:
-    """Return the restricted features in order, each with its allowed bins."""
     return [(index, bins) for index, bins in sorted(condition.items()) if not bins >= features[index].bins]
 
 

@@ -49,11 +49,7 @@ def local_folder(path: str) -> Path | None:
 
 
 def shared_folder(spark: SparkSession, path: str) -> Path | None:
-    """Return a local folder that the session also sees, None if it may not.
-
-    A path without a scheme is on the default file system of Hadoop. A Connect server may be on another machine; the
-    embedded engine is on this one.
-    """
+    """Return a local folder that the session also sees, None if it may not: a server may be on another machine."""
     if is_embedded(spark):
         return local_folder(path)
     if is_connect(spark) or find_files(spark, path)[0].getUri().getScheme() != "file":
@@ -62,10 +58,7 @@ def shared_folder(spark: SparkSession, path: str) -> Path | None:
 
 
 def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
-    """Raise `ConfigError`, with the missing jar, if the session has no file system for the scheme of a configured path.
-
-    A remote Spark Connect server is not checked.
-    """
+    """Raise `ConfigError`, with the missing jar, if the session has no file system for a path. Skip remote servers."""
     if local_folder(path) is not None or not sees_files(spark):
         return
     if is_embedded(spark):
@@ -105,11 +98,7 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
 
 
 def try_folder(spark: SparkSession, path: str) -> None:
-    """Check that a folder is writable: create it if missing, write an empty file, and remove both. No job.
-
-    Raises `NotADirectoryError` if the folder or a parent is a file, `OSError` if it is not writable, and as
-    `list_folder`.
-    """
+    """Check that a folder is writable: write a file and remove it. Raises `NotADirectoryError` or another `OSError`."""
     if folder := shared_folder(spark, path):
         _try_local_folder(folder)
         return

@@ -26,10 +26,7 @@ def show_visibly(text: str) -> str:
 
 
 def show_value(value: object) -> str:
-    """Format a value as TOML on one line, shortened if long: ``"fast"``, ``0.5``, ``true``, ``["a", "b"]``.
-
-    Other values are described: ``a table``.
-    """
+    """Format a value as TOML in one short line: ``"fast"``, ``true``, ``["a", "b"]``; or its type: ``a table``."""
     if isinstance(value, list | tuple):
         shown = ["a list" if isinstance(entry, list | tuple) else show_value(entry) for entry in value]
         more = ["..."] if len(value) > MOST_SHOWN_ENTRIES else []
@@ -81,7 +78,7 @@ DECIMAL_POINT = (
 """The fix for texts such as 0,5 that should be numbers."""
 
 
-def list_first(texts: Sequence[str], most: int) -> str:
+def list_first(texts: Sequence[str], most: int = 10) -> str:
     """Join at most `most` texts: ``a, b and 3 more``."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
@@ -131,10 +128,7 @@ def cut_to_width(text: str, widest: int) -> str:
 
 
 def narrow_widths(widths: Sequence[int], can_narrow: Sequence[bool], total: int) -> list[int]:
-    """Narrow the widest columns that may be narrowed, until all take `total` cells together.
-
-    No column gets less than `NARROWEST` cells, so the result may be wider.
-    """
+    """Narrow the widest columns that may be narrowed, to `NARROWEST` cells at least, until all fit into `total`."""
     narrowed = list(widths)
     for _ in range(sum(widths) - total):
         wide = [column for column, cells in enumerate(narrowed) if can_narrow[column] and cells > NARROWEST]

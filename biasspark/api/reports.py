@@ -18,12 +18,12 @@ from biasspark.api.record_batches import Frame, list_columns
 from biasspark.errors import InputError
 from biasspark.report.cells import is_weak
 from biasspark.report.definitions import SUITE
-from biasspark.report.page import Document, NightReport, write_metric_page, write_page, write_table_page
+from biasspark.report.page import Document, RunReport, write_metric_page, write_page, write_table_page
 from biasspark.report.report_data import ReportData, filter_tables, list_identities, read_config
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.text import describe_type, list_first, show_value
-from biasspark.workflows.write_report import MAX_NIGHTS, read_report_data
+from biasspark.workflows.write_report import MAX_RUNS, read_report_data
 
 _NEEDED = (
     *("model", "slice", "identity", "crossed"),
@@ -34,9 +34,7 @@ _NEEDED = (
 MAX_ROWS = 1_000
 
 
-def night_report(
-    spark: SparkSession, store: Store, run_date: date, corpus: str, nights: int = MAX_NIGHTS
-) -> NightReport:
+def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str, nights: int = MAX_RUNS) -> RunReport:
     """Return the report of a published run.
 
     Parameters
@@ -55,7 +53,7 @@ def night_report(
 
     Returns
     -------
-    NightReport
+    RunReport
         Shows itself in a notebook. Has ``save(path)`` and ``model_card()``.
 
     Raises
@@ -74,7 +72,7 @@ def night_report(
     ):
         if not is_right:
             raise TypeError(f"{name}: it must be {expected}, not {describe_type(value)}.")
-    return NightReport(read_report_data(spark, store, run_date, corpus, nights))
+    return RunReport(read_report_data(spark, store, run_date, corpus, nights))
 
 
 def metric_table(table: Frame, slice: str = "all") -> Document:

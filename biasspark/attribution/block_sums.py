@@ -1,4 +1,4 @@
-"""Sums over the rows of a block: by cell, by set of rows, and by bin of a node.
+"""The values of the rows of a block, and their sums by cell.
 
     blocks of rows --sum_blocks--> cells of each block, and sums of values over the rows of each cell
 
@@ -17,37 +17,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.moments import N_LIMBS, cut_moments, read_moments
-from biasspark.attribution.row_values import Target, opposite_rows, rows_with_opposite, target_values
-from biasspark.attribution.significance import Moments
+from biasspark.attribution.losses import LOSSES, losses
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts
+from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.range_job import CountsRow, map_to_counts
 from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches
 
-N_SUMS = 1 + N_LIMBS + 1
-"""Of some rows: their number, the limbs of the moments of a value, and their AUC loss."""
-
-N_COUNTS = 5
-"""Columns of `slice_kernel.Counts`."""
+AUC = "auc"
 
 
-class NodeSums(NamedTuple):
-    """Sums over the rows of one node.
+class Target(NamedTuple):
+    """What is predicted for the rows of a model, or of a comparison, in a slice, both by number.
 
-    Attributes
-    ----------
-    train, honest
-        Of the values of the rows that grow the tree, and of those that estimate.
-    loss_doubled
-        Twice the number of pairs with a row of the node that are wrongly ordered, ties half.
+    `name` is one of `config.attribution_settings.TARGETS`. Under the `link` "logit" scores are log-odds.
     """
 
-    train: Moments = Moments()
-    honest: Moments = Moments()
-    loss_doubled: int = 0
+    model: int
+    slice: int
+    name: str
+    link: str | None = None
+
+
+def opposite_rows(block: RowBlock, slice_number: int, rows: Ints) -> Ints:
+    """Return for each row the number of rows of the slice with the other label."""
+    n_opposite: Ints = block.totals[1 - block.label[rows].astype(np.int64), slice_number]
+    return n_opposite
+
+
+def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
+    """Return the indices of the rows of a slice that have an attribution: none where the slice lacks a label."""
+    return block.rows_of(slice_number) if block.totals[:, slice_number].all() else np.zeros(0, np.int64)
+
+
+def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
+    """Return the normalized attribution, the cross-entropy or the Gini impurity of some rows of a slice.
+
+    The normalized attribution, of a slice with both labels, is half of the share of correctly ordered pairs of a row,
+    ties half: 0 to 1/2. With a baseline, it is the difference of the two models, -1/2 to 1/2: above 0 the model is
+    better.
+    """
+    if target.name == AUC:
+        shares: Floats = block.difference(target.slice, rows) / (4 * opposite_rows(block, target.slice, rows))
+        return shares
+    values = np.empty(len(rows))
+    for label in (0, 1):
+        of_label = np.flatnonzero(block.label[rows] == label)
+        scores = block.scores[rows[of_label]]
+        starts = find_starts(scores)
+        of_scores = losses(scores[starts], label, target.link)[LOSSES.index(target.name)]
+        values[of_label] = np.repeat(of_scores, np.diff(np.append(starts, len(scores))))
+    return values
 
 
 def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
@@ -56,21 +78,13 @@ def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
 
 
 def add_by_code(codes: SmallInts, columns: Sequence[Ints] | Ints, n_codes: int) -> Ints:
-    """Return the sums of integers by code, int64, shape (columns, codes).
-
-    One column at a time, and by codes of 64 bits, ``np.add.at`` is several times as fast as otherwise.
-    """
+    """Return the sums of integers by code, int64, shape (columns, codes)."""
     codes = codes.astype(np.int64)
     sums = [np.zeros(n_codes, np.int64) for _ in columns]
+    # One column at a time, and by codes of 64 bits, this is several times as fast as otherwise.
     for total, column in zip(sums, columns, strict=True):
         np.add.at(total, codes, column)
     return np.stack(sums)
-
-
-def sum_values(block: RowBlock, slice_number: int, rows: Ints, values: Floats) -> Ints:
-    """Return the sums that `NodeSums` are read from, by cell: int64, shape (`N_SUMS`, cells)."""
-    losses = 2 * opposite_rows(block, slice_number, rows) - block.placed(slice_number, rows)
-    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), *cut_moments(values), losses])
 
 
 def meet(condition: Condition, bins: SmallInts) -> Flags:
@@ -81,36 +95,6 @@ def meet(condition: Condition, bins: SmallInts) -> Flags:
         is_allowed[list(allowed)] = True
         met &= is_allowed[bins[feature]]
     return met
-
-
-def sum_sets(cells: Cells, sums: Ints, sets: Sequence[Flags]) -> Ints:
-    """Return the sums of several sets of cells, those of train and of honest rows, shape (sets, 2, `N_SUMS`).
-
-    Parameters
-    ----------
-    sums : int64 array, shape (`N_SUMS`, cells)
-    sets : sequence of bool arrays, shape (cells,)
-    """
-    by_sample = [[sums[:, inside & part].sum(axis=1) for part in (~cells.honest, cells.honest)] for inside in sets]
-    return np.array(by_sample, np.int64).reshape(len(sets), 2, N_SUMS)
-
-
-def read_node_sums(sums: Ints) -> NodeSums:
-    """Return the sums of one set, given those of its train and of its honest rows, shape (2, `N_SUMS`)."""
-    (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
-    return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)
-
-
-def count_for_slices(cells: Cells, sums: Ints, bits: int) -> Ints:
-    """Return the five `slice_kernel.Counts` by cell, given the sums of `CellSums`.
-
-    Their ceiling is at least the mean of the train rows. `bits` are those of the hash of a cell's bins: sums over all
-    rows have 63 at most.
-    """
-    (n_rows, totals, bounds), honest = sums, cells.honest
-    fingerprints = hash_bins(cells.bins) >> np.uint64(64 - bits)
-    of_train = [np.where(honest, 0, column) for column in (n_rows, totals, bounds)]
-    return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
 
 
 def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:
@@ -129,7 +113,7 @@ SUM_BITS = 62
 
 
 class SummedValue(NamedTuple):
-    """The values of a target to be summed up, in whole units of 2^-shift, and how far they are below a ceiling."""
+    """The values of a target to be summed up, in whole units of 2^-shift, as is the ceiling."""
 
     target: Target
     shift: int
@@ -137,14 +121,10 @@ class SummedValue(NamedTuple):
 
 
 class CellSums(NamedTuple):
-    """The rows of one block by cell.
+    """The cells of one block, and the sums over their rows, int64, shape (3, cells).
 
-    Attributes
-    ----------
-    cells : Cells
-    sums : mapping of SummedValue to int64 array, shape (3, cells)
-        Rows, the sum of their values, and the sum of what their values lack of the ceiling, if they lack anything.
-        Values that no row has are missing.
+    By value, they are the rows, the sum of their values, and the sum of what their values lack of the ceiling, if they
+    lack anything. Values that no row has are missing.
     """
 
     cells: Cells
@@ -152,7 +132,7 @@ class CellSums(NamedTuple):
 
     @staticmethod
     def encode(block: RowBlock, model: int, values: Sequence[SummedValue]) -> bytes:
-        """Return the sums of those values that are of a model, encoded."""
+        """Return the sums of the values of one model, encoded."""
         arrays, numbers = [], []
         for number, value in enumerate(values):
             target = value.target
@@ -172,7 +152,7 @@ class CellSums(NamedTuple):
 
 
 def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
-    """Return the `CellSums` of the models that values are of. Lazy; no shuffle."""
+    """Return the `CellSums` of the models of the values. Lazy; no shuffle."""
     columns = blocks.columns
     models = {value.target.model for value in values}
 

@@ -42,7 +42,7 @@ def named_pairs(
 ) -> pa.Table:
     """Return the table ``named_pairs``: like `auc_crosses`, for the negatives of each pair against its positives.
 
-    `placements` are by model and slice the sums over placements of each pair, `all_wrong` those of `count_wrong_pairs`.
+    `placements` are those of each pair by model and slice, `all_wrong` is the result of `count_wrong_pairs`.
     """
     rows, wrong = [], []
     for model, name in sorted(all_wrong):
@@ -69,7 +69,7 @@ def _count_wrong(row: Mapping[str, Any]) -> int:
 
 
 def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequence[int], level: float) -> pa.Table:
-    """Return a table of negatives against positives; `all_wrong` are twice the pairs that a row has a share of."""
+    """Return a table of negatives against positives; `all_wrong` are twice the pairs of which a row has a share."""
     n_positive, n_negative, ordered, *square_sums = (
         np.array([int(row[name]) for row in rows], object) for name in _SUMS
     )

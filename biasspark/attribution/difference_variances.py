@@ -1,4 +1,4 @@
-"""The variance of the mean difference of two models' attributions, for each set of rows, by one Spark job.
+"""The variance of the mean difference of two models' attributions, for each set of rows.
 
     blocks of comparisons --cut at the ranges of the baseline--> rows, placed among regions by the model
         --one shuffle--> rows, placed among regions by both models --> sums of sets
@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import BigInts, Flags, Floats, Ints
-from biasspark.attribution.block_sums import meet
+from biasspark.attribution.block_sums import Target, meet, rows_with_opposite
 from biasspark.attribution.influence import Placed, influence_variance
-from biasspark.attribution.row_values import Target, rows_with_opposite
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
@@ -48,17 +47,10 @@ _ROWS_AT_ONCE, _LIMB_BITS = 1 << 16, 18
 class Regions(NamedTuple):
     """Disjoint sets of rows, of which nested sets are unions: rows are placed among regions, and placements add up.
 
-    Attributes
-    ----------
-    conditions : sequence of Condition
-        Of the sets. Any two nest or exclude each other, and the outer one comes first, as with the nodes of a tree. A
-        region is the rows of a set that are in none of the sets within it.
-    numbers : int64 array, shape (regions,)
-        The sets whose region has rows.
-    within : bool array, shape (sets, regions)
-        The regions that each set is the union of.
-    offsets : mapping of int to RankOffsets
-        By range of the model, its rank offsets among the rows of each region.
+    Any two sets nest or exclude each other, and the outer one comes first, as with the nodes of a tree. A region is the
+    rows of a set that are in none of the sets within it. `numbers` are the sets whose region has rows. `within`, shape
+    (sets, regions), says of which regions each set is the union. `offsets` are by range of the model its rank offsets
+    among the rows of each region.
     """
 
     conditions: Sequence[Condition]
@@ -72,7 +64,7 @@ class Regions(NamedTuple):
     ) -> Regions:
         """Return the regions of the chosen sets, given the rank offsets of each range among the rows of all sets."""
         conditions = conditions[chosen]
-        within = np.array([[is_within(inner, outer) for inner in conditions] for outer in conditions])
+        within = np.array([[_is_within(inner, outer) for inner in conditions] for outer in conditions])
 
         def count_regions(of_sets: Ints) -> Ints:
             counts: Ints = of_sets.reshape(2, -1)[:, chosen].copy()
@@ -96,8 +88,8 @@ class Regions(NamedTuple):
         return [innermost == number for number in self.numbers]
 
 
-def is_within(inner: Condition, outer: Condition) -> bool:
-    """Return whether all rows that meet a condition meet another one."""
+def _is_within(inner: Condition, outer: Condition) -> bool:
+    """Return whether all rows that meet the inner condition meet the outer one."""
     return all(feature in inner and inner[feature] <= bins for feature, bins in outer.items())
 
 
@@ -109,17 +101,9 @@ def vary_differences(
 ) -> dict[Target, list[float | None]]:
     """Return the variance of the honest mean difference of the rows that meet each condition.
 
-    Parameters
-    ----------
-    asked : mapping of Target to sequence of Condition
-        The sets of comparisons: see `Regions`.
-    offsets : mapping
-        By target and range of the model, its rank offsets among the honest rows of each set.
-    edges : mapping of int to float64 array
-        By the number of a comparison, the boundaries of its baseline.
+    `asked` are the sets of comparisons (see `Regions`), `offsets` by target and range of the model its rank offsets
+    among the honest rows of each set, and `edges` by number of a comparison the boundaries of its baseline.
 
-    Notes
-    -----
     One Spark action for every 16 conditions of a target: a shuffle of the rows of comparisons, of 18 bytes and 4 to 8
     for each region.
     """
@@ -131,7 +115,8 @@ def vary_differences(
             for target, conditions in asked.items()
             if conditions[chosen] and target in offsets
         }
-        of_chunk = _vary_chunk(blocks, {target: one for target, one in regions.items() if len(one.numbers)}, edges)
+        regions = {target: one for target, one in regions.items() if len(one.numbers)}
+        of_chunk = _vary_chunk(blocks, regions, edges) if regions else {}
         for target, conditions in asked.items():
             variances[target] += of_chunk.get(target, [None] * len(conditions[chosen]))
     return variances
@@ -140,8 +125,6 @@ def vary_differences(
 def _vary_chunk(
     blocks: Blocks, asked: Mapping[Target, Regions], edges: Mapping[int, Floats]
 ) -> dict[Target, list[float | None]]:
-    if not asked:
-        return {}
     columns = blocks.columns
     n_regions = {(target.model, target.slice): len(regions.numbers) for target, regions in asked.items()}
 
@@ -158,7 +141,7 @@ def _vary_chunk(
 
     parts = cut_batches(blocks.frame, cut)
     ranges = gather_ranges(parts, list(edges.values()), columns.n_slices, BLOCKS_A_TASK)
-    combined = combine_counts(map_to_counts(ranges, measure), add_wide, N_GROUPS)
+    combined = combine_counts(map_to_counts(ranges, measure), _add_wide, N_GROUPS)
     return {
         target: read_variances(combined.get((target.model, target.slice, 0)), regions.within)
         for target, regions in asked.items()
@@ -192,18 +175,9 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
 def place_scores(index: Ints, positive: Flags, region: SmallInts, offsets: RankOffsets) -> tuple[Ints, Ints]:
     """Return the doubled placements of negatives and of positives at each score among the rows of each region.
 
-    Parameters
-    ----------
-    index : int64 array, shape (n,)
-        Of the score of each row among the distinct scores of the range.
-    region : array of unsigned integers, shape (n,)
-        The region of each row; a greater number than that of the last region for none.
-    offsets : RankOffsets
-        For the negatives of each region, then for the positives of each.
-
-    Returns
-    -------
-    two int64 arrays, shape (regions, scores)
+    Of each row, `index` is that of its score among the distinct scores of the range, and `region` the number of its
+    region, or a greater number. `offsets` are for the negatives of each region, then for the positives. The results are
+    int64, shape (regions, scores).
     """
     n_scores = int(index.max(initial=-1)) + 1
     (below_negatives, below_positives), (_, n_positives) = (counts.reshape(2, -1, 1) for counts in offsets)
@@ -227,7 +201,7 @@ def place_scores(index: Ints, positive: Flags, region: SmallInts, offsets: RankO
 def sum_range(parts: Parts, n_regions: int) -> bytes:
     """Place the rows of a range of the baseline among the regions, and return their `multiply_rows`.
 
-    The result has the products of the negatives and of the positives of each region, and last of the rows in none.
+    Of the negatives and of the positives, the result has the products of each region, and last of the rows in none.
     """
     pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
     scores, label, of_all, region, placed = (np.concatenate(arrays, axis=-1) for arrays in pieces)
@@ -248,14 +222,8 @@ def sum_range(parts: Parts, n_regions: int) -> bytes:
 def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
     """Return the sums over rows of the products of any two of 1, E, and e among each region: Python integers.
 
-    Parameters
-    ----------
-    of_all : int64 array, shape (n,)
-    inside : int64 array, shape (regions, n)
-        Within ±2^36, as is `of_all`.
+    E is int64, shape (n,), and e is int64, shape (regions, n), both within ±2^36.
 
-    Notes
-    -----
     Factors are cut into limbs of 18 bits, so that sums of products over 2^16 rows are whole numbers below 2^53. Doubles
     hold these, and a matrix product of doubles is ten times as fast as one of integers.
     """
@@ -263,7 +231,7 @@ def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
     products = np.zeros((2, n_factors, 2, n_factors), object)
     for start in range(0, len(of_all), _ROWS_AT_ONCE):
         some = slice(start, start + _ROWS_AT_ONCE)
-        factors = np.concatenate([np.ones_like(of_all[np.newaxis, some]), of_all[np.newaxis, some], inside[:, some]])
+        factors = np.vstack([np.ones_like(of_all[some]), of_all[some], inside[:, some]])
         limbs = np.concatenate([factors & (1 << _LIMB_BITS) - 1, factors >> _LIMB_BITS]).astype(np.float64)
         products += (limbs @ limbs.T).astype(np.int64).astype(object).reshape(products.shape)
     low, high = products
@@ -271,8 +239,7 @@ def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
     return sums
 
 
-def add_wide(_: Key, ranges: Iterator[memoryview]) -> bytes:
-    """Return the sum of arrays of Python integers, as bytes."""
+def _add_wide(_: Key, ranges: Iterator[memoryview]) -> bytes:
     return pack([split_wide(reduce(np.add, (join_wide(unpack(data)[0]) for data in ranges)))])
 
 

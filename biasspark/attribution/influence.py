@@ -33,14 +33,9 @@ NEGATIVE, POSITIVE = 0, 1
 class Placed(NamedTuple):
     """Sums over the rows of one label, for a set of rows.
 
-    Attributes
-    ----------
-    n, k
-        Rows of the label in the slice, and those in the set.
-    placed, inside, squares, crossed, inside_squares
-        Over the rows of the set: ΣD, Σd, ΣD², ΣD·d and Σd².
-    inside_of_all, inside_squares_of_all
-        Over all rows of the label: Σd and Σd².
+    n and k are rows of the label in the slice, and those in the set. `placed`, `inside`, `squares`, `crossed` and
+    `inside_squares` are ΣD, Σd, ΣD², ΣD·d and Σd² over the rows of the set; the last two Σd and Σd² over all rows of
+    the label.
     """
 
     n: int
@@ -53,13 +48,9 @@ class Placed(NamedTuple):
     inside_of_all: int
     inside_squares_of_all: int
 
-    def attribution_total(self, n_opposite: int) -> Fraction:
-        """Return the sum of the normalized attributions of the rows of the set."""
-        return Fraction(self.placed, 4 * n_opposite)
-
     def square_sum(self, n_opposite: int, mean: Fraction, opposite_total: Fraction) -> Fraction:
         """Return k²·Σψ² over all rows of the label, where k is the number of rows of the set of both labels."""
-        total = self.attribution_total(n_opposite)
+        total = Fraction(self.placed, 4 * n_opposite)
         around_mean = Fraction(self.squares, 16 * n_opposite**2) - 2 * mean * total + self.k * mean**2
         both = Fraction(self.crossed, 16 * n_opposite) - opposite_total * total
         both -= mean * (Fraction(self.inside, 4) - self.k * opposite_total)
@@ -83,21 +74,11 @@ def influence_variance(negatives: Placed, positives: Placed) -> float | None:
     where g_i is half the share of the negatives of L that i is correctly ordered with. The variance is the sum of ψ_i²
     over all rows of the slice.
 
-    Parameters
-    ----------
-    negatives, positives : Placed
-        Ties count one half. The placements may be those of one model, or be linear in such placements, like the
-        difference of the placements of two models.
+    Ties count one half. The placements may be those of one model, or linear in such, like the difference of those of
+    two models. The result is at least 0, and rounded once: None if the slice lacks a label, so that no attribution is
+    defined, or if L has fewer than two rows. If L has rows of one label only, no row of that label is compared with L:
+    the second term of that label is 0.
 
-    Returns
-    -------
-    float or None
-        At least 0, rounded once. None if the slice lacks a label, so that no attribution is defined, or if L has fewer
-        than two rows. If L has rows of one label only, no row of that label is compared with L: the second term of
-        that label is 0.
-
-    Notes
-    -----
     For the positives: D_i is the doubled placement among all n negatives, d_i that among those of L. So a_i = D_i/(4n),
     and (k⁻/k)(g_i - t⁻) = (d_i/4 - T⁻)/k, which does not divide by k⁻. Then
 
@@ -108,8 +89,8 @@ def influence_variance(negatives: Placed, positives: Placed) -> float | None:
     k = negatives.k + positives.k
     if k < 2 or not negatives.n or not positives.n:
         return None
-    negative_total = negatives.attribution_total(positives.n)
-    positive_total = positives.attribution_total(negatives.n)
+    negative_total = Fraction(negatives.placed, 4 * positives.n)
+    positive_total = Fraction(positives.placed, 4 * negatives.n)
     mean = (negative_total + positive_total) / k
     squares = positives.square_sum(negatives.n, mean, negative_total)
     squares += negatives.square_sum(positives.n, mean, positive_total)
@@ -140,12 +121,7 @@ def auc_within(negatives: Placed, positives: Placed) -> tuple[float | None, floa
 def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence[Flags]) -> bytes:
     """Return the sums of `Placed` over one range, encoded: shape (labels, fields, sets).
 
-    Parameters
-    ----------
-    rows : int64 array
-        The rows of the slice.
-    sets : sequence of bool arrays, shape (cells,)
-        Which cells are in each set.
+    `rows` are those of the slice, and `sets` say which cells are in each set.
     """
     index, label = block.score_index[rows], block.label[rows]
     of_label = [np.flatnonzero(label == value) for value in (False, True)]
@@ -175,16 +151,9 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
     """Return Σd and Σd² over all rows of a label, given the scores of the rows of the set that have the other label.
 
     d changes only at these scores: rows at the t-th distinct score have d = 2·C_(t-1) + c_t, with c_t opposite rows at
-    that score and C_t up to it, and rows between it and the next have d = 2·C_t.
-
-    Parameters
-    ----------
-    reached : int64 array, shape (scores + 1,)
-        How many rows of the label are below each score; the last entry counts all.
-    opposite : int64 array
-        Indices of scores, ascending.
-    from_above : bool
-        Whether d counts the opposite rows above a row.
+    that score and C_t up to it, and rows between it and the next have d = 2·C_t; `from_above` d counts opposite rows
+    above a row. `reached` counts the rows of the label below each score, and last all; `opposite` are ascending indices
+    of scores.
     """
     if not len(opposite):
         return 0, 0

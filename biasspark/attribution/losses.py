@@ -1,4 +1,4 @@
-"""Losses of single rows, by segment, and how they correlate with attributions (Attributing, Tables 1 and 3).
+"""Losses of single rows by segment, and their correlations with attributions (Attributing, Tables 1 and 3).
 
 All results are sums over the rows of a (model, slice, segment, label). A total attribution is the normalized one times
 the number of opposite rows, which is the same for all rows of a label. numpy only.
@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import chain
-from math import inf, isqrt, sqrt
+from math import exp, inf, isqrt, log, sqrt
 from typing import Any
 
 import numpy as np
 
-from biasspark.arrays import Ints
+from biasspark.arrays import Floats, Ints, apply
 from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influence_variance
-from biasspark.attribution.moments import N_LIMBS, cut_limbs, cut_moments, join_limbs, read_moments
-from biasspark.attribution.row_values import losses
-from biasspark.attribution.significance import Moments
+from biasspark.attribution.moments import N_LIMBS, Moments, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
-from biasspark.metrics.intervals import auc_interval, clip, interval
+from biasspark.metrics.intervals import auc_interval, clip_interval, normal_interval
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
 
@@ -42,20 +40,39 @@ _SCORES_AT_ONCE = 1 << 12
 """Distinct scores whose sums fit the cache of a processor."""
 _N_COUNTS = 4
 """Rows, the sum of their doubled placements, and the limbs of the sum of squares of these."""
+_CLIP = 1e-15
+"""The least distance of a probability from 0 and 1: a certain and wrong prediction would cost infinitely much."""
+_LEAST_LOG_ODDS = -700.0
+"""e^700 is nearly the largest double."""
+
+
+def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats]:
+    """Return the cross-entropy and the Gini impurity of rows of one label with these scores.
+
+    With q the probability, y the label:
+
+        cross-entropy = -[y ln q + (1 - y) ln(1 - q)],  q kept 1e-15 away from 0 and 1;
+        Gini impurity = 1 - the probability of the true label, 0 to 1.
+
+    Under the `link` "logit" scores are log-odds.
+    """
+    probability = apply(_logistic, scores) if link == "logit" else scores
+    clipped = np.maximum(np.minimum(probability, 1 - _CLIP), _CLIP)
+    inside = np.maximum(np.minimum(probability, 1.0), 0.0)
+    return -apply(log, clipped if label else 1 - clipped), 1 - inside if label else inside
+
+
+def _logistic(log_odds: float) -> float:
+    """Return 1 / (1 + e^-x)."""
+    return 1 / (1 + exp(-log_odds)) if log_odds > _LEAST_LOG_ODDS else 0.0
 
 
 @dataclass(frozen=True)
 class LabelSums:
-    """Sums over the rows of one label.
+    """Sums over the rows of one label: of their doubled placements, of the squares of these, and of values.
 
-    Attributes
-    ----------
-    n, n_opposite
-        Rows, and rows of the slice with the other label.
-    ordered_doubled, ordered_square_sum
-        Sums of doubled placements, and of their squares.
-    moments
-        By name: the normalized attribution, both losses, and for all rows the sum of the attribution and each loss.
+    The moments are those of the normalized attribution, of both losses, and for all rows of the sum of the attribution
+    and each loss. `n_opposite` counts the rows of the slice with the other label.
     """
 
     n: int
@@ -70,12 +87,11 @@ Losses = Mapping[tuple[str, str, str], Mapping[bool, LabelSums]]
 
 
 def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -> list[Ints]:
-    """Return for each slice the sums over all its rows, over those that search, and over those of each segment.
+    """Return for each slice the sums over all its rows, over the training rows, and over those of each segment.
 
     Each is an int64 array of shape (2 + segments, 2, 44) by label, which `read_losses` reads; 12 columns without
-    losses, which take two thirds of the time. Under the `link` "logit" scores are log-odds. All values that are summed
-    up depend only on label and score, so they are computed once for each distinct score of a label, and weighted with
-    the rows that have it.
+    losses, which take two thirds of the time. All values depend only on label and score, so they are computed once for
+    each distinct score of a label, and weighted with its rows.
     """
     columns, cells = block.cells.columns, block.cells
     sets = [np.ones(cells.size, bool), ~cells.honest, *map(cells.in_segment, range(columns.n_segments))]
@@ -106,21 +122,17 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
 
 
 def _weigh(counts: Ints, columns: Ints) -> Ints:
-    """Return the sums of columns by the rows of each set, int64, shape (sets, columns).
-
-    `counts` are the rows of each set with each score, and `columns` are within ±2^33: sums over 2^20 rows are whole
-    numbers below 2^53, which doubles hold, and multiply faster.
-    """
+    """Return the sums of columns over the rows of each set, given its rows with each score; shape (sets, columns)."""
+    # Columns are within ±2^33: sums over 2^20 rows are below 2^53, so that doubles hold them, and multiply faster.
     if counts.sum(axis=1).max(initial=0) > 1 << 20:
         return counts @ columns.T
     return (counts.astype(np.float64) @ columns.T.astype(np.float64)).astype(np.int64)
 
 
 def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelSums]]:
-    """Return the sums over all rows, over those that search and over each segment, by label that occurs.
+    """Return the sums over all rows, over the training rows and over each segment, by label that occurs.
 
-    `sums` are those of `sum_losses` over all blocks, and `n_opposite` for negatives and positives the rows of the slice
-    with the other label.
+    `sums` are those of `sum_losses` over all blocks; for `n_opposite`, by label, see `LabelSums`.
     """
     sets: list[dict[bool, LabelSums]] = []
     for of_set in sums.tolist():
@@ -145,7 +157,7 @@ def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
 
 
 def describe_link(model: str, within: bool, link: str | None) -> str | None:
-    """Return a warning if the link of a model is probably wrong; `within`: whether all scores are within 0 to 1."""
+    """Return a warning if the link of a model is probably wrong, given whether all its scores are within 0 to 1."""
     if link is not None and within:
         return (
             f"model {model}: all its scores lie within 0 to 1, and `link` takes them for log-odds. "
@@ -162,7 +174,7 @@ def describe_link(model: str, within: bool, link: str | None) -> str | None:
 def list_correlations(of_segments: Losses, probable: Mapping[str, bool]) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_correlations``: Pearson correlations of attributions with losses.
 
-    `probable` tells for each model whether its scores are probabilities.
+    `probable` says of each model whether its scores are probabilities.
     """
     return [
         {
@@ -189,44 +201,31 @@ def list_losses(
 ) -> list[dict[str, Any]]:
     """Return the rows of ``loss_by_segment``, also of segments without rows.
 
-    Parameters
-    ----------
-    predicates
-        By name of the segment.
-    placements
-        By model, slice and segment, the sums over placements of its negatives and its positives. `OVERALL` is not
-        needed: its sums are those of the attributions.
-    probable
-        By model, whether its scores are probabilities.
+    `predicates` are by segment, `placements` by model, slice and segment other than `OVERALL`, whose sums are those of
+    the attributions. `probable` says of each model whether its scores are probabilities.
     """
     rows = []
     for model, name in sorted({key[:2] for key in of_segments}):
         overall = of_segments[model, name, OVERALL]
         for segment in (OVERALL, *predicates):
             key = model, name, segment
-            both = of_segments.get(key, {})
-            placed = _place_all(overall) if segment == OVERALL else placements.get(key)
+            both, placed = of_segments.get(key, {}), placements.get(key)
+            if segment == OVERALL and len(overall) == 2:  # it has every opposite row
+                negatives, positives = (
+                    Placed(one.n, one.n, d, d, d_squared, d_squared, d_squared, d, d_squared)
+                    for one in (overall[False], overall[True])
+                    for d, d_squared in [(one.ordered_doubled, one.ordered_square_sum)]
+                )
+                placed = negatives, positives
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
             rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, probable[model], level))
     return rows
 
 
-def _place_all(both: Mapping[bool, LabelSums]) -> PlacedSet | None:
-    """Return the sums over placements of all rows of a slice: every opposite row is in the segment."""
-    if len(both) < 2:
-        return None
-    negatives, positives = (
-        Placed(sums.n, sums.n, total, total, squares, squares, squares, total, squares)
-        for sums in (both[False], both[True])
-        for total, squares in [(sums.ordered_doubled, sums.ordered_square_sum)]
-    )
-    return negatives, positives
-
-
 def _list_segment(
     both: Mapping[bool, LabelSums], defined: bool, placed: PlacedSet | None, probable: bool, level: float
 ) -> dict[str, Any]:
-    """Return the values of a segment; `defined` tells whether its slice has both labels."""
+    """Return the values of a segment; `defined` says whether its slice has both labels."""
     auc, auc_variance = auc_within(*placed) if placed else (None, None)
     sizes = [one.k for one in placed] if placed else [0, 0]
     (aucs, variances), (n_low, n_high) = np.array([[auc], [auc_variance]], np.float64), np.array(sizes)[:, np.newaxis]
@@ -247,7 +246,7 @@ def _list_segment(
             variance = influence_variance(*placed) if placed else None
         if not (defined if value == "normalized" else probable):
             mean = variance = None
-        low, high = clip(interval(mean, variance, level), *limits)
+        low, high = clip_interval(normal_interval(mean, variance, level), *limits)
         row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     return row
 

@@ -1,4 +1,4 @@
-"""Measure the segments that were found: exact sums over their rows and placements, by one query.
+"""Exact sums over the rows and placements of segments, by one query.
 
 blocks --measure--> sums of ranges --small shuffle--> sums of each set of rows
 """
@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import NodeSums, meet, read_node_sums, sum_sets, sum_values
-from biasspark.attribution.influence import (
-    PlacedSet,
-    combine_ranges,
-    influence_variance,
-    place_in_sets,
-    read_sets,
+from biasspark.attribution.block_sums import (
+    AUC,
+    Target,
+    meet,
+    opposite_rows,
+    rows_with_opposite,
+    sum_by_cell,
+    target_values,
 )
-from biasspark.attribution.row_values import AUC, Target, rows_with_opposite, target_values
-from biasspark.attribution.segments import MeasuredSet
+from biasspark.attribution.influence import PlacedSet, combine_ranges, influence_variance, place_in_sets, read_sets
+from biasspark.attribution.moments import Moments, cut_moments, read_moments
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
@@ -34,19 +36,31 @@ _PLACEMENTS = 0
 """The chunk of placements in sets; the chunks of targets follow, then those of comparisons."""
 
 
+class NodeSums(NamedTuple):
+    """Sums over the training rows and the estimation rows of a set.
+
+    `loss_doubled` is twice the number of wrongly ordered pairs with a row of the set, ties half.
+    """
+
+    train: Moments = Moments()
+    honest: Moments = Moments()
+    loss_doubled: int = 0
+
+
+class MeasuredSet(NamedTuple):
+    """The rows that meet a condition: their sums, and the variance of their honest mean, None where not defined."""
+
+    sums: NodeSums
+    variance: float | None
+
+
 @dataclass(frozen=True)
 class MeasuredSets:
-    """The measured sets of rows.
+    """The measured sets of rows, by target and condition.
 
-    Attributes
-    ----------
-    of_targets
-        By target and condition, the rows that meet it.
-    of_segments, of_pairs
-        By the numbers of a model and a slice, the sums over placements of each named segment and of each named pair.
-    offsets
-        By target of a comparison and range of the model, the rank offsets of the range among the honest rows of each
-        set.
+    By the numbers of a model and a slice, also the sums over placements of each named segment and of each named pair;
+    and by target of a comparison and range of the model, the rank offsets of the range among the honest rows of each
+    set.
     """
 
     of_targets: Mapping[Target, Mapping[FrozenCondition, MeasuredSet]]
@@ -79,17 +93,10 @@ def freeze(condition: Condition) -> FrozenCondition:
 def measure_sets(
     columns: CellColumns, asked: Mapping[Target, Sequence[Condition]], n_models: int
 ) -> Search[MeasuredSets]:
-    """Measure the rows that meet each condition, and those of the named segments and pairs.
+    """Measure the rows that meet each condition, and those of the named segments and pairs, by one query.
 
-    Parameters
-    ----------
-    asked : mapping of Target to sequence of Condition
-    n_models : int
-        Targets with higher model numbers are comparisons.
-
-    Notes
-    -----
-    One query. The driver collects some integers for each set, and for each set and range of comparisons.
+    Targets with model numbers from `n_models` on are comparisons. The driver collects some integers for each set, and
+    for each set and range of comparisons.
     """
     targets = list(asked)
     asked = {target: [*{freeze(one): one for one in conditions}.values()] for target, conditions in asked.items()}
@@ -102,8 +109,9 @@ def measure_sets(
                 continue
             sets = [meet(condition, cells.bins) for condition in asked[target]]
             rows = rows_with_opposite(block, target.slice)
-            sums = sum_values(block, target.slice, rows, target_values(block, target, rows))
-            yield target.slice, number, pack([sum_sets(cells, sums, sets)])
+            sums = _sum_cells(block, target, rows)
+            halves = [[sums[:, inside & half].sum(axis=1) for half in (~cells.honest, cells.honest)] for inside in sets]
+            yield target.slice, number, pack([np.array(halves, np.int64).reshape(len(sets), 2, len(sums))])
             if target.name == AUC:
                 honest_sets[target.slice] = [inside & cells.honest for inside in sets]
             if model >= n_models:
@@ -131,7 +139,7 @@ def measure_sets(
     for number, target in enumerate(targets, 1):
         key, conditions = (target.model, target.slice), asked[target]
         data = measured.get((*key, number))
-        sums = [NodeSums()] * len(conditions) if data is None else list(map(read_node_sums, unpack(data)[0]))
+        sums = [NodeSums()] * len(conditions) if data is None else list(map(_read_sums, unpack(data)[0]))
         variances: list[float | None] = [None] * len(sums)
         if target.name != AUC:  # the loss of a row depends on no other row
             variances = [one.honest.variance_of_mean for one in sums]
@@ -139,14 +147,26 @@ def measure_sets(
             variances = [influence_variance(*placed) for placed in placements[key][: len(sums)]]
         of_targets[target] = dict(zip(map(freeze, conditions), map(MeasuredSet, sums, variances), strict=True))
         if data := measured.get((*key, len(targets) + number)):
-            offsets[target] = _read_offsets(*unpack(data))
+            score_ranges, counts = unpack(data)  # of the sets' negatives, then of their positives
+            below, total = counts.cumsum(axis=0) - counts, counts.sum(axis=0)
+            offsets[target] = {
+                int(score_range): RankOffsets(of_range, total)
+                for score_range, of_range in zip(score_ranges, below, strict=True)
+            }
     of_named = {key: of_key[len(of_key) - n_named :] for key, of_key in placements.items()}
     of_segments = {key: sums[: columns.n_segments] for key, sums in of_named.items()}
     of_pairs = {key: sums[columns.n_segments :] for key, sums in of_named.items()}
     return MeasuredSets(of_targets, of_segments, of_pairs, offsets)
 
 
-def _read_offsets(ranges: Ints, counts: Ints) -> dict[int, RankOffsets]:
-    """Return the rank offsets of each range, given the rows in each range: of the sets' negatives, then positives."""
-    below, total = counts.cumsum(axis=0) - counts, counts.sum(axis=0)
-    return {int(number): RankOffsets(of_range, total) for number, of_range in zip(ranges, below, strict=True)}
+def _sum_cells(block: RowBlock, target: Target, rows: Ints) -> Ints:
+    """Return by cell the number of rows, the limbs of the moments of their values, and their AUC losses."""
+    losses = 2 * opposite_rows(block, target.slice, rows) - block.placed(target.slice, rows)
+    values = cut_moments(target_values(block, target, rows))
+    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), *values, losses])
+
+
+def _read_sums(sums: Ints) -> NodeSums:
+    """Return the sums of one set, given those of `_sum_cells` over its training rows and over its honest rows."""
+    (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
+    return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,13 +35,11 @@ from biasspark.attribution.pair_significance import (
     compare_with_all,
 )
 from biasspark.attribution.segments import decide
-from biasspark.attribution.splits import BinCut, best_cut, leave_enough
+from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.attribution.trees import ROOT
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
 from biasspark.metrics.intervals import SIGNIFICANT, delong_part
-
-T = TypeVar("T")
 
 
 class Examples(NamedTuple):
@@ -51,72 +49,54 @@ class Examples(NamedTuple):
     bins: Ints
 
 
-Sample: TypeAlias = tuple[Examples, Examples]
+Sample: TypeAlias = Sequence[Examples]
 """Negatives and positives."""
-Sides: TypeAlias = tuple[Sequence[Feature], Sequence[Feature]]
+Sides: TypeAlias = Sequence[Sequence[Feature]]
 """The features of negatives and of positives: the same, except for the values that are rare."""
 
 
 class Samples(NamedTuple):
-    """Independent examples: those that grow the tree, and those that estimate."""
+    """Independent samples: one grows the tree, the other estimates."""
 
     train: Sample
     honest: Sample
 
 
 class PairNode(NamedTuple):
-    """A node: a condition on negatives and one on positives, and the rows of both samples that meet them."""
+    """A condition on negatives and one on positives, and the rows of both samples that meet them."""
 
     node_id: int
     depth: int
     is_leaf: bool
-    conditions: tuple[Condition, Condition]
-    rows: tuple[Rows, Rows]
-
-
-class _Split(NamedTuple):
-    side: int
-    feature: int
-    cut: BinCut
+    conditions: Sequence[Condition]
+    rows: Sequence[Rows]
 
 
 def sort_examples(scores: Floats, bins: Ints) -> Examples:
-    """Sort the examples of one label by score; `bins` have the shape (features, rows)."""
+    """Sort the examples of one label by score."""
     order = np.argsort(scores, kind="stable")
     return Examples(scores[order], bins[:, order])
 
 
 def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
-    """Return the features of each side, with values as rare that fewer than `min_side` of its training rows have."""
-    negatives, positives = (
+    """Mark the values of each side that fewer than `min_side` of its training rows have as rare."""
+    return [
         [
             mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
             for feature, bins in zip(features, side.bins, strict=True)
         ]
         for side in samples.train
-    )
-    return negatives, positives
+    ]
 
 
 def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[dict[str, Any]]:
     """Grow a tree over all pairs of the training sample, and estimate and test its nodes on the honest one.
 
-    Parameters
-    ----------
-    samples : Samples
-        Up to a million rows per side: sums of squared placements are kept in 63 bits.
-    features : Sides
-        Those of the rows of `Examples.bins`.
+    Returns every node by number, the root first: the columns of ``pair_segments``, with ``conditions`` in place of
+    their texts, and ``variance_honest``. The same for any order of the rows. If a sample lacks a label, only the root,
+    with None for what cannot be computed. A sample has up to a million rows per side: sums of squared placements are
+    kept in 63 bits.
 
-    Returns
-    -------
-    list of dict
-        Every node by number, the root first: the columns of ``pair_segments``, with ``conditions`` in place of their
-        texts, and ``variance_honest``. The same for any order of the rows. If a sample lacks a label, only the root,
-        with None for what cannot be computed.
-
-    Notes
-    -----
     A split is on one feature of one side: of all features of the negatives, then of the positives, the first whose
     best cut explains most.
 
@@ -136,12 +116,12 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
     overall = measure_auc(samples.honest, _all_rows(samples.honest))
     below, up_to = (np.searchsorted(negatives.scores, positives.scores, end) for end in ("left", "right"))
     draws = Draws.of(overall, below, up_to)
-    segments = [_measure(node, samples, overall, draws) for node in grow_tree(samples, features, settings)]
+    segments = [_measure(node, samples, overall, draws) for node in _grow_tree(samples, features, settings)]
     return decide(sorted(segments, key=itemgetter("node_id")))
 
 
-def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
-    """Yield every node, parents before their children; depth first, so that few are held at a time."""
+def _grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
+    """Yield every node, depth first, so that few are held at a time."""
     every = (_all_rows(samples.train), _all_rows(samples.honest))
     n_pairs = math.prod(len(side.scores) for side in samples.train)
     min_pairs = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
@@ -149,10 +129,10 @@ def grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[Pa
     waiting = [PairNode(ROOT, 0, True, ({}, {}), every)]
     while waiting:
         node = waiting.pop()
-        split = _best_split(node, samples, features, min_pairs, min_rows) if node.depth < settings.max_depth else None
-        yield node._replace(is_leaf=split is None)
-        if split:
-            waiting += _divide(node, split, samples)
+        best = _best_split(node, samples, features, min_pairs, min_rows) if node.depth < settings.max_depth else None
+        yield node._replace(is_leaf=best is None)
+        if best:
+            waiting += _divide(node, *best, samples)
 
 
 def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
@@ -164,17 +144,19 @@ def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
     n_negatives, n_positives = map(len, rows)
     if not n_negatives * n_positives:
         return PlacedAuc(placements, None, None)
-    value = int(placements[POSITIVE].sum()) / (2 * n_negatives * n_positives)
+    total = int(placements[POSITIVE].sum())
+    value = total / (2 * n_negatives * n_positives)
     if min(n_negatives, n_positives) < 2:
         return PlacedAuc(placements, value, None)
-    of_negatives = _measure_part(placements[NEGATIVE], n_positives)
-    of_positives = _measure_part(placements[POSITIVE], n_negatives)
+    of_negatives, of_positives = (
+        float(delong_part(len(d), n_opposite, total, int(np.square(d).sum())))
+        for d, n_opposite in zip(placements, (n_positives, n_negatives), strict=True)
+    )
     return PlacedAuc(placements, value, of_negatives + of_positives)
 
 
 def _all_rows(sample: Sample) -> Rows:
-    negatives, positives = (np.arange(len(side.scores)) for side in sample)
-    return negatives, positives
+    return [np.arange(len(side.scores)) for side in sample]
 
 
 def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
@@ -185,55 +167,43 @@ def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
     return 2 * len(positives) - reached, below
 
 
-def _measure_part(placements: Ints, n_opposite: int) -> float:
-    total, squares = int(placements.sum()), int(np.square(placements).sum())
-    return float(delong_part(len(placements), n_opposite, total, squares))
-
-
-def _best_split(node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int) -> _Split | None:
-    """Return the best split whose children have enough training pairs, and rows per side in both samples."""
+def _best_split(
+    node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int
+) -> tuple[int, Split] | None:
+    """Return the side and the best split that leaves enough training pairs, and enough rows per side in both halves."""
     train, honest = node.rows
     if min(map(len, (*train, *honest))) < min_rows:
         return None
-    placements = _place(samples.train, train)
-    best: _Split | None = None
-    for side in (NEGATIVE, POSITIVE):
+    best: tuple[int, Split] | None = None
+    for side, placements in enumerate(_place(samples.train, train)):
         n_opposite = len(train[1 - side])
-        least = np.array([max(min_rows, -(-min_pairs // n_opposite)), min_rows])
+        sums = []
         for index, feature in enumerate(features[side]):
-            bins = [
-                sample[side].bins[index, of_sides[side]] for sample, of_sides in zip(samples, node.rows, strict=True)
-            ]
-            counts = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
+            bins = [sample[side].bins[index, rows[side]] for sample, rows in zip(samples, node.rows, strict=True)]
+            held = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.
-            sums = np.bincount(bins[0], placements[side], feature.n_bins).astype(np.int64)
-            inside = node.conditions[side].get(index)
-            cut = best_cut(feature, counts[:, 0] * n_opposite, sums, leave_enough(counts, least), inside)
-            if cut and (best is None or cut.gain > best.cut.gain):
-                best = _Split(side, index, cut)
+            placed = np.bincount(bins[0], placements, feature.n_bins).astype(np.int64)
+            sums.append(BinSums(held[:, 0] * n_opposite, placed, held))
+        least = np.array([max(min_rows, -(-min_pairs // n_opposite)), min_rows])
+        split = best_split(features[side], sums, least, node.conditions[side])
+        if split and (best is None or split.gain > best[1].gain):
+            best = side, split
     return best
 
 
-def _divide(node: PairNode, split: _Split, samples: Samples) -> Iterator[PairNode]:
-    for number, bins in enumerate((split.cut.left, split.cut.right)):
-        condition = {**node.conditions[split.side], split.feature: bins}
-        kept = []
-        for sample, rows in zip(samples, node.rows, strict=True):
-            inside = np.isin(sample[split.side].bins[split.feature, rows[split.side]], list(bins))
-            kept.append(_put(rows, split.side, rows[split.side][inside]))
-        conditions = _put(node.conditions, split.side, condition)
-        yield PairNode(2 * node.node_id + number, node.depth + 1, True, conditions, (kept[0], kept[1]))
-
-
-def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:
-    """Return both sides with one replaced."""
-    return (value, sides[POSITIVE]) if side == NEGATIVE else (sides[NEGATIVE], value)
+def _divide(node: PairNode, side: int, split: Split, samples: Samples) -> Iterator[PairNode]:
+    for child_id, bins in enumerate((split.left, split.right), 2 * node.node_id):
+        conditions, rows = list(node.conditions), [list(of_sample) for of_sample in node.rows]
+        conditions[side] = {**conditions[side], split.feature: bins}
+        for sample, of_sides in zip(samples, rows, strict=True):
+            inside = np.isin(sample[side].bins[split.feature, of_sides[side]], list(bins))
+            of_sides[side] = of_sides[side][inside]
+        yield PairNode(child_id, node.depth + 1, True, tuple(conditions), rows)
 
 
 def _measure(node: PairNode, samples: Samples, overall: PlacedAuc, draws: Draws | None) -> dict[str, Any]:
     train, honest = (measure_auc(sample, rows) for sample, rows in zip(samples, node.rows, strict=True))
-    is_root = node.node_id == ROOT
-    p_train_honest = compare_samples(train, honest)
+    is_root, p_train_honest = node.node_id == ROOT, compare_samples(train, honest)
     n_honest = len(honest.placements[NEGATIVE]), len(honest.placements[POSITIVE])
     return {
         "node_id": node.node_id,

@@ -1,4 +1,4 @@
-"""Whether a leaf of pairs differs by more than chance: tests by the placements of its rows. numpy only.
+"""Tests of the leaves of pairs by the placements of their rows. numpy only.
 
 Pairs that share a row are not independent, so no test counts pairs as if they were: positives vary, and negatives vary.
 
@@ -11,32 +11,27 @@ of all honest rows and a skewness, since few rows make up the wrongly ordered pa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.attribution.significance import two_sided
+from biasspark.attribution.moments import two_sided
 
 NEGATIVE, POSITIVE = 0, 1
 """The indices of the sides of a pair."""
 
-Rows: TypeAlias = tuple[Ints, Ints]
+Rows: TypeAlias = Sequence[Ints]
 """Indices of some negatives and of some positives in their sample, ascending."""
 
 
 class PlacedAuc(NamedTuple):
-    """The placements of negatives and positives, and the AUC.
+    """The doubled placements of negatives and positives, and the AUC.
 
-    Attributes
-    ----------
-    placements
-        Of each negative and of each positive, doubled: twice the rows of the other side that it is correctly ordered
-        with, plus ties.
-    value
-        Ties count one half; None if a side is empty.
-    variance
-        DeLong's; None if a side has fewer than two rows.
+    A placement is twice the number of rows of the other side with which a row is correctly ordered, plus ties. Ties
+    count one half in the AUC, which is None if a side is empty. The variance is DeLong's, None if a side has fewer than
+    two rows.
     """
 
     placements: tuple[Ints, Ints]
@@ -45,7 +40,7 @@ class PlacedAuc(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """The AUC of some negatives and some positives that are drawn at random, without replacement, from all honest rows.
+    """The AUC of negatives and positives that are drawn at random, without replacement, from all honest rows.
 
     Let h_ij be 1, 1/2 or 0, if positive i scores above negative j, ties with it or scores below, over all m⁺ times m⁻
     honest pairs, and A their mean, the AUC. It splits into
@@ -66,16 +61,7 @@ class Draws(NamedTuple):
 
     σ² is exact; μ₃ leaves out the means of 3āc̄², 3b̄c̄² and c̄³, which are smaller by a factor of k or more.
 
-    Attributes
-    ----------
-    auc
-        A.
-    sizes
-        m⁻ and m⁺.
-    squares, cubes
-        Σb² and Σa², Σb³ and Σa³.
-    squares_of_rest, products
-        Σc², and Σ a_i·b_j·c_ij = Σ a_i·b_j·h_ij.
+    The attributes are A; m⁻ and m⁺; Σb² and Σa²; Σb³ and Σa³; Σc²; and Σ a_i·b_j·c_ij = Σ a_i·b_j·h_ij.
     """
 
     auc: float
@@ -94,7 +80,7 @@ class Draws(NamedTuple):
         sizes = len(overall.placements[NEGATIVE]), len(overall.placements[POSITIVE])
         if overall.value is None or min(sizes) < 2:
             return None
-        b, a = (_shares(overall, side) - overall.value for side in (NEGATIVE, POSITIVE))
+        b, a = (overall.placements[side] / (2 * sizes[1 - side]) - overall.value for side in (NEGATIVE, POSITIVE))
         # fsum rounds once: sums depend on no order.
         squares, cubes = ((math.fsum(b**power), math.fsum(a**power)) for power in (2, 3))
         all_squares = math.fsum(3 * below + up_to) / 4 - math.prod(sizes) * overall.value**2
@@ -104,7 +90,7 @@ class Draws(NamedTuple):
         return cls(overall.value, sizes, squares, cubes, max(rest, 0.0), products)
 
     def moments(self, n_drawn: tuple[int, int]) -> tuple[float, float]:
-        """Return σ² and μ₃ for so many drawn negatives and positives."""
+        """Return σ² and μ₃ for these numbers of drawn negatives and positives."""
         (g_negative, t_negative), (g_positive, t_positive) = map(_draw_factors, self.sizes, n_drawn)
         both = g_negative * g_positive
         squares, cubes = self.squares, self.cubes
@@ -114,7 +100,7 @@ class Draws(NamedTuple):
         )
 
     def p_value(self, auc: float, n_drawn: tuple[int, int]) -> float:
-        """Return how likely the AUC of so many drawn negatives and positives is at least as far from A; two-sided.
+        """Return the two-sided p-value of the AUC of so many drawn negatives and positives.
 
         Pearson's distribution of type III, that of a shifted gamma variable, has these three moments. With the skewness
         s = μ₃/σ³ and z = (auc - A)/σ,
@@ -134,14 +120,14 @@ class Draws(NamedTuple):
 
 
 def compare_samples(train: PlacedAuc, honest: PlacedAuc) -> float | None:
-    """Return p of the difference between the AUCs of two samples without a common row, so that variances add up."""
+    """Return the p-value of the difference of the AUCs of two disjoint samples, whose variances add up."""
     if train.value is None or train.variance is None or honest.value is None or honest.variance is None:
         return None
     return two_sided(train.value - honest.value, train.variance + honest.variance)
 
 
 def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float | None:
-    """Return p of the difference between the AUC of a leaf and that of all, by paired placements.
+    """Return the p-value of the difference of the AUC of a leaf and that of all, by paired placements.
 
     Both AUCs are means over the same rows, so their errors are correlated. Let the leaf have k of the m positives, V_i
     be the share of the leaf's negatives that positive i is correctly ordered with, ties half, W_i that of all
@@ -163,12 +149,6 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float |
         parts += np.square(influence).tolist()
     # fsum rounds once: the sum depends on no order.
     return two_sided(leaf.value - overall.value, math.fsum(parts))
-
-
-def _shares(auc: PlacedAuc, side: int) -> Floats:
-    """Return for each row the share of the other side that it is correctly ordered with, ties half."""
-    shares: Floats = auc.placements[side] / (2 * len(auc.placements[1 - side]))
-    return shares
 
 
 def _deviations(auc: PlacedAuc, side: int) -> Floats:

@@ -1,8 +1,6 @@
 """Pair segments over row blocks: which positives a model fails to tell from which negatives (Attributing, section 6.4).
 
-    blocks --lowest hashes of each--> one task for each model and slice --lowest hashes of all--> samples --> tree
-
-No task forms a pair: see `biasspark.attribution.pair_kernel`.
+blocks --lowest hashes of each--> one task for each model and slice --lowest hashes of all--> samples --> tree
 """
 
 from __future__ import annotations
@@ -15,14 +13,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
 from biasspark.attribution.block_sums import hash_bins
-from biasspark.attribution.pair_kernel import (
-    Examples,
-    Samples,
-    Sides,
-    mark_rare_of_sides,
-    segment_pairs,
-    sort_examples,
-)
+from biasspark.attribution.pair_kernel import Examples, Samples, mark_rare_of_sides, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature, describe_condition, write_predicate
@@ -33,12 +24,6 @@ from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 from biasspark.tables.schemas import PAIR_SEGMENTS, to_table
 
-_SEGMENTS = pa.schema(
-    [field for field in PAIR_SEGMENTS.arrow_schema if field.name not in ("mean_honest_low", "mean_honest_high")]
-    + [pa.field("variance_honest", pa.float64())]
-)
-"""The table before the ends of the intervals are known."""
-
 
 def pair_segments(
     features: Sequence[Feature],
@@ -46,28 +31,23 @@ def pair_segments(
     settings: Pairs,
     level: float = 0.95,
 ) -> Search[pa.Table]:
-    """Find the table ``pair_segments``, less the run's columns: for each (model, slice) a tree over pairs.
+    """Find the table ``pair_segments``, less the run's columns: for each model and slice a tree over pairs.
 
-    Trees may split either side of a pair by the `features`. `names` are those of models and slices by their numbers.
+    `names` are those of models and slices by their numbers.
 
-    Returns
-    -------
-    pyarrow.Table
-        One row per node. Its pairs are all positives that meet ``positive_predicate`` with all negatives that meet
-        ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
-        ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
-        `biasspark.metrics.intervals.auc_interval`; the tests are those of `pair_kernel.segment_pairs`. The root has no
-        parent and no ``p_value``; inner nodes have no ``p_adjusted`` and no ``found``.
+    A node has the pairs of all positives that meet ``positive_predicate`` with all negatives that meet
+    ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
+    ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of `auc_interval`; the
+    tests are those of `pair_kernel.segment_pairs`. The root has no parent and no ``p_value``; inner nodes have no
+    ``p_adjusted`` and no ``found``.
 
-        If a label is missing, only the root, with counts and NULLs. If no label has two rows, no row. One row on a
-        side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing varies,
-        p is 1 if there is no difference, else 0.
+    If a label is missing, there is only the root, with counts and NULLs. If no label has two rows, there is no row. One
+    row on a side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing
+    varies, p is 1 if there is no difference, else 0.
 
-    Notes
-    -----
     Of each label the rows with the lowest hashes of (seed, row id as text) are drawn: the first `positives`
     (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is left out.
-    Rows of equal hashes, such as those that repeat an id, are ordered by a hash of what is used of them. So the draw
+    Rows of equal hashes, such as those that repeat an id, are ordered by a hash of their bins and score. So the draw
     depends on the rows alone, and models and slices draw the same rows if they have them and ids do not repeat.
 
     One query. Of each block and label, at most twice as many rows as a sample holds are shuffled. A task holds those of
@@ -87,61 +67,59 @@ def pair_segments(
         samples = _split_samples(label == 1, drawn, Examples(scores, bins.astype(np.int64)), sizes)
         model, name = names[key[:2]]
         of_sides = mark_rare_of_sides(samples, features, settings)
-        rows = [
-            {MODEL: model, SLICE: name, **_describe(segment, of_sides)}
-            for segment in (segment_pairs(samples, of_sides, settings) if any(sizes) else ())
-        ]
+        rows = []
+        for segment in segment_pairs(samples, of_sides, settings) if any(sizes) else ():
+            rows.append({MODEL: model, SLICE: name, **segment})
+            for side, condition, of_side in zip((NEGATIVE, POSITIVE), segment["conditions"], of_sides, strict=True):
+                rows[-1][f"{side}_rule"] = describe_condition(condition, of_side)
+                rows[-1][f"{side}_predicate"] = write_predicate(condition, of_side)
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, _SEGMENTS) as stream:
-            stream.write_table(pa.Table.from_pylist(rows, _SEGMENTS))
+        table = _make_table(rows, level)
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
         return bytes(sink.getvalue())
 
     combined = yield Query(measure, combine)
-    rows = pa.concat_tables(
-        [_SEGMENTS.empty_table(), *(pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items()))]
-    )
-    auc, variance = (rows[name].to_numpy(zero_copy_only=False) for name in ("mean_honest", "variance_honest"))
-    n_low, n_high = (rows[f"n_{side}s_honest"].to_numpy().astype(np.int64) for side in (NEGATIVE, POSITIVE))
-    interval = auc_interval(auc.astype(np.float64), variance.astype(np.float64), n_low, n_high, level)
-    columns = {name: rows[name].to_pylist() for name in rows.column_names if name != "variance_honest"}
-    return to_table(PAIR_SEGMENTS, **columns, mean_honest_low=interval.low, mean_honest_high=interval.high)
+    tables = [pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items())]
+    return pa.concat_tables([_make_table([], level), *tables])
+
+
+def _make_table(nodes: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
+    """Return the table of the nodes of one tree, with their intervals."""
+    auc, variance = (np.array([node[f"{name}_honest"] for node in nodes], np.float64) for name in ("mean", "variance"))
+    n_low, n_high = (np.array([node[f"n_{side}s_honest"] for node in nodes], np.int64) for side in (NEGATIVE, POSITIVE))
+    interval = auc_interval(auc, variance, n_low, n_high, level)
+    ends = {"mean_honest_low": interval.low, "mean_honest_high": interval.high}
+    given = {name: [node[name] for node in nodes] for name in PAIR_SEGMENTS.value_columns if name not in ends}
+    return to_table(PAIR_SEGMENTS, **given, **ends)
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
-    """Return the rows of either label with the lowest hashes, which include those that are drawn of all blocks."""
-    of_labels = [rows[block.label[rows] == label] for label in (False, True)]
-    chosen = [_find_lowest(of_label, block.draws, 2 * size) for of_label, size in zip(of_labels, most, strict=True)]
-    drawn, n_rows = np.concatenate(chosen), np.array([len(of_label) for of_label in of_labels])
-    bins, label = block.cells.bins[:, block.cell[drawn]], block.label[drawn].astype(np.uint8)
-    return pack([n_rows, label, block.draws[drawn], block.scores[drawn], bins])
-
-
-def _find_lowest(rows: Ints, draws: Ints, size: int) -> Ints:
-    """Return the rows with the lowest hashes, including all that are equal to the last."""
-    if len(rows) <= size:
-        return rows
-    lowest: Ints = rows[draws[rows] <= np.partition(draws[rows], size - 1)[size - 1]]
-    return lowest
+    """Return the rows of either label with the lowest hashes, including all whose hash equals the last."""
+    n_rows, chosen = [], []
+    for label, size in zip((False, True), most, strict=True):
+        of_label = rows[block.label[rows] == label]
+        n_rows.append(len(of_label))
+        if len(of_label) > 2 * size:
+            hashes = block.draws[of_label]
+            of_label = of_label[hashes <= np.partition(hashes, 2 * size - 1)[2 * size - 1]]
+        chosen.append(of_label)
+    drawn = np.concatenate(chosen)
+    bins, labels = block.cells.bins[:, block.cell[drawn]], block.label[drawn].astype(np.uint8)
+    return pack([np.array(n_rows), labels, block.draws[drawn], block.scores[drawn], bins])
 
 
 def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, ...]) -> Samples:
-    """Return the rows that grow the tree, and those that estimate: of each label those with the lowest hashes."""
+    """Return the rows of each label with the lowest hashes, which grow the tree, and the next, which estimate."""
     # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
     used = np.vstack([rows.bins.astype(np.uint64), rows.scores.view(np.uint64)])
     order = np.lexsort([*rows.bins[::-1], rows.scores, hash_bins(used), drawn])
-    train: list[Examples] = []
-    honest: list[Examples] = []
-    for value, size in zip((False, True), sizes, strict=True):
-        of_label = order[label[order] == value]
-        for sample, chosen in ((train, of_label[:size]), (honest, of_label[size : 2 * size])):
-            sample.append(sort_examples(rows.scores[chosen], rows.bins[:, chosen]))
-    return Samples((train[0], train[1]), (honest[0], honest[1]))
-
-
-def _describe(segment: dict[str, Any], features: Sides) -> dict[str, Any]:
-    """Return the columns of a node, with its conditions as words and as predicates."""
-    columns = dict(segment)
-    for side, condition, of_side in zip((NEGATIVE, POSITIVE), columns.pop("conditions"), features, strict=True):
-        columns[f"{side}_rule"] = describe_condition(condition, of_side)
-        columns[f"{side}_predicate"] = write_predicate(condition, of_side)
-    return columns
+    train, honest = (
+        [
+            sort_examples(rows.scores[chosen], rows.bins[:, chosen])
+            for value, size in zip((False, True), sizes, strict=True)
+            for chosen in [order[label[order] == value][first * size : (first + 1) * size]]
+        ]
+        for first in (0, 1)
+    )
+    return Samples(train, honest)

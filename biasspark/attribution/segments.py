@@ -1,54 +1,25 @@
-"""Segments that gain or lose AUC (Attributing, section 5.3): exact sums of nodes and slices -> tests, table rows."""
+"""Segments that gain or lose AUC (Attributing, section 5.3): sums of nodes and slices -> tests -> table rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from biasspark.attribution.block_sums import NodeSums
-from biasspark.attribution.row_values import AUC
-from biasspark.attribution.significance import Moments, chance_p_value, welch_p_value
+from biasspark.attribution.block_sums import AUC
+from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
+from biasspark.attribution.moments import chance_p_value, welch_p_value
 from biasspark.attribution.trees import Tree
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
-from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip, interval
-
-
-class MeasuredSet(NamedTuple):
-    """The rows that meet a condition: their sums, and the variance of their honest mean, None where not defined."""
-
-    sums: NodeSums
-    variance: float | None
-
-
-def compare_with_all(sums: NodeSums, whole: NodeSums) -> dict[str, Any]:
-    """Return the columns of a set of rows that say what it shows, before sets are decided on together.
-
-    ``p_train_honest`` compares the rows that search with those that estimate, ``p_value`` the honest rows of the set
-    with all other honest rows, both by Welch's test; ``p_chance`` is that as many honest rows, drawn at random, differ
-    as much. A p-value is None where a sample has fewer than two rows. ``loss_share`` is None without any loss.
-    """
-    p_train_honest = welch_p_value(sums.train, sums.honest)
-    return {
-        "n_train": sums.train.n,
-        "mean_train": sums.train.mean,
-        "n_honest": sums.honest.n,
-        "mean_honest": sums.honest.mean,
-        "p_train_honest": p_train_honest,
-        "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
-        "p_value": welch_p_value(sums.honest, whole.honest - sums.honest),
-        "p_chance": chance_p_value(sums.honest, whole.honest),
-        "loss_share": sums.loss_doubled / whole.loss_doubled if whole.loss_doubled else None,
-    }
+from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip_interval, normal_interval
 
 
 def decide(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add ``p_adjusted``, ``p_chance_adjusted``, ``found`` and ``confirmed`` to rows that are tested together.
 
-    p-values are adjusted by Benjamini and Hochberg (1995). A row is found where ``p_adjusted`` < 0.05 and the sample
-    that searched does not contradict the one that estimates, and confirmed where ``p_chance_adjusted`` < 0.05 as well.
-    Inner nodes are not tested: they get None.
+    p-values are adjusted by Benjamini and Hochberg (1995). A row is found where ``p_adjusted`` < 0.05 and the training
+    half does not contradict the estimation half, and confirmed where ``p_chance_adjusted`` < 0.05 as well. Inner nodes
+    are not tested: they get None.
     """
     tested = [row.get("is_leaf", True) for row in rows]
     p_values, p_chances = (
@@ -59,13 +30,13 @@ def decide(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for row, is_tested, p_adjusted, p_chance in zip(rows, tested, p_values, p_chances, strict=True):
         found = p_adjusted is not None and p_adjusted < SIGNIFICANT and row["false_discovery"] is False
         confirmed = found and p_chance is not None and p_chance < SIGNIFICANT
-        findings = {"found": found, "confirmed": confirmed} if is_tested else {"found": None, "confirmed": None}
-        decided.append({**row, "p_adjusted": p_adjusted, "p_chance_adjusted": p_chance, **findings})
+        columns = {"p_adjusted": p_adjusted, "p_chance_adjusted": p_chance, "found": found, "confirmed": confirmed}
+        decided.append(row | (columns if is_tested else dict.fromkeys(columns)))
     return decided
 
 
 class TreeKey(NamedTuple):
-    """What a tree is about: whose rows, and what is predicted. Without a baseline its name is empty."""
+    """The rows and the target of a tree. Without a baseline, its name is empty."""
 
     model: str
     baseline_model: str
@@ -80,25 +51,10 @@ class TreeKey(NamedTuple):
         return 0.0, (1.0 if self.target == "gini" else inf)
 
 
-def plan_trees(
-    models: Mapping[str, bool], slices: Sequence[str], targets: Sequence[str], compare: Sequence[tuple[str, str]] = ()
-) -> list[TreeKey]:
-    """List the trees to grow: those of single models, then those of comparisons of a model with its baseline.
-
-    `models` says of each whether its scores are probabilities: without, there are no trees of its losses.
-    """
-    keys = [
-        TreeKey(model, "", name, target)
-        for target, model, name in product(targets, models, slices)
-        if target == AUC or models[model]
-    ]
-    return keys + [TreeKey(*pair, name, AUC) for pair, name in product(compare, slices)]
-
-
 def list_segments(
     key: TreeKey, tree: Tree, measured: Sequence[MeasuredSet], features: Sequence[Feature], level: float
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``attribution_segments`` of one tree, one for each node; none of a tree without rows."""
+    """Return the rows of ``attribution_segments`` of the nodes of one tree; none if the tree has no rows."""
     root = measured[0].sums
     if not root.train.n + root.honest.n:
         return []
@@ -109,8 +65,7 @@ def list_segments(
             "parent_id": node.parent_id,
             "depth": node.depth,
             "is_leaf": node.is_leaf,
-            **_describe(node.condition, features),
-            **compare_with_all(one.sums, root),
+            **_list_columns(node.condition, one.sums, root, features),
             **_list_ends(one, key.range, level),
         }
         for node, one in zip(tree, measured, strict=True)
@@ -127,15 +82,16 @@ def list_slices(
 ) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_slices`` of one model and slice of the corpus, the greatest score first.
 
-    The score is n_train·(mean of all train rows - mean_train). Slices that are no worse than all rows are left out; of
-    equal scores the order is kept. Honest rows do not choose slices, so p-values are adjusted for the number of slices
-    and not for the search.
+    The score is n_train·(mean of all training rows - mean_train). Slices that are no worse than all rows are left out;
+    equal scores keep their order. The estimation half does not choose slices, so p-values are adjusted for the number
+    of slices and not for the search.
     """
+    all_rows = whole.sums.train
+    mean = all_rows.total / max(all_rows.n, 1)
     rows = [
         {
-            "score": _score(one.sums.train, whole.sums.train),
-            **_describe(condition, features),
-            **compare_with_all(one.sums, whole.sums),
+            "score": float(mean * one.sums.train.n - one.sums.train.total),
+            **_list_columns(condition, one.sums, whole.sums, features),
             **_list_ends(one, (0.0, 0.5), level),
         }
         for condition, one in zip(conditions, measured, strict=True)
@@ -144,16 +100,31 @@ def list_slices(
     return [{"rank": rank, **row} for rank, row in enumerate(decide(ranked), start=1)]
 
 
-def _describe(condition: Condition, features: Sequence[Feature]) -> dict[str, str]:
-    return {"rule": describe_condition(condition, features), "predicate": write_predicate(condition, features)}
+def _list_columns(condition: Condition, sums: NodeSums, whole: NodeSums, features: Sequence[Feature]) -> dict[str, Any]:
+    """Return the rule, the sizes, the means and the tests of a set of rows.
 
-
-def _score(inside: Moments, all_rows: Moments) -> float:
-    """Return n·(mean of all rows - mean inside), rounded once; 0 without any row."""
-    return float(all_rows.total * inside.n / max(all_rows.n, 1) - inside.total)
+    ``p_train_honest`` compares the training with the estimation rows of the set, ``p_value`` its estimation rows with
+    all others, both by Welch's test; ``p_chance`` is that of `chance_p_value`. A p-value is None where a sample has
+    fewer than two rows. ``loss_share`` is None without any loss.
+    """
+    train, honest, loss_doubled = sums
+    p_train_honest = welch_p_value(train, honest)
+    return {
+        "rule": describe_condition(condition, features),
+        "predicate": write_predicate(condition, features),
+        "n_train": train.n,
+        "mean_train": train.mean,
+        "n_honest": honest.n,
+        "mean_honest": honest.mean,
+        "p_train_honest": p_train_honest,
+        "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
+        "p_value": welch_p_value(honest, whole.honest - honest),
+        "p_chance": chance_p_value(honest, whole.honest),
+        "loss_share": loss_doubled / whole.loss_doubled if whole.loss_doubled else None,
+    }
 
 
 def _list_ends(measured: MeasuredSet, limits: tuple[float, float], level: float) -> dict[str, float | None]:
     """Return the interval of the honest mean."""
-    low, high = clip(interval(measured.sums.honest.mean, measured.variance, level), *limits)
+    low, high = clip_interval(normal_interval(measured.sums.honest.mean, measured.variance, level), *limits)
     return {"mean_honest_low": low, "mean_honest_high": high}

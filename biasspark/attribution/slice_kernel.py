@@ -1,4 +1,4 @@
-"""Slices, searched level by level from counts of their rows, which the caller makes. numpy only.
+"""The best slices, searched level by level from counts of their rows, which the caller makes. numpy only.
 
 A slice is the set of rows that meet a conjunction of predicates on different features. Its score is the attribution
 that it lacks against the mean m of all training rows:
@@ -44,9 +44,10 @@ may be left.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -57,7 +58,7 @@ from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import NULL_BIN, Condition, Feature
 
 MOST_CANDIDATES = 100_000
-"""The most conjunctions of a tree that are counted on a level, and of all trees at a time."""
+"""The most conjunctions of a target that are counted on a level, and of all targets at a time."""
 
 LEAST_RATIO = Fraction(5, 4)
 """Of what a row of a conjunction lacks on average to what a row of each shorter conjunction of its predicates lacks."""
@@ -71,23 +72,15 @@ class Predicate(NamedTuple):
 
 
 Slice: TypeAlias = tuple[int, ...]
-"""Indices of a tree's predicates, ascending, of which no two are on one feature."""
+"""Ascending indices of predicates, of which no two are on one feature."""
 
 
 class Counts(NamedTuple):
-    """Whole numbers summed over the rows of a slice.
+    """Integers summed over the rows of a slice: training rows, estimation rows, and the sums below.
 
-    Attributes
-    ----------
-    n_train, n_honest
-        Rows that search, and rows that estimate.
-    total
-        Of the training values, in units.
-    bound
-        Of max(m - value, 0) over training rows, in units; m is the mean of the tree's, rounded up to a unit.
-    fingerprint
-        Of a hash of each row's bins. Slices that agree in all five are taken for the same rows: others do so by chance
-        once in 2^40 with two million rows, once in 2^31 with a billion.
+    In units, `total` is the sum of the training values, and `bound` that of max(m - value, 0), where m is the mean of
+    all of them, rounded up. The fingerprint is the sum of a hash of each row's bins. Slices that agree in all five are
+    taken for the same rows: others do so by chance once in 2^40 with two million rows, once in 2^31 with a billion.
     """
 
     n_train: int
@@ -100,68 +93,12 @@ class Counts(NamedTuple):
 _Listed: TypeAlias = tuple[Condition, Counts]
 
 
-class Candidates(NamedTuple):
-    """Slices of one tree to be counted, all of one length."""
-
-    predicates: Sequence[Predicate]
-    slices: Sequence[Slice]
-
-
-class Searched(NamedTuple):
-    """The conditions of the best slices of a tree, the greatest score first.
-
-    No slice that was left out for lack of room scores more than `missed`, in units: 0 if none could be among the best.
-    """
-
-    conditions: Sequence[Condition]
-    missed: int
-
-
-def search(
-    by_bin: Sequence[Sequence[Ints]], features: Sequence[Feature], settings: SliceSearch
-) -> Generator[Mapping[int, Candidates], Mapping[int, Mapping[Slice, Counts]], list[Searched]]:
-    """Search the best slices of every tree.
-
-    Parameters
-    ----------
-    by_bin : sequence of sequences of int64 arrays, shape (bins, 5)
-        By tree and feature, the `Counts` of the rows of each bin.
-    features : sequence of Feature
-        At least one.
-
-    Yields
-    ------
-    mapping of int to Candidates
-        Candidates by tree, whose counts are to be sent; those with too few rows may be missing. One batch for each
-        further predicate, and more only if there are more than 100,000 candidates in all.
-
-    Returns
-    -------
-    list of Searched
-        By tree. Every slice has at least `min_rows` rows of either kind, a score above 0, and lacks at least a quarter
-        more per row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the
-        shorter conjunction comes first, then the one of earlier predicates: by feature, then by bin.
-
-    Notes
-    -----
-    If every conjunction might be one of the best, all are counted: at most (bins·features)³/6. In most data the bounds
-    leave few. The driver holds the counts of 100,000 slices, and for each tree those that may be extended.
-    """
-    searches = [_TreeSearch.of(counts, features, settings) for counts in by_bin]
-    for _ in range(1, settings.max_predicates):
-        for batch in _batches(searches):
-            counted = yield batch
-            for tree in batch:
-                searches[tree].take(counted.get(tree, {}))
-    return [one.result() for one in searches]
-
-
 def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozenset[int]]:
     """Return the bins of each predicate on a feature, given the training rows by bin; no bin is in two.
 
-    Every value is one, and NULL is. If more than `max_bins` intervals of a numeric feature have training rows, those
-    whose middle rows lie in the same of `max_bins` equal parts of the rows that are not NULL are joined. An interval
-    without training rows goes with the next below that has some, or if none has with the first.
+    Every value has a predicate, and so has NULL. If more than `max_bins` intervals of a numeric feature have training
+    rows, those whose middle rows lie in the same of `max_bins` equal parts of the rows that are not NULL are joined. An
+    interval without training rows goes with the next below that has some, or if none has with the first.
     """
     parts = np.arange(feature.n_bins)
     if feature.numeric:
@@ -170,31 +107,19 @@ def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozense
 
 
 @dataclass
-class _TreeSearch:
-    """The search of one tree. Scores and bounds are held times its training rows: whole numbers, so ties are exact.
+class BestSlices:
+    """The best slices of a target so far. Scores and bounds are held times its training rows: in integers, exactly.
 
-    Attributes
-    ----------
-    whole
-        Counts of all rows.
-    joinable
-        The numeric features.
-    best
-        The listed slices by score, the greatest first, with their counts; no longer than what is wanted.
-    parents
-        The slices of one length that may be extended by bound, the greatest first.
-    steepest
-        By parent, the most that a row lacks on average in it or in a shorter conjunction of its predicates; 0 or more.
-    seen
-        The counts of slices, and of all rows.
-    left_out
-        The greatest bound of a candidate that was not counted for lack of room.
+    `whole` are the counts of all rows, and `seen` those and the counts of slices. `best` are the listed slices, the
+    greatest score first, `parents` the slices of one length that may be extended, the greatest bound first, and
+    `steepest` is by parent the most that a row lacks on average in it or in a shorter conjunction of its predicates, 0
+    or more. `left_out` is the greatest bound of a candidate that was not counted for lack of room.
     """
 
     settings: SliceSearch
+    features: Sequence[Feature]
     predicates: Sequence[Predicate]
     whole: Counts
-    joinable: Sequence[int] = ()
     best: list[tuple[Slice, Counts]] = field(default_factory=list)
     parents: list[tuple[int, Slice]] = field(default_factory=list)
     steepest: dict[Slice, Fraction] = field(default_factory=dict)
@@ -202,16 +127,15 @@ class _TreeSearch:
     left_out: int = 0
 
     @classmethod
-    def of(cls, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> _TreeSearch:
-        """Return a search that knows the slices of one predicate."""
+    def of(cls, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> BestSlices:
+        """Return the slices of one predicate, given by feature the `Counts` of each bin, int64, shape (bins, 5)."""
         predicates = [
             Predicate(index, bins)
             for index, (feature, counts) in enumerate(zip(features, by_bin, strict=True))
             for bins in cut_feature(feature, counts[:, 0], settings.max_bins)
         ]
         whole = _add_up(by_bin[0])
-        joinable = [index for index, feature in enumerate(features) if feature.numeric]
-        begun = cls(settings, predicates, whole, joinable, seen={whole})
+        begun = cls(settings, features, predicates, whole, seen={whole})
         begun.take({(n,): _add_up(by_bin[index][sorted(bins)]) for n, (index, bins) in enumerate(predicates)})
         return begun
 
@@ -241,21 +165,31 @@ class _TreeSearch:
         self.parents = sorted((one for one in bounds if one[0] > self.floor), key=lambda one: (-one[0], one[1]))
         self.steepest = {conjunction: steepest[conjunction] for _, conjunction in self.parents}
 
-    def candidates(self) -> Candidates:
+    def candidates(self) -> list[Slice]:
         """Return the slices longer by one predicate that may be among the best, as many as there is room for."""
         extended = list(islice(_extend(self.parents, self.predicates), MOST_CANDIDATES + 1))
         if len(extended) > MOST_CANDIDATES:
             self.left_out = max(self.left_out, extended.pop()[0])
-        return Candidates(self.predicates, [conjunction for _, conjunction in extended])
+        return [conjunction for _, conjunction in extended]
 
-    def result(self) -> Searched:
-        """Return the best slices, joined."""
+    def conditions(self) -> list[Condition]:
+        """Return the conditions of the best slices, joined, the greatest score first.
+
+        Every slice has at least `min_rows` rows of either half, a score above 0, and lacks at least a quarter more per
+        row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the shorter
+        conjunction comes first, then the one of earlier predicates: by feature, then by bin.
+        """
         listed = [(dict(self.predicates[one] for one in conjunction), counts) for conjunction, counts in self.best]
         distinct: dict[Counts, Condition] = {}
-        for condition, counts in sorted(_join_slices(listed, self.joinable), key=self._rank):
+        numeric = [index for index, feature in enumerate(self.features) if feature.numeric]
+        for condition, counts in sorted(_join_slices(listed, numeric), key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
-        missed = -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
-        return Searched([*distinct.values()], missed)
+        return [*distinct.values()]
+
+    @property
+    def missed(self) -> int:
+        """The most that a slice left out for lack of room may score, in units: 0 if none could be among the best."""
+        return -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
 
     def _rank(self, listed: _Listed) -> tuple[int, int, list[tuple[int, int]]]:
         """Return the sort key of a slice: score, number of predicates, then feature and bin of each."""
@@ -266,20 +200,26 @@ class _TreeSearch:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
 
 
-def _batches(searches: Sequence[_TreeSearch]) -> Iterator[Mapping[int, Candidates]]:
-    """Yield the candidates of all trees, by tree, so many at once that the driver can hold their counts."""
-    batch: dict[int, Candidates] = {}
-    n_slices = 0
-    for tree, tree_search in enumerate(searches):
-        candidates = tree_search.candidates()
-        if batch and n_slices + len(candidates.slices) > MOST_CANDIDATES:
+def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterator[Mapping[int, list[Slice]]]:
+    """Yield candidates by number of the search; their counts must be taken before the next batch is asked for.
+
+    One batch for each further predicate, and more only if there are more than 100,000 candidates in all, whose counts
+    the driver holds. If every conjunction might be one of the best, all are candidates: at most (bins·features)³/6. In
+    most data the bounds leave few.
+    """
+    for _ in range(1, max_predicates):
+        batch: dict[int, list[Slice]] = {}
+        n_slices = 0
+        for number, one in enumerate(searches):
+            candidates = one.candidates()
+            if batch and n_slices + len(candidates) > MOST_CANDIDATES:
+                yield batch
+                batch, n_slices = {}, 0
+            if candidates:
+                batch[number] = candidates
+                n_slices += len(candidates)
+        if batch:
             yield batch
-            batch, n_slices = {}, 0
-        if candidates.slices:
-            batch[tree] = candidates
-            n_slices += len(candidates.slices)
-    if batch:
-        yield batch
 
 
 def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate]) -> Iterator[tuple[int, Slice]]:
@@ -312,16 +252,13 @@ def _join_intervals(n_train: Ints, max_bins: int) -> Ints:
     return joined
 
 
-def _join_slices(listed: Sequence[_Listed], joinable: Sequence[int]) -> Sequence[_Listed]:
+def _join_slices(listed: Sequence[_Listed], numeric: Sequence[int]) -> Sequence[_Listed]:
     """Join slices that differ in adjoining intervals of one numeric feature, until none do."""
-    joined = listed
-    for index in joinable:
-        joined = _join_on(joined, index)
-    return joined if len(joined) == len(listed) else _join_slices(joined, joinable)
+    joined = reduce(_join_on, numeric, listed)
+    return joined if len(joined) == len(listed) else _join_slices(joined, numeric)
 
 
-def _join_on(listed: Iterable[_Listed], index: int) -> list[_Listed]:
-    """Join slices that differ in adjoining intervals of this feature."""
+def _join_on(listed: Sequence[_Listed], index: int) -> Sequence[_Listed]:
     joined: list[_Listed] = []
     for condition, counts in sorted(listed, key=lambda entry: min(entry[0].get(index, {NULL_BIN}))):
         for number, (below, so_far) in enumerate(joined):

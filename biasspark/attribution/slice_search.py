@@ -6,29 +6,24 @@ sums by cell --> counts by bin --> counts by conjunction, of two predicates, the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import N_COUNTS, SUM_BITS, CellSums, SummedValue, add_by_code, count_for_slices
+from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, hash_bins
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.row_values import Target
-from biasspark.attribution.slice_kernel import (
-    MOST_CANDIDATES,
-    Candidates,
-    Counts,
-    Searched,
-    Slice,
-    search,
-)
+from biasspark.attribution.slice_kernel import MOST_CANDIDATES, BestSlices, Counts, Predicate, Slice, list_batches
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
-from biasspark.ranking.row_blocks import Answer, Query, Search
+from biasspark.ranking.kernels.row_block import Cells, SmallInts
+from biasspark.ranking.row_blocks import Query, Search
+
+Count: TypeAlias = Callable[[SmallInts, Ints], list[Ints]]
+"""Adds up `Counts`, given by feature the bin of each cell, and what a cell adds to each of the counts."""
 
 
 class SearchedSlices(NamedTuple):
@@ -44,7 +39,7 @@ class SearchedSlices(NamedTuple):
 def list_slice_values(targets: Sequence[Target], means: Sequence[float], n_rows: int) -> list[SummedValue]:
     """Return the values that are summed up to search slices of each target, of at most so many rows.
 
-    `means` are those of the train rows of each target.
+    `means` are those of the training rows of each target.
     """
     shift = SUM_BITS - max(n_rows, 1).bit_length() - LARGEST_BITS - 1
     # Rounding to units may move a mean by half a unit.
@@ -64,122 +59,85 @@ def search_slices(
     """
     if not (features and values):
         return SearchedSlices([()] * len(values), {})
-    nothing = [np.zeros((feature.n_bins, N_COUNTS), np.int64) for feature in features]
-    summed = yield _ask_bins(values, nothing)
-    targets = [value.target for value in values]
-    by_bin = [summed.get((target.model, target.slice, number), nothing) for number, target in enumerate(targets)]
-    searching = search(by_bin, features, settings)
-    try:
-        batch = next(searching)
-        while True:
-            counted = yield _ask_slices(values, batch)
-            batch = searching.send(_read_slices(batch, counted, settings.min_rows))
-    except StopIteration as end:
-        searched: list[Searched] = end.value
-        warnings = {
-            number: f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
-            "Those with the highest bounds were counted. One that was not may have a score of up to "
-            f"{one.missed / 2 ** values[number].shift:.6g}. Raise min_rows, or lower max_predicates or max_bins, to "
-            "search them all."
-            for number, one in enumerate(searched)
-            if one.missed
-        }
-        return SearchedSlices([one.conditions for one in searched], warnings)
+    nothing = [np.zeros((feature.n_bins, len(Counts._fields)), np.int64) for feature in features]
+    keys = [(value.target.model, value.target.slice, number) for number, value in enumerate(values)]
+
+    def count_bins(bins: SmallInts, counts: Ints) -> list[Ints]:
+        return [add_by_code(one, counts, feature.n_bins).T for one, feature in zip(bins, features, strict=True)]
+
+    by_bin = yield _ask(values, dict.fromkeys(range(len(values)), count_bins))
+    searches = [BestSlices.of(by_bin.get(key, nothing), features, settings) for key in keys]
+    for batch in list_batches(searches, settings.max_predicates):
+        counters = {number: make_counter(searches[number].predicates, slices) for number, slices in batch.items()}
+        counted = yield _ask(values, counters)
+        for number, slices in batch.items():
+            [sums] = counted.get(keys[number], [np.zeros((len(Counts._fields), 0), np.int64)])
+            enough = np.flatnonzero((sums[:2] >= settings.min_rows).all(axis=0)).tolist()
+            searches[number].take({slices[index]: Counts(*sums[:, index].tolist()) for index in enough})
+    warnings = {
+        number: f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
+        "Those with the highest bounds were counted. One that was not may have a score of up to "
+        f"{one.missed / 2 ** values[number].shift:.6g}. Raise min_rows, or lower max_predicates or max_bins, to "
+        "search them all."
+        for number, one in enumerate(searches)
+        if one.missed
+    }
+    return SearchedSlices([one.conditions() for one in searches], warnings)
 
 
-def _ask_bins(values: Sequence[SummedValue], nothing: Sequence[Ints]) -> Query:
-    """Ask for the counts of each bin, shape (bins, 5), by feature."""
+def _ask(values: Sequence[SummedValue], counters: Mapping[int, Count]) -> Query:
+    """Count the cells of some values, by number of the value."""
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
-        for number, part, counts in _count(block, values):
-            of_features = zip(block.cells.bins, nothing, strict=True)
-            yield part, number, [add_by_code(bins, counts, len(zeros)).T for bins, zeros in of_features]
+        for number, count in counters.items():
+            value = values[number]
+            if value in block.sums:
+                counts = count_cells(block.cells, block.sums[value], value.shift)
+                yield value.target.slice, number, count(block.cells.bins, counts)
 
     return Query(measure)
 
 
-def _ask_slices(values: Sequence[SummedValue], batch: Mapping[int, Candidates]) -> Query:
-    """Ask for the counts of candidates, shape (5, candidates)."""
-    counters = {number: SliceCounter.of(candidates) for number, candidates in batch.items()}
+def count_cells(cells: Cells, sums: Ints, shift: int) -> Ints:
+    """Return the five `Counts` by cell, given the sums of `CellSums` of a value.
 
-    def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
-        for number, part, counts in _count(block, values):
-            if number in counters:
-                yield part, number, [counters[number].count([*block.cells.bins], [*counts])]
-
-    return Query(measure)
-
-
-def _read_slices(batch: Mapping[int, Candidates], counted: Answer, min_rows: int) -> dict[int, dict[Slice, Counts]]:
-    """Return the counts of the candidates that have enough rows."""
-    slices: dict[int, dict[Slice, Counts]] = {}
-    for (_, _, number), [sums] in counted.items():
-        enough = np.flatnonzero((sums[:2] >= min_rows).all(axis=0))
-        conjunctions = batch[number].slices
-        slices[number] = {conjunctions[k]: Counts(*sums[:, k].tolist()) for k in enough.tolist()}
-    return slices
-
-
-def _count(block: CellSums, values: Sequence[SummedValue]) -> Iterator[tuple[int, int, Ints]]:
-    """Yield the number of each value that any row of a block has, its slice, and the five counts of each cell."""
-    for number, value in enumerate(values):
-        if value in block.sums:
-            bits = value.shift + LARGEST_BITS + 1
-            yield number, value.target.slice, count_for_slices(block.cells, block.sums[value], bits)
-
-
-@dataclass(frozen=True)
-class SliceCounter:
-    """Counts the candidates of one tree.
-
-    Attributes
-    ----------
-    codes
-        By feature, the index of the predicate that each bin is in.
-    combinations
-        By the features that candidates are on: the candidates, and their keys, the numbers whose digits are the indices
-        of their predicates.
+    Their ceiling is at least the mean of the training rows. The hash of a cell's bins has so many bits that sums over
+    all rows have 63 at most.
     """
+    (n_rows, totals, bounds), honest = sums, cells.honest
+    fingerprints = hash_bins(cells.bins) >> np.uint64(64 - shift - LARGEST_BITS - 1)
+    of_train = [np.where(honest, 0, column) for column in (n_rows, totals, bounds)]
+    return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
 
-    candidates: Candidates
-    codes: tuple[Ints, ...]
-    combinations: Mapping[tuple[int, ...], tuple[Ints, pd.Index[int]]]
 
-    @classmethod
-    def of(cls, candidates: Candidates) -> SliceCounter:
-        """Return the counter of these candidates."""
-        predicates, slices = candidates
-        codes: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        for number, (feature, bins) in enumerate(predicates):
-            codes[feature].update(dict.fromkeys(bins, number))
-        by_features: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-        for number, conjunction in enumerate(slices):
-            by_features[tuple(predicates[one].feature for one in conjunction)].append(number)
-        combinations = {
-            features: (np.array(numbers), pd.Index([_key(slices[number], len(predicates)) for number in numbers]))
-            for features, numbers in by_features.items()
-        }
-        by_bin = (np.array([number for _, number in sorted(of_bins.items())]) for _, of_bins in sorted(codes.items()))
-        return cls(candidates, tuple(by_bin), combinations)
+def make_counter(predicates: Sequence[Predicate], slices: Sequence[Slice]) -> Count:
+    """Return a function that adds up `Counts` by slice: one int64 array, shape (5, slices).
 
-    def count(self, bins: Sequence[Ints], each: Sequence[Ints]) -> Ints:
-        """Return the sums of the five `Counts` over the rows of each candidate, int64, shape (5, candidates).
+    Slices on the same features are looked up together, by a number whose digits are the indices of their predicates.
+    Costs about 40 ns for each cell and set of features that slices are on, whatever the number of slices.
+    """
+    by_feature: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for number, (feature, bins) in enumerate(predicates):
+        by_feature[feature].update(dict.fromkeys(bins, number))
+    codes = [np.array([number for _, number in sorted(of_bins.items())]) for _, of_bins in sorted(by_feature.items())]
+    together: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for number, conjunction in enumerate(slices):
+        together[tuple(predicates[one].feature for one in conjunction)].append(number)
+    combinations = {
+        features: (np.array(numbers), pd.Index([_key(slices[number], len(predicates)) for number in numbers]))
+        for features, numbers in together.items()
+    }
 
-        Costs about 40 ns for each row and set of features that candidates are on, whatever the number of candidates.
+    def count(bins: SmallInts, counts: Ints) -> list[Ints]:
+        met = [of_feature[one] for of_feature, one in zip(codes, bins, strict=True)]
+        totals = np.zeros((len(counts), len(slices)), np.int64)
+        for features, (numbers, keys) in combinations.items():
+            indices = keys.get_indexer(_key([met[feature] for feature in features], len(predicates)))
+            inside = np.flatnonzero(indices >= 0)
+            totals[:, numbers] = add_by_code(indices[inside], counts[:, inside], len(numbers))
+        return [totals]
 
-        Parameters
-        ----------
-        bins, each : sequence of integer arrays, shape (n,)
-            By feature the bin of each row, and what a row adds to each of the `Counts`.
-        """
-        met = [codes[of_feature] for codes, of_feature in zip(self.codes, bins, strict=True)]
-        totals = np.zeros((len(Counts._fields), len(self.candidates.slices)), np.int64)
-        for features, (slices, keys) in self.combinations.items():
-            digits = [met[feature] for feature in features]
-            indices = keys.get_indexer(_key(digits, len(self.candidates.predicates)))
-            rows = np.flatnonzero(indices >= 0)
-            totals[:, slices] = add_by_code(indices[rows], [column[rows] for column in each], len(slices))
-        return totals
+    return count
 
 
 def _key(digits: Sequence[Any], base: int) -> Any:

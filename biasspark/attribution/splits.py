@@ -1,4 +1,4 @@
-"""The best cut of one feature: of its bins in two, so that a node's values vary least within either side. numpy only.
+"""The best split of a node: of one feature's bins in two, so that values vary least within either side. numpy only.
 
 With n rows and S the sum of their values, of the node and of its left and right sides, a cut explains
 
@@ -10,183 +10,131 @@ large the values are, and ties are decided by order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
-from math import lcm
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from biasspark.arrays import BigInts, Flags, Floats, Ints
-from biasspark.features import NULL_BIN, Feature
-
-Fits: TypeAlias = Callable[[Flags], Flags]
-"""Returns which cuts are allowed, shape (cuts,), given the bins on the left of each, shape (cuts, bins)."""
+from biasspark.features import NULL_BIN, Condition, Feature
 
 _AT_ONCE = 64
-"""Cuts that `fits` is asked about together: mostly one of the best is allowed."""
+"""Cuts whose sides are counted together: mostly one of the best is allowed."""
 
 
-class BinCut(NamedTuple):
-    """A cut of a node's bins in two, and its gain, above 0: by how much it reduces the sum of squares of the values."""
+class Split(NamedTuple):
+    """A cut of a node's bins of one feature, and its gain, above 0: by how much it reduces the sum of squares."""
 
+    feature: int
     gain: float
     left: frozenset[int]
     right: frozenset[int]
 
 
-class _NodeRows(NamedTuple):
-    """A node by bin: rows, the sums of their values as whole numbers over a scale, and the bins left out of orders."""
+class BinSums(NamedTuple):
+    """Sums over the rows of a node by bin of one feature: rows, and their values, below 2^62 in all.
 
-    rows: Ints
-    whole: BigInts
-    scale: int
-    apart: Flags
-
-
-class _Order(NamedTuple):
-    """The bins with rows in one order. A cut stands after each but the last.
-
-    Attributes
-    ----------
-    ranks
-        By bin its index in the order; an interval without rows has that of the interval which it goes with.
-    gains
-        By cut.
-    left_is_larger
-        By cut, whether the left side has at least as many rows as the right.
-    left_is_rest
-        By cut, whether rare values are on the left, and those that no row has.
+    `held`, shape (bins, kinds), counts the rows of each kind of which either side of a cut must hold enough.
     """
 
-    ranks: Ints
-    gains: Floats
-    left_is_larger: Flags
-    left_is_rest: Flags
+    counts: Ints
+    sums: Ints
+    held: Ints
 
 
-def leave_enough(rows: Ints, least: int | Ints) -> Fits:
-    """Return a function that says whether both sides of cuts hold at least so many rows of every kind.
+def best_split(
+    features: Sequence[Feature], nodes: Iterable[BinSums], least: int | Ints, condition: Condition
+) -> Split | None:
+    """Return the allowed split of a node that explains most, or None if no allowed one explains anything.
 
-    `rows` are those of the node, shape (bins, kinds).
-    """
-    every = rows.sum(axis=0)
+    The node meets the condition, and has the given sums of each feature. Either side of a split has at least `least`
+    rows of every kind.
 
-    def fits(left: Flags) -> Flags:
-        held = left @ rows
-        enough: Flags = (np.minimum(held, every - held) >= least).all(axis=1)
-        return enough
+    Cuts of a numeric feature stand between two intervals, with NULL on either side, or between NULL and all others.
+    Values, including NULL, are ordered by their means: one cut of that order is the best of all cuts (Fisher 1958).
+    Rare values are left out of the order: they go to the side of more values, so that the rule of the other side says
+    which few it is, and the rule of this side which it is not; if both have as many, where they explain more.
 
-    return fits
+    Of equal gains the first: by feature, then NULL on the left before NULL on the right, then a lower cut before a
+    higher. For values, the left side has the lower means, and equal means are ordered by bin.
 
-
-def best_cut(
-    feature: Feature,
-    counts: Ints,
-    sums: npt.NDArray[Any],
-    fits: Fits | None = None,
-    bins: frozenset[int] | None = None,
-) -> BinCut | None:
-    """Return the allowed cut of a node that explains most, or None if no allowed cut explains anything.
-
-    Parameters
-    ----------
-    feature : Feature
-        If numeric, cuts stand between two intervals, with NULL on either side, or between NULL and all others. If
-        not, values, including NULL, are ordered by their means: one cut of that order is the best of all cuts (Fisher
-        1958). Rare values are left out of the order: they go to the side of more values, so that the rule of the other
-        side says which few it is, and the rule of this side which it is not; if both have as many, where they explain
-        more.
-    counts, sums : arrays of shape (bins,)
-        By bin the rows of the node, int64, and the sum of their values, int64 or float64, below 2^62 in all and finite.
-    fits : callable, optional
-        Further conditions on a cut, such as the fewest rows of either side.
-    bins : frozenset of int, optional
-        The bins of the node's condition; `feature.bins` by default.
-
-    Returns
-    -------
-    BinCut or None
-        Of equal gains the first: NULL on the left comes before NULL on the right, then a lower cut before a higher.
-        For values, the left side has the lower means, and equal means are ordered by bin.
-
-    Notes
-    -----
     A bin without rows in `counts` may have rows that are not counted, so it goes to a definite side as well. An
     interval goes with the next below that has rows, or if none has with the first: a cut stands where a bin with rows
     begins. NULL goes to the side of more rows (if equal to the left), whose mean it changes least. A value goes to the
     side of more values, where no rule names it (of equally many to that of more rows).
 
-    Costs m log m for m bins with rows, and for `fits` matrices of 64 cuts times all bins, most often one.
+    Costs m log m for m bins with rows, and matrices of 64 cuts times all bins, most often one.
     """
-    inside = np.isin(np.arange(feature.n_bins), list(feature.bins if bins is None else bins))
+    best: Split | None = None
+    for index, (feature, node) in enumerate(zip(features, nodes, strict=True)):
+        cut = _best_cut(feature, node, least, condition.get(index, feature.bins))
+        if cut and (best is None or cut[0] > best.gain):
+            best = Split(index, *cut)
+    return best
+
+
+def _best_cut(
+    feature: Feature, node: BinSums, least: int | Ints, bins: frozenset[int]
+) -> tuple[float, frozenset[int], frozenset[int]] | None:
+    inside = np.isin(np.arange(feature.n_bins), list(bins))
     rare = inside & np.isin(np.arange(feature.n_bins), list(feature.rare))
-    rows = np.where(inside, counts, 0)
+    rows, sums, apart = np.where(inside, node.counts, 0), node.sums.astype(object), rare
     if np.count_nonzero(rows) < 2:
         return None
-    whole, scale = _whole_numbers(sums)
-    if np.count_nonzero(rows[~rare]) < 2:  # no side has more values: the rare ones count as one value
-        rows, whole, apart = _join(rows, rare), _join(whole, rare), np.zeros_like(rare)
-    else:
-        apart = rare
-    node = _NodeRows(rows, whole, scale, apart)
-    orders = [_measure(feature, order, node) for order in _orders(feature, node)]
+    if np.count_nonzero(rows[~rare]) < 2:  # no side has more values: the rare ones count as one value, the first
+        for values in (rows, sums):
+            of_rare = values[rare].sum()
+            values[rare] = 0
+            values[np.argmax(rare)] += of_rare
+        apart = np.zeros_like(rare)
+    orders = [_measure(feature, order, rows, sums, apart) for order in _list_orders(feature, rows, sums, apart)]
     loose = inside & (rows == 0)
     loose[NULL_BIN + 1 :] &= not feature.numeric
     for gains, left in _best_first(orders, inside, loose, apart):
         left[:, rare & ~apart] = left[:, [np.argmax(rare)]]
-        allowed = np.flatnonzero(fits(left)) if fits else np.arange(1)
+        on_left = left @ node.held
+        allowed = np.flatnonzero((np.minimum(on_left, node.held.sum(axis=0) - on_left) >= least).all(axis=1))
         if len(allowed):
             chosen = left[allowed[0]]
-            sides = (frozenset(np.flatnonzero(side).tolist()) for side in (chosen, inside & ~chosen))
-            return BinCut(float(gains[allowed[0]]), *sides)
+            left_bins, right_bins = (frozenset(np.flatnonzero(side).tolist()) for side in (chosen, inside & ~chosen))
+            return float(gains[allowed[0]]), left_bins, right_bins
     return None
 
 
-def _join(values: npt.NDArray[Any], rare: Flags) -> npt.NDArray[Any]:
-    """Return the values of bins, with the sum over the rare ones at the first of these."""
-    joined = np.where(rare, 0, values)
-    joined[np.argmax(rare)] += values[rare].sum()
-    return joined
-
-
-def _whole_numbers(sums: npt.NDArray[Any]) -> tuple[BigInts, int]:
-    """Return sums times a scale, as whole numbers: exact, as every float is a fraction."""
-    if np.issubdtype(sums.dtype, np.integer):
-        return sums.astype(object), 1
-    fractions = [Fraction(float(value)) for value in sums]
-    scale = lcm(*(fraction.denominator for fraction in fractions))
-    return np.array([int(fraction * scale) for fraction in fractions], object), scale
-
-
-def _orders(feature: Feature, node: _NodeRows) -> list[Ints]:
+def _list_orders(feature: Feature, rows: Ints, sums: BigInts, apart: Flags) -> list[Ints]:
     """Return the orders of the bins with rows in which cuts are tried."""
-    bins = np.flatnonzero(np.where(node.apart, 0, node.rows))
+    bins = np.flatnonzero(np.where(apart, 0, rows))
     if not feature.numeric:
-        return [np.array(sorted(bins, key=lambda bin_: (node.whole[bin_] / int(node.rows[bin_]), bin_)))]
+        return [np.array(sorted(bins, key=lambda bin_: (sums[bin_] / int(rows[bin_]), bin_)))]
     known = bins[bins != NULL_BIN]
     return [bins, np.append(known, NULL_BIN)] if len(known) < len(bins) else [bins]
 
 
-def _measure(feature: Feature, order: Ints, node: _NodeRows) -> _Order:
-    n_left, sum_left = np.cumsum(node.rows[order])[:-1], np.cumsum(node.whole[order])[:-1]
+def _measure(
+    feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags
+) -> tuple[Ints, Floats, Flags, Flags]:
+    """Measure the cuts of an order, which stand after each bin but the last.
+
+    Return the ranks of all bins in the order, and by cut the gain, whether the left side has at least as many rows as
+    the right, and whether rare values, and those that no row has, are on the left.
+    """
+    n_left, sum_left = np.cumsum(rows[order])[:-1], np.cumsum(sums[order])[:-1]
     n_values = 2 * np.arange(1, len(order))
-    n_rare, sum_rare = int(node.rows[node.apart].sum()), node.whole[node.apart].sum()
-    n, total = int(node.rows[order].sum()) + n_rare, node.whole[order].sum() + sum_rare
+    n_rare, sum_rare = int(rows[apart].sum()), sums[apart].sum()
+    n, total = int(rows[order].sum()) + n_rare, sums[order].sum() + sum_rare
 
     def explain(left_is_rest: Flags) -> Floats:
         left = (n_left + left_is_rest * n_rare).astype(object)
         explained = (n * (sum_left + left_is_rest * sum_rare) - left * total) ** 2
         # Python divides whole numbers of any size with one rounding, so equal gains are equal floats.
-        gains: Floats = (explained / (n * left * (n - left) * node.scale**2)).astype(float)
+        gains: Floats = (explained / (n * left * (n - left))).astype(float)
         return gains
 
     left_is_larger, either = 2 * n_left >= n - n_rare, n_values == len(order)
     # With as many values on either side, the rest goes where it explains more.
     to_left = explain(either) >= explain(~either) if n_rare else left_is_larger
     left_is_rest = (n_values > len(order)) | (either & to_left)
-    return _Order(_rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest)
+    return _rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest
 
 
 def _rank_bins(feature: Feature, order: Ints) -> Ints:
@@ -200,13 +148,13 @@ def _rank_bins(feature: Feature, order: Ints) -> Ints:
     return ranks
 
 
-def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Flags) -> Iterator[tuple[Floats, Flags]]:
+def _best_first(
+    orders: Sequence[tuple[Ints, Floats, Flags, Flags]], inside: Flags, loose: Flags, apart: Flags
+) -> Iterator[tuple[Floats, Flags]]:
     """Yield some cuts at a time, those that explain most first: gains above 0, and the bins on the left."""
-    gains = np.concatenate([order.gains for order in orders])
-    ranks = np.stack([order.ranks for order in orders])
-    left_is_larger = np.concatenate([order.left_is_larger for order in orders])
-    left_is_rest = np.concatenate([order.left_is_rest for order in orders])
-    n_cuts = len(orders[0].gains)
+    ranks, *by_cut = map(np.stack, zip(*orders, strict=True))
+    gains, left_is_larger, left_is_rest = map(np.ravel, by_cut)
+    n_cuts = len(gains) // len(orders)
     best = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
     for start in range(0, len(best), _AT_ONCE):
         some = best[start : start + _AT_ONCE]

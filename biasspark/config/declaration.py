@@ -61,16 +61,12 @@ class Spot:
 
     def refuse(self, rule: Text, fix: Text = "") -> Any:
         """Report that the value breaks a rule. Return `ABSENT`."""
-        return self.report(Fault(self.path, self.value, rule, fix or self.fix))
+        self.reader.faults.append(Fault(self.path, self.value, rule, fix or self.fix))
+        return ABSENT
 
     def complain(self, what: Text, fix: Text = "") -> Any:
         """Report a fault without showing the value. Return `ABSENT`."""
-        return self.report(Fault(self.path, ABSENT, what, fix or self.fix))
-
-    def report(self, fault: Fault) -> Any:
-        """Report a fault. Return `ABSENT`."""
-        self.reader.faults.append(fault)
-        return ABSENT
+        return dataclasses.replace(self, value=ABSENT).refuse(what, fix)
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -167,11 +163,8 @@ class Declaration:
 def setting(default: Any, kind: Kind, *, is_shown: bool = True, **more: Any) -> Any:
     """Declare a key as a dataclass field, with or without its value in ``repr``. For `more` see `Declaration`."""
     metadata = {"declaration": Declaration(kind=kind, default=default, **more)}
-    if default is REQUIRED:
-        return dataclasses.field(metadata=metadata, repr=is_shown)
-    if isinstance(default, dict):
-        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata, repr=is_shown)
-    return dataclasses.field(default=default, metadata=metadata, repr=is_shown)
+    optional: Any = {"default_factory": default.copy} if isinstance(default, dict) else {"default": default}
+    return dataclasses.field(metadata=metadata, repr=is_shown, **{} if default is REQUIRED else optional)
 
 
 def declarations(section: type[Section]) -> dict[str, Declaration]:
@@ -199,7 +192,7 @@ def guess(word: object, known: Iterable[str], otherwise: Text = "Remove it.") ->
 # ---- values
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[numbers.Real]:
     """Return whether a value is a number. Booleans are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
@@ -207,7 +200,7 @@ def is_number(value: object) -> bool:
 def is_finite_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a number that a double can hold."""
     try:
-        return isinstance(value, numbers.Real) and is_number(value) and math.isfinite(value)
+        return is_number(value) and math.isfinite(value)
     except OverflowError:  # an integer too large for a double
         return False
 
@@ -280,10 +273,7 @@ class Reader:
         return None
 
     def _value(self, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool) -> Any:
-        """Return the value of a key, or `ABSENT` for the default of its field.
-
-        If an unknown key is probably this key misspelled, only the unknown key is reported.
-        """
+        """Return the value of a key, or `ABSENT` for its default. A misspelled key is not reported as missing, too."""
         name, single = path[-1], declared.single
         spot = Spot(path, given.get(str(name)), declared.suggest(path), self)
         value: Any = ABSENT

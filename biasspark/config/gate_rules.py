@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PAIR, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
+from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
 from biasspark.config import kinds
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, repeated, setting, write
 from biasspark.config.identities import Identities
 from biasspark.config.optional_metrics import SUITE_METRICS, Compare
-from biasspark.errors import Text
 from biasspark.text import list_choices, quote
 
 AUCS = (*SUITE_AUCS, OVERALL_METRIC)
@@ -148,20 +147,17 @@ class Rule(Section):
     def check_names(
         self, written: Spot, models: Sequence[str], slices: Sequence[str], identities: Identities | None
     ) -> None:
-        """Report models, slices and identities that do not exist.
-
-        Without any model, all names of models are accepted. `identities` is None if they have faults themselves.
-        """
+        """Report unknown slices, unknown models if there are models, and unknown identities unless these are None."""
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
                 rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."
                 written.refuse_entry(key, name, rule, guess(name, known), _SINGLE[key])
         if identities is not None and self.metric != OVERALL_METRIC:
-            if not identities.has_sources:
+            if not identities.sources:
                 written["metric"].refuse("[identities] is missing, and this metric needs them.", "Name some.")
                 return
             for name in dict.fromkeys(self.identities or ()):
-                if unknown := _unknown_identity(name, identities):
+                if unknown := identities.explain_name(name):
                     written.refuse_entry("identities", name, *unknown, _SINGLE["identities"])
 
     def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
@@ -231,19 +227,5 @@ class Gate(Section):
         for name in repeated(rule.name for rule in self.rule if rule.name):
             written.complain(f"two rules are named {quote(name)}. Alerts identify rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
-            rule = "No rule is on a change of an AUC since the last accepted run."
+            rule = "No rule bounds a change of an AUC since the last accepted run."
             written["paired"].refuse(rule, "Remove the line, or write a rule with max_drop or max_rise.")
-
-
-def _unknown_identity(name: str, identities: Identities) -> tuple[Text, Text] | None:
-    """Return the rule and the fix of an unknown identity or pair; None if it may exist."""
-    pairs = identities.split_pair(name)
-    if identities.can_give(name) or any(identities.may_precede(*pair) for pair in pairs):
-        return None
-    if pairs:
-        first, second = pairs[0]
-        if first == second:
-            return "A pair joins two different identities.", f"Write {quote(first)}, or name another one."
-        return "A pair is named in the order of [identities].", f"Write {quote(f'{second}{PAIR}{first}')}."
-    known = identities.shown_names
-    return f"It is not in [identities]. The identities are {', '.join(known) or 'none'}.", guess(name, known)

@@ -158,39 +158,36 @@ class Identities(Section):
         return tuple(name for key, name in self.sources if key not in _OF_VALUES)
 
     @property
-    def has_sources(self) -> bool:
-        """Whether there is any source."""
-        return bool(self.sources)
-
-    @property
     def shown_names(self) -> tuple[str, ...]:
         """The names for messages: known names, and ``column=(a value)``."""
         return (*self.known_names, *(f"{column}={A_VALUE}" for column in self.categorical))
 
     def can_give(self, name: str) -> bool:
         """Return whether there may be an identity of this name, except a crossed pair."""
-        return self.select(name).has_sources
+        return bool(self.select(name).sources)
 
-    def split_pair(self, name: str) -> list[tuple[str, str]]:
-        """Return the pairs of identities that a name may stand for, in either order; none unless pairs are crossed."""
+    def explain_name(self, name: str) -> tuple[Text, Text] | None:
+        """Return why no identity or pair can have this name, and the fix; None if one can."""
         parts = name.split(PAIR) if self.crossed.pairs else []
-        cuts = ((PAIR.join(parts[:n]), PAIR.join(parts[n:])) for n in range(1, len(parts)))
-        return [sides for sides in cuts if all(map(self.can_give, sides))]
+        halves = ((PAIR.join(parts[:n]), PAIR.join(parts[n:])) for n in range(1, len(parts)))
+        pairs = [pair for pair in halves if all(map(self.can_give, pair))]
+        if self.can_give(name) or any(map(self._is_in_order, pairs)):
+            return None
+        if not pairs:
+            fault = unknown_identity((), name, self.shown_names)
+            return fault.rule, fault.fix
+        first, second = pairs[0]
+        if first == second:
+            return "A pair joins two different identities.", f"Write {quote(first)}, or name another one."
+        return "A pair is named in the order of [identities].", f"Write {quote(f'{second}{PAIR}{first}')}."
 
-    def may_precede(self, first: str, second: str) -> bool:
-        """Return whether the pair of two identities may be named in this order."""
-        return first != second and min(self._ranks(first)) <= max(self._ranks(second))
-
-    def _ranks(self, name: str) -> list[int]:
-        """Return the possible ranks of an identity in the order. All values of a column have the same rank."""
-        selected = self.select(name).sources
-        return [rank for rank, source in enumerate(self.sources) if source in selected]
+    def _is_in_order(self, pair: tuple[str, str]) -> bool:
+        """Return whether a pair of identities may exist in this order. All values of a column have the same rank."""
+        first, second = ([self.sources.index(source) for source in self.select(name).sources] for name in pair)
+        return pair[0] != pair[1] and min(first) <= max(second)
 
     def select(self, name: str) -> Identities:
-        """Return the sources of one identity: its entry, or the columns that may have it as a value.
-
-        The result is empty for a name that no source can give. Crossed pairs are left out.
-        """
+        """Return the sources that may give one identity, without crossed pairs; none if no source can give it."""
         known = name in self.known_names
         terms = {term: texts for term, texts in self.terms.list.items() if term == name} if self.terms else {}
         return replace(
@@ -214,12 +211,12 @@ class Identities(Section):
                 what = f"{quote(name)} is named in {keys[name]}, too. Identities must differ."
                 written[key].complain(what, "Rename or remove one.")
         if fault := too_many_pairs(len(keys), self.crossed):
-            written.report(fault)
+            written.reader.faults.append(fault)
         elif self.crossed.pairs:
             for name in repeated([*keys, *(f"{first}{PAIR}{second}" for first, second in combinations(keys, 2))]):
                 rule = f"A pair would be the second identity named {quote(name)}. Identities must differ."
-                written.report(Fault((*written.path, "crossed", "pairs"), True, rule, "Rename one."))
-        if written.sound() and not self.has_sources:
+                written["crossed"].within("pairs", True).refuse(rule, "Rename one.")
+        if written.sound() and not self.sources:
             what = "no identity is named. At least one of columns, categorical, array, predicates, terms is required."
             written.complain(what, written.write(columns=["male", "female"]))
 
@@ -233,7 +230,7 @@ def check_threshold(written: Spot, threshold: float | None, span: tuple[float, f
     """Report a fault if ``threshold`` lies outside ``range``."""
     if span and threshold is not None and not span[0] <= threshold <= span[1]:
         rule = ("It lies outside range = ", Value(span), ", so every row would fall on the same side.")
-        written.report(Fault((*written.path, "threshold"), threshold, rule, "Change one of the two."))
+        written.within("threshold", threshold).refuse(rule, "Change one of the two.")
 
 
 def unknown_identity(path: KeyPath, name: str, known: Sequence[str]) -> Fault:

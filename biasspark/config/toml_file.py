@@ -42,10 +42,7 @@ def is_within(path: str, folder: str) -> bool:
 
 
 def unusable_path(path: str) -> tuple[str, str]:
-    """Return the rule that a path of tables breaks, and the fix; ("", "") if it is usable.
-
-    A pattern and the root of a file system are not. The root of a bucket, ``s3a://bucket``, is.
-    """
+    """Return the rule that a path of tables breaks, and the fix, or ("", ""). The root of a bucket is allowed."""
     if special := sorted(set(_PATTERN.findall(path))):
         return (
             f"It has {' '.join(map(show_visibly, special))}, and readers interpret such a path as a pattern.",
@@ -60,9 +57,7 @@ def unusable_path(path: str) -> tuple[str, str]:
 
 _KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
 KEY = rf"{_KEY_PART}(?:\s*\.\s*{_KEY_PART})*"
-_REPEATS = ("Cannot overwrite a value", "Cannot declare", "Duplicate inline table key")
 _STATEMENT = re.compile(rf"\s*(?:\[\[?\s*(?P<table>{KEY})\s*\]|(?P<key>{KEY})\s*=)")
-_IN_LINE = re.compile(r"\(at line ([0-9]+)")
 ASSIGNMENT = re.compile(rf"\s*({KEY})\s*=\s?(.*)", re.DOTALL)
 
 
@@ -108,10 +103,7 @@ def describe_undecodable(error: UnicodeDecodeError) -> str:
 
 
 def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """Return a copy of a configuration with overrides applied in order, and the faults of malformed overrides.
-
-    An override is a dotted TOML key, ``=``, and a TOML value. Any other value is text.
-    """
+    """Return a copy with the overrides ``table.key=value``, of TOML or else text, and the faults of malformed ones."""
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
         assignment = ASSIGNMENT.fullmatch(override)
@@ -166,47 +158,38 @@ def split_key(dotted: str) -> list[str]:
 
 def repeated_key(text: str, message: str) -> str:
     """Return the fault of a key or table that is given twice, by the message of tomllib; "" for other faults."""
-    if not message.startswith(_REPEATS):
+    if not message.startswith(("Cannot overwrite a value", "Cannot declare", "Duplicate inline table key")):
         return ""
     lines = text.split("\n")
-    numbered = _IN_LINE.search(message)
+    numbered = re.search(r"\(at line ([0-9]+)", message)
     last = int(numbered[1]) if numbered else len(lines)
     if message.startswith("Duplicate inline table key"):
         key = message.removeprefix("Duplicate inline table key ").partition(" (at ")[0]
         return f"line {last}: the key {key} is given twice in one table. A key has one value. Rename or remove one."
-    # The second statement is the shortest suffix that can be parsed, and whose preceding lines can be parsed.
-    start = next(
-        (n for n in range(last, 0, -1) if None not in (_parse(lines[: n - 1]), _parse(lines[n - 1 : last]))), 1
-    )
-    before, repeat = _parse(lines[: start - 1]), lines[start - 1 : last]
-    statement = _STATEMENT.match("\n".join(repeat))
-    # The first statement follows the longest prefix that does not conflict with the second statement.
-    first = next((n + 1 for n in range(start - 2, -1, -1) if _parse([*lines[:n], *repeat]) is not None), start)
-    heads = (_STATEMENT.match(lines[n - 1]) for n in range(first, 0, -1) if _parse(lines[: n - 1]) is not None)
-    table = next((head["table"] for head in heads if head and head["table"]), "")
-    if statement and statement["table"]:
-        path, what = split_key(statement["table"]), "A table is given once. Move its keys into one, or rename one."
-        where = f"[{'.'.join(map(show_key, path))}]"
-    elif statement:
-        path, what = split_key(statement["key"]), "A key has one value. Rename or remove one."
-        where = f"{table and f'[{table}] '}{'.'.join(map(show_key, path))}"
-        path = [*(split_key(table) if table else []), *path]
-    if not statement or first == start or not _has(before, path):
-        return ""
-    return f"{where} is given in line {first} and again in line {start}. {what}"
+    table = key = ""
+    statements: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines[:last], 1):
+        statement = _STATEMENT.match(line)
+        if statement is None or not _is_toml(lines[: number - 1]):  # a line within a value
+            continue
+        table, key = statement["table"] or table, statement["key"] or ""
+        path = [*(split_key(table) if table else ()), *(split_key(key) if key else ())]
+        if any(given == path for _, given in statements):  # a new entry of a list has its own keys
+            statements = [(n, given) for n, given in statements if given == path or given[: len(path)] != path]
+        statements.append((number, path))
+    *before, (again, path) = statements
+    # The statement with the same key, or else the first with a key in the table.
+    _, first = min(((given != path, n) for n, given in before if given[: len(path)] == path), default=(True, 0))
+    shown = ".".join(map(show_key, split_key(key or table)))
+    where = f"{table and f'[{table}] '}{shown}" if key else f"[{shown}]"
+    table_rule = "A table is given once. Move its keys into one, or rename one."
+    rule = "A key has one value. Rename or remove one." if key else table_rule
+    return f"{where} is given in line {first} and again in line {again}. {rule}" if first else ""
 
 
-def _has(document: Any, path: Sequence[str]) -> bool:
-    for part in path:
-        document = document[-1] if isinstance(document, list) and document else document
-        if not isinstance(document, dict) or part not in document:
-            return False
-        document = document[part]
-    return True
-
-
-def _parse(lines: Sequence[str]) -> dict[str, Any] | None:
+def _is_toml(lines: Sequence[str]) -> bool:
     try:
-        return tomllib.loads("\n".join(lines))
+        tomllib.loads("\n".join(lines))
     except (ValueError, RecursionError):
-        return None
+        return False
+    return True

@@ -38,7 +38,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Source:
-    """Identities that are known or unknown together: all are unknown on rows on which their source is.
+    """Identities that are known or unknown together.
 
     `kind` is how membership is stored: as bits, the value of a category, the values of an array, or terms found in a
     text. If a source is not `nullable`, every row is in the known population of its identities.
@@ -78,6 +78,8 @@ class Encoding:
     number_columns: Mapping[str, float] = field(default_factory=dict)
     """Columns of annotations that Python reads as numbers, and the lowest value of a member. The embedded engine would
     pack their bits several times slower than numpy."""
+    positive_variants: Mapping[str, int] = field(default_factory=dict)
+    """By positive value of a text label, the rows that have it in another case or with spaces around it."""
     keeps_state: bool = False
     """Whether the ranking returns its sorted blocks, to be merged with those of other runs."""
 
@@ -257,17 +259,18 @@ class Encoding:
             of_scores[name][reason] = by_key["score_reason", number]
         rejects = of_rows | {reason: sum(counts[reason] for counts in of_scores.values()) for reason in SCORE_REASONS}
         rejects[ANNOTATION_OUT_OF_RANGE] = by_key["annotation", 0]
-        n_labelled = by_key["rows", 0] - sum(of_rows.values())
+        n_labeled = by_key["rows", 0] - sum(of_rows.values())
         return RowCounts(
             n_rows=by_key["rows", 0],
             n_rejected=by_key["rejected", 0],
             rejects=_nonzero(rejects),
-            n_eligible={name: n_labelled - sum(counts.values()) for name, counts in of_scores.items()},
+            n_eligible={name: n_labeled - sum(counts.values()) for name, counts in of_scores.items()},
             rejected_scores={name: _nonzero(counts) for name, counts in of_scores.items()},
             unreadable=_nonzero({name: by_key["unreadable", n] for n, name in enumerate(self.text_columns)}),
             off_scale=_nonzero({name: by_key["off_scale", self.number.get(name, 0)] for name in self.fraction_columns}),
             n_positive=by_key["label", 0],
             eligible_positives={name: by_key["scored_label", n] for n, name in enumerate(self.models)},
+            positive_variants=dict(self.positive_variants),
         )
 
 
@@ -278,7 +281,8 @@ class RowCounts:
     `n_rejected` rows count for no model, and `n_eligible` count, by model. `rejects` are summed over models,
     `rejected_scores` are by model. On the rows that are not rejected for all models, `unreadable` has the annotations
     that are neither numbers nor booleans, and `off_scale` the values of fractions outside of 0 to 1, by column;
-    `n_positive` of these rows are positive, and `eligible_positives` count as well, by model.
+    `n_positive` of these rows are positive, and `eligible_positives` count as well, by model. `positive_variants` are
+    of the survey: rows with a positive value in another spelling, by the value.
     """
 
     n_rows: int
@@ -290,9 +294,10 @@ class RowCounts:
     off_scale: dict[str, int] = field(default_factory=dict)
     n_positive: int = field(default=0, compare=False)
     eligible_positives: dict[str, int] = field(default_factory=dict, compare=False)
+    positive_variants: dict[str, int] = field(default_factory=dict, compare=False)
 
     @property
-    def n_labelled(self) -> int:
+    def n_labeled(self) -> int:
         """Rows that are not rejected for all models: those that only their scores can reject."""
         return self.n_rows - sum(self.rejects.get(reason, 0) for reason in ROW_REASONS)
 

@@ -15,7 +15,7 @@ from biasspark.columns import NOT_NUMERIC, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
-from biasspark.text import DECIMAL_POINT, list_first, show_value
+from biasspark.text import DECIMAL_POINT, format_count, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
 _MOST_NAMED = 10
@@ -37,16 +37,16 @@ def check_usable(
     """Stop a run that lacks a label or a model, or that rejects more than it may.
 
     Raises `InputError` if no row has a usable label, or all labels are equal; without models, as for label balance
-    alone, one label may be missing. Otherwise raises it with a fault for each model without a usable score, or with
-    only one label on the rows that it scores, unless missing models are allowed and another model is usable; and with a
-    fault for the corpus and for each other model of which more than ``max_share`` is rejected. The share of a model is
-    of its scores on the rows that are not rejected for all models. The corpus has no fault if the reason is the scores
-    of models that have a fault. In a notebook there are no `rejects`, and every model is needed.
+    alone, one label may be missing. Otherwise raises it with a fault for each model without an AUC, unless missing
+    models are allowed and another model is usable; and with a fault for the corpus and for each other model of which
+    more than ``max_share`` is rejected. The share of a model is of its scores on the rows that are not rejected for all
+    models. If models have faults, the share of the corpus is without rejected scores. In a notebook there are no
+    `rejects`, and every model is needed.
     """
-    n_labelled = counts.n_labelled
-    if not n_labelled:
+    n_labeled = counts.n_labeled
+    if not n_labeled:
         raise InputError(_no_usable_row(counts, measures.label, schema, id_column))
-    if measures.models and counts.n_positive in (0, n_labelled):
+    if measures.models and counts.n_positive in (0, n_labeled):
         raise InputError(_one_label(counts, measures.label, schema))
     missing = list_missing_models(counts)
     faults: list[Fault | str] = []
@@ -55,12 +55,12 @@ def check_usable(
     if rejects and rejects.max_share is not None:
         for model, reasons in counts.rejected_scores.items():
             n = sum(reasons.values())
-            if model not in missing and _exceeds(n, n_labelled, rejects.max_share):
-                what = f"model {model}: {n:,} of its {n_labelled:,} scores in column '{measures.models[model]}'"
+            if model not in missing and _exceeds(n, n_labeled, rejects.max_share):
+                what = f"model {model}: {n:,} of its {n_labeled:,} scores in column '{measures.models[model]}'"
                 fix = f"Check the column, or raise max_share.{f' {DECIMAL_POINT}' * (NOT_NUMERIC in reasons)}"
-                faults.append(_excess(what, reasons, n / n_labelled, rejects.max_share, fix))
+                faults.append(_excess(what, reasons, n / n_labeled, rejects.max_share, fix))
         counted: Collection[str] = ROW_REASONS if faults else (*ROW_REASONS, *SCORE_REASONS)
-        n = counts.n_rows - n_labelled if faults else counts.n_rejected
+        n = counts.n_rows - n_labeled if faults else counts.n_rejected
         if _exceeds(n, counts.n_rows, rejects.max_share):
             what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
             reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
@@ -76,9 +76,9 @@ def check_identities(
     """Raise `InputError` if every identity is unknown on every usable row: no identity would have any metric.
 
     `names` are the identities that the corpus has, `unknown` those that are unknown on every usable row, `unreadable`
-    by column the annotations that are neither numbers nor booleans. Nothing is checked without configured identities.
+    the number of annotations that are neither numbers nor booleans, by column.
     """
-    if not identities.has_sources or not set(names) <= set(unknown):
+    if not identities.sources or not set(names) <= set(unknown):
         return
     value_columns = (*identities.categorical, identities.array) if identities.array else identities.categorical
     shown = list_first([show_value(name) for name in names or value_columns], _MOST_NAMED)
@@ -98,12 +98,8 @@ def check_identities(
 
 
 def check_lengths(labels: Ints, balance: LabelBalance) -> None:
-    """Raise `InputError` if lengths count, but the length of every labelled row is unknown or in no bin.
-
-    `labels` are as in `ranking.counts.Counts`.
-    """
-    key = "text" if balance.text is not None else "length"
-    name = balance.text if balance.text is not None else balance.length
+    """Raise `InputError` if lengths are configured and none is in a bin, by the labels of `ranking.counts.Counts`."""
+    key, name = ("length", balance.length) if balance.text is None else ("text", balance.text)
     if name is None or labels[0, 1:].any():
         return
     shortest, longest = balance.buckets[0], balance.buckets[-1] - 1
@@ -135,12 +131,15 @@ def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_colum
 def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
     """Return the fault of labels that are all equal."""
     missing = "negative" if counts.n_positive else "positive"
-    rule = f"None of the {counts.n_labelled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
+    rule = f"None of the {counts.n_labeled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
+    for spelling, n in counts.positive_variants.items():
+        have = f"{format_count(n, 'row')} {'has' if n == 1 else 'have'}"
+        rule += f" {have} {show_value(spelling)} in other case or with spaces around it."
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")
     if n_null := counts.rejects.get("null_label"):
-        rule += f" {n_null:,} values are no label. {_label_rule(label, schema[label.column].dataType)}"
+        rule += f" {n_null:,} values are not labels. {_label_rule(label, schema[label.column].dataType)}"
     return Fault(("label", "column"), label.column, rule, _label_fix(label, schema[label.column].dataType))
 
 

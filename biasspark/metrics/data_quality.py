@@ -11,7 +11,6 @@ from biasspark.text import DECIMAL_POINT, format_count, format_share, list_first
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
-MOST_NAMED = 10
 MANY_REJECTED = 0.01
 FEW_ROWS = 30
 """Scores get no warnings with fewer rows in all, or of a label: what looks peculiar there may be chance."""
@@ -97,10 +96,7 @@ def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int])
 
 
 def label_warnings(n_rows: int, n_positive: int) -> tuple[str, ...]:
-    """Return a sentence if only one label occurs, or one label has fewer than `FEW_ROWS` rows.
-
-    `n_rows` are the rows with a label, `n_positive` the positives among them.
-    """
+    """Return a sentence if a label has no or few rows, given all rows with a label and the positives among them."""
     label, n_rarer = min(("positive", n_positive), ("negative", n_rows - n_positive), key=lambda count: count[1])
     if n_rarer == 0:
         return (f"label: none of the {n_rows:,} rows with a label is {label}. Check the label.",)
@@ -142,23 +138,20 @@ def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -
     else:
         count = f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {what}"
     be, have = ("is", "has") if len(listed) == 1 else ("are", "have")
-    return (f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed, MOST_NAMED))}",)
+    return (f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed))}",)
 
 
 def count_warnings(problem: str, counts: Mapping[str, int]) -> tuple[str, ...]:
     """Return a sentence of `_OF_COUNTS`, given the values with this problem by column; none if there are none."""
     if not counts:
         return ()
-    shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()], MOST_NAMED)
+    shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()])
     first = write_name(next(iter(counts)))
     return (_OF_COUNTS[problem].format(counts=shown, first=first, decimal_point=DECIMAL_POINT),)
 
 
 def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return a sentence on each column that is used twice, given pairs of a column and its use.
-
-    A model whose score column is the label is perfect, and two models with the same column are identical.
-    """
+    """Return a sentence on each column with two uses, given (column, use): a score that is the label is perfect."""
     by_column: dict[str, list[str]] = {}
     for name, use in uses:
         by_column.setdefault(name, []).append(use)
@@ -185,10 +178,7 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
 
 
 def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    """Return sentences on the slices without usable rows, with rows of one label, and with all rows.
-
-    `labels` are the usable negatives and positives of each. The slice of all rows is skipped.
-    """
+    """Return sentences on slices without rows, of one label, and of all rows, given usable negatives and positives."""
     by_slice = dict(zip(slices, labels, strict=True))
     of_all_rows = by_slice.pop(ALL_ROWS)
     whole = [name for name, counts in by_slice.items() if counts == of_all_rows and all(counts)]
@@ -203,16 +193,13 @@ def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> 
 
 
 def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
-    """Return a sentence on values spelled like the name of the NULL group or of the group of all other values.
-
-    `reserved` counts them by grouping and value.
-    """
+    """Return a sentence on values, counted by grouping, that are spelled like the group of NULL or of all others."""
     if not reserved:
         return ()
     counts = [f"{format_count(n, 'row')} of '{name}' as {show_value(group)}" for (name, group), n in reserved.items()]
     return (
         "groupings: values that are written as the group of NULL or of all others are in it: "
-        f"{list_first(counts, MOST_NAMED)}. Rename them to tell them apart.",
+        f"{list_first(counts)}. Rename them to tell them apart.",
     )
 
 

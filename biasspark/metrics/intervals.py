@@ -205,18 +205,17 @@ SIGNIFICANT = 0.05
 """The significance level, except in the gate, where it is configured."""
 
 
-def interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
-    """Return mean ± z·sqrt(variance), z being the normal quantile of the level; None, None where either is None.
-
-    The variance is that of the mean, not of the rows; 0 gives a single point. The level is in (0, 1).
-    """
+def normal_interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
+    """Return mean ± z·sqrt(variance of the mean) at a level in (0, 1); None, None where either is None."""
     if mean is None or variance is None:
         return None, None
     half = normal_quantile(level) * sqrt(variance)
     return mean - half, mean + half
 
 
-def clip(ends: tuple[float | None, float | None], least: float, most: float) -> tuple[float | None, float | None]:
+def clip_interval(
+    ends: tuple[float | None, float | None], least: float, most: float
+) -> tuple[float | None, float | None]:
     """Clip an interval to the range of the estimate."""
     low, high = ends
     return (None, None) if low is None or high is None else (max(low, least), min(high, most))

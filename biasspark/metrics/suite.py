@@ -68,13 +68,9 @@ METRIC_OF_CELLS = {(NEGATIVE, POSITIVE): OVERALL_METRIC, **{(metric.low, metric.
 
 
 def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
-    """Return the table ``bias_metrics``: one row for each (model, slice, identity), with every metric of the suite.
+    """Return the table ``bias_metrics``: one row for each (model, slice, identity), without ``(overall)``.
 
-    It has the sizes of the four cells, the rate of positives in subgroup and background (NULL without rows), and for
-    each X of the suite ``X, X_low, X_high, X_method, X_reason``. If X is NULL, `X_reason` says why. Its interval, of a
-    nominal coverage in (0, 1), is that of the AUC (`biasspark.metrics.intervals`), less 1/2 for a gap, and NULL if a
-    cell has only one row. ``bias`` and ``bias_size`` name the bias that the metrics show. ``(overall)`` groups are left
-    out.
+    The interval of a gap is that of its AUC less 1/2. There is none if a cell has only one row.
     """
     rows = np.flatnonzero(~statistics.groups.is_overall)
     cells, hidden = statistics.counts.cells[:, rows], statistics.suppressed[rows]

@@ -22,16 +22,9 @@ POWER = -5
 def model_summary(statistics: UStatistics, level: float, include_subgroup: bool = True) -> pa.Table:
     """Return the table ``model_summary``: one row for each (model, slice), even without identities.
 
-    It has the sizes of the slice; ``auc`` with its variance, method, reason, and interval of a nominal coverage; for
-    each AUC of the suite but the background's its ``_min``, ``_min_identity``, ``_max`` and ``_power_mean``; for each
-    gap its ``_max_abs`` and ``_max_abs_identity``; ``n_identities_undefined``; ``competition_score`` = (AUC + the three
-    power means)/4, in [0, 1], low is bad; and ``pinned_auc_equality_difference``, the sum over identities of
-    |AUC - pinned AUC|, with the AUC of the rows whose membership in the identity is known, 0 or more, high is bad
-    (`include_subgroup` as in `biasspark.metrics.pinned.pinned_weights`).
-
-    Aggregates run over identities, crossed pairs left out. An identity without a value is left out of that aggregate,
-    and one that lacks any of the five values is counted in ``n_identities_undefined``. An aggregate over no identity is
-    NULL, and so is a competition score that lacks a part. Ties are broken by name.
+    Aggregates run over identities, crossed pairs left out, and those without a value. An aggregate over no identity is
+    NULL, and so is ``competition_score`` = (AUC + the three power means)/4 if it lacks a part. Ties are broken by name.
+    ``pinned_auc_equality_difference`` compares `pinned_auc`, with `include_subgroup` as there, with `known_auc`.
     """
     groups = statistics.groups
     suite = {metric.name: statistics.auc[metric.pair] - metric.offset for metric in SUITE}
@@ -61,10 +54,7 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
 
 
 def summarize_suite(values: dict[str, Floats], names: Strings) -> dict[str, Any]:
-    """Return the aggregates of the suite over the identities of one (model, slice), given in the order of their names.
-
-    `values` are the metrics of `columns.SUMMARIZED_AUCS` and `SUMMARIZED_GAPS`; NaN where an identity has none.
-    """
+    """Return the aggregates of the suite over the identities of one (model, slice), ordered by name."""
     row: dict[str, Any] = {}
     for name in SUMMARIZED_AUCS:
         lowest, row[f"{name}_min_identity"] = _greatest(-values[name], names)

@@ -38,10 +38,7 @@ Decisions: TypeAlias = Mapping[str, Ints]
 
 
 class Thresholds(NamedTuple):
-    """Thresholds, and for each model the index of each among the edges at which rows were counted.
-
-    A row is decided positive if its score is at or above a threshold.
-    """
+    """Thresholds, at or above which scores are positive, and by model their indices among the counted edges."""
 
     values: Sequence[float]
     edges: Mapping[str, Sequence[int]]
@@ -50,10 +47,8 @@ class Thresholds(NamedTuple):
 def threshold_rates(counts: Counts, thresholds: Thresholds, suppressed: Flags, level: float) -> pa.Table:
     """Return the table ``threshold_rates``: decisions, rates and gaps of each (model, slice, identity, threshold).
 
-    Rates are in [0, 1]. A gap is the rate of the subgroup less the rate of the background, in [-1, 1]; 0 is best. A
-    rate over no rows is NULL, and so is its gap. The interval of a gap, of a nominal coverage, is by
-    `biasspark.metrics.intervals.newcombe_difference`. All numbers of `suppressed` groups, bool array of shape
-    (groups,), are NULL; ``(overall)`` groups are left out.
+    A rate over no rows is NULL, and so is its gap. All numbers of `suppressed` groups, shape (groups,), are NULL;
+    ``(overall)`` groups are left out.
     """
     z, n_thresholds = normal_quantile(level), len(thresholds.values)
     identities = np.flatnonzero(~counts.groups.is_overall)
@@ -118,10 +113,7 @@ def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
 
 
 def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisions]:
-    """Return the decisions of subgroup and background, each an array of shape (groups, thresholds).
-
-    The background of ``(overall)`` is the whole slice.
-    """
+    """Return the decisions of subgroup and background, shape (groups, thresholds). ``(overall)`` is a background."""
     at_or_above = np.concatenate(
         [cells[:, :, np.array(thresholds.edges[model], np.int64) + 1] for model, cells in counts.at_or_above.items()],
         axis=1,
@@ -153,12 +145,8 @@ def score_histograms(
 
     `bins` are by model the edges, ascending, and the index of each among the edges at which rows were counted. A bin
     holds the scores in [low edge, high edge); the last bin also holds its high edge. No score lies outside the edges.
-    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
-
-    Notes
-    -----
-    The Positive AEG is the area under the curve of the share of subgroup positives at or above a bin against that of
-    background positives, less 1/2 (Nuanced, figure 2); computed from bins, it is inexact because of ties within a bin.
+    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows. The area under the curve
+    of two cells' shares at or above each bin (Nuanced, figure 2) is inexact because of ties within a bin.
     """
     groups, parts = counts.groups, []
     for model, (edges, indices) in bins.items():

@@ -94,10 +94,7 @@ class UStatistics:
 
 
 def u_statistics(counts: Counts) -> UStatistics:
-    """Return AUC and variance of every pair of cells.
-
-    If two cells are empty, `reason` names the subgroup's, which is the one readers ask about, else the low one.
-    """
+    """Return AUC and variance of every pair of cells. If two cells are empty, `reason` names that of the subgroup."""
     n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW, HIGH))
     two_u, sum_sq_low, sum_sq_high = (counts.sums[:, index] for index in range(3))
     auc = divide(two_u.astype(np.float64), (2 * n_low * n_high).astype(np.float64))

@@ -12,7 +12,7 @@ from biasspark import columns
 from biasspark.report import cells
 from biasspark.report.cells import Row, TableCell
 from biasspark.report.definitions import SUITE
-from biasspark.report.report_data import MAX_ALERTS, PastRun, ReportData, Rows, group_rows, worst_outcome
+from biasspark.report.report_data import ALERTS, MAX_ALERTS, ReportData, Rows, group_rows, worst_outcome
 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The outcome of one model, and a sentence that begins with the model's name."""
+    """The outcome of one model, and a sentence that continues the model's name."""
 
     model: str
     outcome: str
@@ -49,21 +49,18 @@ class Decision(NamedTuple):
 class GateSummary:
     """What a reader sees first: the outcome, overall and for each model, and what changed.
 
-    ``outcome`` is an outcome of the gate or ``no_gate``. ``alerts`` are the rows of the gate, the worst first, of
-    which there are ``n_alerts``. ``all_broken`` fail or warn; the worst of them are ``broken``, and ``other_alerts``
-    are shown below these. ``has_p`` says if any has adjusted p-values. ``acceptance`` is the row of the ledger by which
-    a person accepted this run.
+    ``outcome`` is an outcome of the gate or ``no_gate``. ``all_broken`` are the alerts that fail or warn; the worst of
+    them are ``broken``, and ``other_alerts`` are shown below these. ``n_hidden`` alerts are not shown. ``has_p`` says
+    if any has adjusted p-values. ``acceptance`` is the row of the ledger by which a person accepted this run.
     """
 
     outcome: str
     title: str
     decisions: Sequence[Decision]
-    alerts: Rows
-    n_alerts: int
-    n_hidden: int
     all_broken: Rows
     broken: Rows
     other_alerts: Rows
+    n_hidden: int
     has_p: bool
     acceptance: Row | None
     notes: Sequence[str]
@@ -73,7 +70,9 @@ class GateSummary:
 def build_gate_summary(report: ReportData) -> GateSummary:
     """Return what the gate decided on a run, and what changed since the baseline."""
     alerts = report.alerts()
-    by_model = report.count_outcomes()
+    by_model = {model: Counter[str]() for model in report.models()}
+    for (model, outcome), n in (counted for name in ALERTS for counted in report.count(name).items()):
+        by_model.setdefault(model, Counter())[outcome] += n
     counts = sum(by_model.values(), Counter[str]())
     outcome = worst_outcome(alerts) or NO_GATE
     n, of_all = counts[outcome], f"of {counts.total():,} checks"
@@ -91,12 +90,10 @@ def build_gate_summary(report: ReportData) -> GateSummary:
         outcome=outcome,
         title=titles[outcome],
         decisions=[decide(model, by_model[model], alerts) for model in models],
-        alerts=alerts,
-        n_alerts=counts.total(),
-        n_hidden=max(counts.total() - MAX_ALERTS, 0),
         all_broken=broken,
         broken=broken[:MAX_BROKEN],
         other_alerts=alerts[min(len(broken), MAX_BROKEN) : MAX_ALERTS],
+        n_hidden=max(counts.total() - MAX_ALERTS, 0),
         has_p=any(row.get("p_violation_adjusted") is not None for row in alerts),
         acceptance=next((row for row in report.acceptances if row["accepts_run_id"] == report.run["run_id"]), None),
         notes=notes,
@@ -115,11 +112,11 @@ def decide(model: str, counts: Counter[str], alerts: Rows) -> Decision:
         sentence += f" {counts[columns.WARN]:,} more {verb} {state}, but only warn{ending}."
     if counts[columns.INSUFFICIENT] and outcome != columns.INSUFFICIENT:
         sentence += f" There is not enough evidence for {counts[columns.INSUFFICIENT]:,} more."
-    return Decision(model=model, outcome=outcome, sentence=sentence)
+    return Decision(model, outcome, sentence)
 
 
 def _describe_state(alerts: Rows, if_decided: str) -> str:
-    """Return the state of alerts in words, some of which may fail or warn only because the evidence is insufficient."""
+    """Return the state of alerts in words; some may fail or warn only because the evidence is insufficient."""
     return "not shown to hold" if any(row.get("decided") is False for row in alerts) else if_decided
 
 
@@ -163,27 +160,30 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
     """
     baseline = report.baseline
     if baseline is None:
-        if report.history:
-            return ["No earlier run on this corpus was accepted, so there is nothing to compare with."], []
-        return ["This is the first run on this corpus, so there is nothing to compare with."], []
+        why = "No earlier run on this corpus was accepted" if report.history else "This is the first run on this corpus"
+        return [f"{why}, so there is nothing to compare with."], []
     changes, n_compared = find_changes(report.rows("bias_metrics", slice=columns.ALL_ROWS), baseline.metrics)
-    n_worse = sum(change.worse for change in changes)
     since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"
     if baseline.is_lost:
         return [f"{since}, nothing can be compared: files of that run are gone."], []
     if not n_compared:
         return [f"{since}, no value can be compared: the two runs share none with an interval."], []
-    note = f"{since}, none of {n_compared:,} values changed by more than their intervals."
+    n_changed = f"{len(changes):,}" if changes else "none"
+    note = f"{since}, {n_changed} of {n_compared:,} values changed by more than their intervals"
     if changes:
-        note = f"{since}, {len(changes):,} of {n_compared:,} values changed by more than their intervals: "
-        note += f"{n_worse:,} got worse, {len(changes) - n_worse:,} got better."
+        n_worse = sum(change.worse for change in changes)
+        note += f": {n_worse:,} got worse, {len(changes) - n_worse:,} got better"
     before = {row["model"]: _with_interval(row, "auc") for row in baseline.summaries}
-    overall = [
+    notes = [f"{note}."] + [
         f"{cells.show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
         for model, row in report.summaries().items()
         if model in before
     ]
-    return [note, *overall, *_compare_identities(report, baseline)], changes
+    new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
+    for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities)):
+        shown = ", ".join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
+        notes += [f"{title}: {shown}."] if names else []
+    return notes, changes
 
 
 def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
@@ -209,16 +209,6 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
 def _with_interval(row: Row, name: str) -> str:
     cell = cells.metric_cell(row, name)
     return f"{cell.text} ({cell.interval})" if cell.interval else cell.text
-
-
-def _compare_identities(report: ReportData, baseline: PastRun) -> list[str]:
-    """Return which identities are new or missing, or how many if there are many."""
-    new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
-    notes = []
-    for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities)):
-        shown = ", ".join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
-        notes += [f"{title}: {shown}."] if names else []
-    return notes
 
 
 def format_date(day: date) -> str:

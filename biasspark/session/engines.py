@@ -31,7 +31,6 @@ from biasspark.text import format_count
 
 _OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
 """Set by spark-submit, or by users to pass its arguments."""
-_LOOPBACK = {"localhost", "127.0.0.1", "::1", "[::1]"}
 
 
 def choose_engine(request: SessionRequest, configured_master: str | None = None) -> Engine:
@@ -105,7 +104,8 @@ def is_embedded(spark: SparkSession) -> bool:
         return False
     with suppress(Exception):  # servers without access to such settings
         session = cast("Any", spark)
-        return session.client.host in _LOOPBACK and session.conf.get("spark.master", None) is None
+        is_local = session.client.host in ("localhost", "127.0.0.1", "::1", "[::1]")
+        return is_local and session.conf.get("spark.master", None) is None
     return False
 
 
@@ -128,10 +128,7 @@ _KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
 
 
 def expression(corpus: DataFrame, text: str) -> Column:
-    """Return a configured expression as a column of a corpus.
-
-    Raises `InputError` if the embedded engine would compute it differently from Spark.
-    """
+    """Return a configured expression as a column. Raises `InputError` if the embedded engine differs from Spark."""
     if not is_embedded(corpus.sparkSession):
         return F.expr(text)
     kinds: dict[str, Kind] = {
@@ -160,17 +157,13 @@ _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 _STARTING = threading.Lock()
 _servers: dict[str, Any] = {}
-"""By their endpoints, in the order in which they were started; all but the last are gone."""
+"""Servers by endpoint, in the order of their starts. Only the last one may be running."""
 ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
 ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
 
 def embedded_session(settings: dict[str, str]) -> SparkSession:
-    """Return a session of the embedded engine.
-
-    Its server is started once per process and stopped at exit. It listens on loopback only, on a free port. A server
-    that no longer answers is replaced.
-    """
+    """Return a session of the embedded engine. Its server, on loopback, is started once, or again if it is gone."""
     guard_interrupts()
     with _STARTING:
         endpoint = next(reversed(_servers), "")
@@ -188,7 +181,7 @@ def embedded_session(settings: dict[str, str]) -> SparkSession:
 
 
 def _is_of_dead_server(spark: SparkSession) -> bool:
-    """Return whether a session is of a server of this process that no longer answers."""
+    """Return whether this process started the server of a session, and it no longer answers."""
     with suppress(AttributeError):  # of a client that does not tell its endpoint
         endpoint: str = cast("Any", spark).client._builder.endpoint
         return endpoint in _servers and not _answers(endpoint)
@@ -209,10 +202,7 @@ def engine_version(spark: SparkSession) -> str:
 
 
 def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_score: int = BYTES_A_SCORE) -> None:
-    """Raise `InputError` if the embedded engine would need more memory to rank these rows than is free.
-
-    The estimate ignores ranges and slices, so a run that passes may still need more.
-    """
+    """Raise `InputError` if the embedded engine would need more memory than is free, estimated without slices."""
     needed = _BYTES_OF_AN_ENGINE + bytes_a_score * n_rows * n_models
     if not is_embedded(spark) or (available := available_memory()) is None or needed <= available:
         return
@@ -237,7 +227,6 @@ def available_memory() -> int | None:
 
 
 def _start_server() -> str:
-    """Start a server, and return its endpoint."""
     os.environ.setdefault("RUST_LOG", "off")  # unless the user wants to see it
     os.environ.update(_ENVIRONMENT)
     server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
@@ -263,11 +252,8 @@ def _stop_server(server: Any) -> None:
 
 
 def _take_back_interrupts(handler: int | None) -> None:
-    """Put back the handler of SIGINT, which the server replaces from its thread: by its own, Ctrl-C stops it.
-
-    Of the first server in a process it is replaced, of later ones no more. `signal.signal` works in the main thread
-    alone.
-    """
+    """Restore the handler of SIGINT, which the first server of a process replaces from its thread to stop at Ctrl-C."""
+    # Not by signal.signal, which works in the main thread alone.
     give_up = time.monotonic() + 1
     while not _servers and ctypes.pythonapi.PyOS_getsig(signal.SIGINT) == handler and time.monotonic() < give_up:
         time.sleep(0.001)

@@ -26,8 +26,8 @@ from biasspark.session_request import SessionRequest, current_request, endpoint_
 
 # ---- settings, and borrowed sessions
 
-# The numbers depend on these settings, so a job does not rely on the defaults of the cluster.
-_REQUIRED = {
+_SETTINGS = {
+    # The numbers depend on these, so a job does not rely on the defaults of the cluster.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.files.ignoreCorruptFiles": "false",
@@ -40,9 +40,7 @@ _REQUIRED = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Otherwise lines with too many fields go unnoticed if few columns are read. Spark 3.5.0 lacks the reader option.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
-}
-# Only speed depends on these settings.
-_TUNED = {
+    # Only speed depends on the rest.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     # Rows are narrow, so their number bounds a batch. With any other limit Spark 4 sums the bytes of all columns after
     # each row, which takes nearly as long as the transfer of the rows.
@@ -53,8 +51,6 @@ _TUNED = {
     # Recording the Python line of every Column makes them twice as slow to build.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-
-
 # They log failures that are caught and explained: values of failed tasks, plans that cannot be analyzed, and code that
 # is too large to compile, which Spark then splits.
 _LOGGERS_OF_FAILURES = (
@@ -70,7 +66,6 @@ _LOGGERS_OF_FAILURES = (
 # Classes of the JVM that are looked up for every column and path. py4j searches all jars each time.
 _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", "org.apache.hadoop.fs.Path")
 
-
 _N_JOBS: Counter[SparkSession] = Counter()
 _BEFORE: defaultdict[SparkSession, dict[str, str | None]] = defaultdict(dict)
 """How many jobs borrow a session, and its settings before; None for those that were not set."""
@@ -79,7 +74,7 @@ _LENDING = Lock()
 
 def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
     """Return the default settings of a session, overridden by `settings`."""
-    return _REQUIRED | _TUNED | dict(settings or {})
+    return {**_SETTINGS, **(settings or {})}
 
 
 @contextmanager
@@ -105,7 +100,6 @@ def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
 # ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark
 
 LEAST_JAVA = 17
-_JARS = ("spark.jars.packages", "spark.jars")
 _GET_JAVA = (
     f"Spark needs Java {LEAST_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
     "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
@@ -122,10 +116,7 @@ _RUNTIMES = (
 
 @contextmanager
 def start_faults() -> Iterator[None]:
-    """Replace the error of PySpark when a session cannot be built.
-
-    Raises `ConfigError` if Java is missing or too old, or a jar is for another Spark; otherwise `BiasSparkError`.
-    """
+    """Explain why a session cannot be built, by a `ConfigError` for Java and jars, otherwise a `BiasSparkError`."""
     try:
         yield
     except Exception as error:
@@ -182,14 +173,11 @@ def find_java_version(java: str) -> int | None:
 
 def list_jars(conf: SparkConf | RuntimeConfig) -> str:
     """Return the packages and jars in the settings of a session, separated by commas."""
-    return ",".join(conf.get(key, None) or "" for key in _JARS)
+    return ",".join(conf.get(key, None) or "" for key in ("spark.jars.packages", "spark.jars"))
 
 
 def find_runtime_fault(jars: str, version: str) -> str | None:
-    """Return the fault of a Delta or Iceberg runtime for another version of Spark, None if there is none.
-
-    `jars` is the result of `list_jars`, `version` that of the running Spark.
-    """
+    """Return the fault of a Delta or Iceberg runtime in `list_jars` for another Spark than this version, or None."""
     for pattern, of_release in _RUNTIMES:
         for jar in pattern.finditer(jars):
             wanted = of_release or jar[2]
@@ -231,11 +219,8 @@ def build_session(
     """Return the session of a job, with the settings that the numbers and their speed depend on.
 
     An existing session is reconfigured; its name and log level are kept. Otherwise `choose_engine` chooses the engine.
-    Raises `ConfigError` if no engine is installed, Spark finds no usable Java, the existing session has another engine
-    than requested, or a runtime of Delta or Iceberg is for another Spark.
-
-    `app_name` is the name in the Spark UI; `settings` override the defaults; `request` is by default that of the
-    command line.
+    `settings` override the defaults; `request` is by default that of the command line. Raises `ConfigError` if no
+    engine can be started, the existing session has another engine, or a lake runtime is for another Spark.
     """
     request, settings = request or current_request(), dict(settings or {})
     is_new = not engines.is_session_there()
@@ -275,10 +260,7 @@ def stop(spark: SparkSession) -> None:
 
 
 def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
-    """Run local workers with the interpreter of the driver, unless another one is configured.
-
-    On a cluster ``PYSPARK_PYTHON`` is not set: an archive may name another interpreter.
-    """
+    """Run local workers with the Python of the driver. On a cluster an archive may name another interpreter."""
     master = os.environ.get("SPARK_REMOTE") or settings.get("spark.master") or SparkConf().get("spark.master")
     if (master or "local").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -298,6 +280,8 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
+    # PySpark needs pandas later. Java is busy with its context for longer than the import takes.
+    Thread(target=import_module, args=("pandas",), name="import-pandas", daemon=True).start()
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
     return spark
@@ -338,10 +322,7 @@ def _current_session(settings: Mapping[str, str], request: SessionRequest) -> Sp
 
 @contextmanager
 def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Yield the session of a job, and stop it afterwards.
-
-    An existing session, as in a notebook, is kept, and its settings are restored.
-    """
+    """Yield the session of a job, and stop it. An existing session is kept, and its settings are restored."""
     if engines.is_session_there():
         with borrow(engines.find_session(), list(list_settings(settings))):
             yield build_session(app_name, settings)

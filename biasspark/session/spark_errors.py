@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
@@ -199,15 +199,18 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPa
 
 def condition_fault(where: str, condition: str, *details: str) -> errors.Fault:
     """Explain a condition of Spark that this package detects first."""
-    words = _in_both(
-        _EXPLANATIONS[condition], lambda text: " ".join((f"{where}: {text[0].upper()}{text[1:]}.", *details))
-    )
-    return errors.Fault((), errors.ABSENT, words)
+    return _fault(where, errors.ABSENT, _EXPLANATIONS[condition], details)
 
 
-def _in_both(text: str | errors.Words, change: Callable[[str], str]) -> str | errors.Words:
-    """Return a text changed, in each of its languages."""
-    return change(text) if isinstance(text, str) else errors.Words(change(text.toml), change(text.call))
+def _fault(
+    where: str | errors.KeyPath, value: object, explanation: str | errors.Words, details: Sequence[str] = ()
+) -> errors.Fault:
+    """Return a fault of the input `where`, or of a key of the configuration, whose rule begins in upper case."""
+    ending = " ".join((".", *details))
+    if isinstance(where, str):
+        return errors.Fault((), errors.ABSENT, (f"{where}: ", explanation, ending))
+    text = explanation if isinstance(explanation, str) else explanation.toml
+    return errors.Fault(where, value, f"{text[0].upper()}{text[1:]}{ending}")
 
 
 def is_of_spark(error: Exception) -> bool:
@@ -234,22 +237,15 @@ def plain_path(name: str) -> str:
 def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> Exception:
     """Return the error of this package for a Spark error; the Spark error itself if it is unknown."""
     text = str(error)
-
-    def fault(message: str | errors.Words) -> errors.Fault:
-        if isinstance(where, str):
-            return errors.Fault((), errors.ABSENT, _in_both(message, lambda text: f"{where}: {text}"))
-        return errors.Fault(where, value, _in_both(message, lambda text: text[0].upper() + text[1:]))
-
     if "biasspark.errors.InputError: " in text:  # raised by this package on an executor
         return errors.InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
     if _WORKER_DIED.search(text):
-        return errors.BiasSparkError(
-            fault(
-                "a Python worker has run out of memory, or was killed. Give workers more memory "
-                "(spark.executor.pyspark.memory if it is set, else spark.executor.memoryOverhead), or increase "
-                "`[ranking] ranges`, so that a task holds less."
-            )
+        explanation: str | errors.Words = (
+            "a Python worker has run out of memory, or was killed. Give workers more memory "
+            "(spark.executor.pyspark.memory if it is set, else spark.executor.memoryOverhead), or increase "
+            "`[ranking] ranges`, so that a task holds less"
         )
+        return errors.BiasSparkError(_fault(where, value, explanation))
     of_a_value = errors.find_condition_of_a_value(text)
     for sentence, problem in () if of_a_value else _BAD_PYTHON.items():
         if match := re.search(sentence, text):
@@ -270,9 +266,7 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
     explanation = _EXPLANATIONS.get(condition, f"Spark refuses it ({name})")
     details = [detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error)]
     is_of_value = condition in _EXPLANATIONS_OF_VALUES or not (known or is_refused)
-    return (ExpressionFault if is_of_value else errors.InputError)(
-        fault(_in_both(explanation, lambda text: " ".join((f"{text}.", *details))))
-    )
+    return (ExpressionFault if is_of_value else errors.InputError)(_fault(where, value, explanation, details))
 
 
 def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
@@ -311,7 +305,6 @@ def _columns_of_two_types(text: str) -> Iterator[str]:
 
 
 def _corrupt_file(rows: DataFrame) -> Path | None:
-    """Return the first local Parquet file of some rows that pyarrow cannot read."""
     for name in sorted(rows.inputFiles()):
         file = Path(plain_path(unquote(name)))
         try:

@@ -67,16 +67,11 @@ class RowsRequest:
     @property
     def n_chunks(self) -> int:
         """The number of chunks of consecutive ids. The last may be shorter."""
-        return count_chunks(self.rows)
+        return -(-self.rows // CHUNK_ROWS)
 
     def ids_of(self, chunk: int) -> Ints:
         """Return the ids of a chunk."""
         return np.arange(chunk * CHUNK_ROWS, min((chunk + 1) * CHUNK_ROWS, self.rows))
-
-
-def count_chunks(rows: int) -> int:
-    """Return the number of chunks for a number of rows."""
-    return -(-rows // CHUNK_ROWS)
 
 
 def check_request(request: Request) -> None:

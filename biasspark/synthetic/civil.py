@@ -43,6 +43,7 @@ SHORT_LENGTH = 100
 MODELS = ("toxicity_1", "toxicity_6")
 
 Words = npt.NDArray[np.uint32]
+_NORMAL = NormalDist()
 
 
 class Identity(NamedTuple):
@@ -63,13 +64,6 @@ class Identity(NamedTuple):
     biased_like: str = ""
 
 
-class Gaps(NamedTuple):
-    """Average equality gaps of both models: (TOXICITY@1 negative, positive, TOXICITY@6 negative, positive)."""
-
-    short: Sequence[float]
-    every: Sequence[float]
-
-
 _STATISTICS = read_packaged("civil")
 
 IDENTITIES = tuple(Identity(**identity) for identity in _STATISTICS["identities"])
@@ -77,8 +71,9 @@ IDENTITIES = tuple(Identity(**identity) for identity in _STATISTICS["identities"
 
 IDENTITY_NAMES = tuple(identity.name for identity in IDENTITIES)
 
-TABLE_6 = {name: Gaps(**gaps) for name, gaps in _STATISTICS["table_6"].items()}
-"""Nuanced, Table 6: gaps in short comments, and in all comments."""
+TABLE_6: dict[str, dict[str, list[float]]] = _STATISTICS["table_6"]
+"""Nuanced, Table 6: average equality gaps in ``short`` comments, and in ``every`` comment: TOXICITY@1 negative and
+positive, then TOXICITY@6."""
 
 STRATA = (1.0 - TOXIC_SHARE, TOXIC_SHARE)
 STEPS = 4096
@@ -97,8 +92,6 @@ where no identity is mentioned. Chosen to fit the AUCs of `TABLE_6`, with the la
 
 CENTER = -1.4
 """The mean score of comments that are not toxic, before squashing: a median score of 0.09."""
-
-_NORMAL = NormalDist()
 
 
 def mention_probability(identity: Identity, stratum: int) -> float:
@@ -155,7 +148,7 @@ LENGTH_QUANTILES = np.array(
 """Characters of a comment, shape (2, STEPS): log-normal in each stratum, clipped to `SHORTEST` and `LONGEST`."""
 
 GAPS = tuple(TABLE_6[identity.biased_like or identity.name] for identity in IDENTITIES)
-STRENGTH_ORDER = tuple(sorted(range(len(IDENTITIES)), key=lambda position: GAPS[position].short[0]))
+STRENGTH_ORDER = tuple(sorted(range(len(IDENTITIES)), key=lambda position: GAPS[position]["short"][0]))
 """Positions in `IDENTITIES`, the least biased first (Negative AEG of the first model in short comments)."""
 
 
@@ -177,7 +170,7 @@ def score_centers() -> Floats:
     for toxic, median in enumerate(MEDIAN_LENGTH):
         share = _NORMAL.cdf((math.log(SHORT_LENGTH) - math.log(median)) / LENGTH_SPREAD)
         for (position, gaps), model in product(enumerate(GAPS), range(len(MODELS))):
-            short, every = gaps.short[2 * model + toxic], gaps.every[2 * model + toxic]
+            short, every = gaps["short"][2 * model + toxic], gaps["every"][2 * model + toxic]
             centers[model, 1 + position, 0, toxic] += gap_shift((every - share * short) / (1.0 - share))
             centers[model, 1 + position, 1, toxic] += gap_shift(short)
     return np.round(centers.reshape(len(MODELS), -1), 9)
@@ -302,14 +295,14 @@ class CivilRequest(RowsRequest):
         ]
         # The requested share of all rows lacks annotations, but none that mentions an identity.
         blank = round(self.unannotated / UNMENTIONED_SHARE * 2**32)
-        known = (annotations.leading > 0) | (known_word >= blank)
+        is_blank = (annotations.leading == 0) & (known_word < blank)
         days = FIRST_DAY + np.floor(DAYS * np.sqrt(day_word / 2.0**32))  # more and more comments per day
         first = chunk * CHUNK_ROWS
         columns = [
             pa.array(np.arange(first, first + CHUNK_ROWS)),
             pa.array(days.astype(np.int32)).cast(pa.date32()),
             pa.array(target),
-            *_nullable_columns(annotations.fractions, known),
+            *(pa.array(fractions, mask=is_blank) for fractions in annotations.fractions),
             pa.array(lengths),
             *map(pa.array, scores),
         ]
@@ -402,15 +395,3 @@ def normal_noise(unit: Floats) -> Floats:
 def squash(latent: Floats) -> Floats:
     """Return a score in (0, 1) with eight digits: 1/2 + z / (2 sqrt(1 + z^2)), which needs no exponential."""
     return np.rint((0.5 + 0.5 * latent / np.sqrt(1.0 + latent * latent)) * 1e8) / 1e8
-
-
-def _nullable_columns(fractions: Floats, known: Flags) -> list[pa.Array]:
-    """Return one Arrow column per identity. All share one validity bitmap."""
-    if known.all():
-        return [pa.array(column) for column in fractions]
-    validity = pa.py_buffer(np.packbits(known, bitorder="little"))
-    missing = len(known) - int(np.count_nonzero(known))
-    return [
-        pa.Array.from_buffers(pa.float64(), len(known), [validity, pa.py_buffer(column)], missing)
-        for column in fractions
-    ]

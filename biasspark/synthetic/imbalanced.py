@@ -150,7 +150,23 @@ class ImbalancedRequest(chunks.RowsRequest):
             for term in self.terms
             if len(term) > LONGEST_TERM
         ]
-        return faults + _list_share_faults(self)
+        faults += [
+            f"imbalanced: {show_value(term)}. It is not one of the terms. Add it to them, or remove it."
+            for term, _ in self.imbalanced
+            if term not in self.terms
+        ]
+        wrong = [(term, share) for term, share in self.imbalanced if not 0.0 < share < 1.0]
+        faults += [
+            f"imbalanced: {show_value(term)} = {show_value(share)}. It is the share of the comments that mention the "
+            "term. Give a number between 0 and 1, both excluded."
+            for term, share in wrong
+        ]
+        if not wrong and tabulate(self).term[:, :, -1].max() > 1.0:
+            faults.append(
+                f"imbalanced: {show_value(sum(share for _, share in self.imbalanced))} in all. With this many "
+                "mentions, more comments would be toxic than the corpus has. Lower the shares."
+            )
+        return faults
 
     def make_chunk(self, chunk: int) -> pa.RecordBatch:
         """Make the rows of one chunk."""
@@ -169,10 +185,10 @@ class ImbalancedRequest(chunks.RowsRequest):
 
 
 class Chances(NamedTuple):
-    """The probabilities of the corpus: of each bucket, of a toxic comment in it, and of each term.
+    """The cumulative probabilities of buckets, those of a toxic comment in each, and the cumulative ones of terms.
 
-    Those of buckets and terms are cumulative. Those of terms, shape (buckets, 2, terms + 1), are given the bucket and
-    whether the comment is toxic; the remainder to 1 is the probability of no term.
+    Those of terms, shape (buckets, 2, terms + 1), are given the bucket and whether the comment is toxic; the remainder
+    to 1 is the probability of no term.
     """
 
     bucket: Floats
@@ -196,26 +212,6 @@ def cell_comments(cells: DataFrame, seed: int) -> DataFrame:
                     yield cell_chunk(TermCell(term, low, high, n_rows), first, seed)
 
     return cells.select("term", "length_low", "length_high", "n_rows").mapInArrow(make_cells, COLUMNS)
-
-
-def _list_share_faults(request: ImbalancedRequest) -> list[str]:
-    faults = [
-        f"imbalanced: {show_value(term)}. It is not one of the terms. Add it to them, or remove it."
-        for term, _ in request.imbalanced
-        if term not in request.terms
-    ]
-    wrong = [(term, share) for term, share in request.imbalanced if not 0.0 < share < 1.0]
-    faults += [
-        f"imbalanced: {show_value(term)} = {show_value(share)}. It is the share of the comments that mention the term. "
-        "Give a number between 0 and 1, both excluded."
-        for term, share in wrong
-    ]
-    if not wrong and tabulate(request).term[:, :, -1].max() > 1.0:
-        faults.append(
-            f"imbalanced: {show_value(sum(share for _, share in request.imbalanced))} in all. With this many mentions, "
-            "more comments would be toxic than the corpus has. Lower the shares."
-        )
-    return faults
 
 
 @cache

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from biasspark.arrays import Floats
 from biasspark.ddl import arrow_schema
-from biasspark.synthetic.chunks import CHUNK_ROWS, bit_stream, count_chunks, list_number_faults
+from biasspark.synthetic.chunks import CHUNK_ROWS, bit_stream, list_number_faults
 
 ROWS_PER_CELL = 1_000
 """Scores that the published demonstration draws for each of the four cells."""
@@ -66,7 +66,7 @@ class CellsRequest:
     @property
     def chunks_per_cell(self) -> int:
         """The number of chunks reserved for each cell."""
-        return count_chunks(max((cell.n_rows for cell in self.cells), default=0))
+        return -(-max((cell.n_rows for cell in self.cells), default=0) // CHUNK_ROWS)
 
     @property
     def n_chunks(self) -> int:

@@ -108,10 +108,7 @@ class DeltaLog:
         return self.folder / f"{RUN_DATE.name}={run.run_date}" / f"{run.run_id}-{uuid4().hex}{ending}"
 
     def commit(self, files: Sequence[Path], run: Run) -> None:
-        """Add files of a run to the table in one commit, if there are any.
-
-        Raises `ValueError` if a row has NULL in the key, or NaN.
-        """
+        """Add files of a run in one commit, if there are any. Raises `ValueError` for NULL in the key, or NaN."""
         library = import_module("deltalake")
         if files:
             retries = library.CommitProperties(max_commit_retries=_MOST_RETRIES)
@@ -222,11 +219,7 @@ class DeltaFolder(DeltaStore):
         return self.types(spark, table) is not None
 
     def types(self, spark: SparkSession, table: Table) -> dict[str, str] | None:
-        """Return the columns of a table, None if there is no table.
-
-        Raises `ConfigError` if the session has no file system for the path, and `InputError` if the folder holds plain
-        Parquet files.
-        """
+        """Return the columns of a table, None if there is none. Raises `InputError` if it is plain Parquet."""
         check_file_system(spark, ("output", "path"), self._folder.path)
         if self.local_folder is not None and not (self.local_folder / table.name).is_dir():
             return None
@@ -313,10 +306,7 @@ class DeltaFolder(DeltaStore):
             super()._optimize(spark, table, before)
 
     def _log(self, spark: SparkSession, table: Table) -> DeltaLog | None:
-        """Return the log of a table if delta-rs handles it, None if Spark does.
-
-        On the embedded engine, raises `ConfigError` without delta-rs, and `InputError` if it cannot write the table.
-        """
+        """Return the log of a table if delta-rs handles it, None if Spark does. The embedded engine needs delta-rs."""
         if not is_installed() and is_embedded(spark):
             rule = "deltalake is not installed. The embedded engine reads and writes Delta with it."
             fix = f"To get it, {how_to_install('delta')}. Or run the job on Spark."

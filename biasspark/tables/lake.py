@@ -61,19 +61,15 @@ class LakeStore(CatalogStore):
         """Compact a table, and delete files that only snapshots before a time use."""
 
     def _refuse_session(self, spark: SparkSession) -> None:
-        """Raise `ConfigError` if the session lacks the format or the catalog, or cannot open the catalog.
-
-        The message has the missing settings and the flags to set them, or the settings of the location.
-        """
+        """Raise `ConfigError`, with the missing settings or flags, if the session lacks the format or the catalog."""
         refuse_embedded(spark, ("output", "format"), self.provider)
-        has_catalog = spark.conf.get(f"spark.sql.catalog.{self.catalog}", None) is not None
-        if self.extension not in (spark.conf.get(_EXTENSIONS, "") or ""):
-            lack = [_EXTENSIONS] if has_catalog else [_EXTENSIONS, f"spark.sql.catalog.{self.catalog}"]
-            raise ConfigError(self._lack_fault(spark, " and ".join(lack)))
-        if not has_catalog and self.catalog == "spark_catalog":
-            raise ConfigError(self._lack_fault(spark, f"spark.sql.catalog.{self.catalog}"))
-        if not has_catalog:
+        key = f"spark.sql.catalog.{self.catalog}"
+        lack = [] if self.extension in (spark.conf.get(_EXTENSIONS, "") or "") else [_EXTENSIONS]
+        lack += [key] if spark.conf.get(key, None) is None else []
+        if lack == [key] and self.catalog != "spark_catalog":
             raise ConfigError(unknown_catalog(("output", "catalog"), self.names[0], self.catalog, list_catalogs(spark)))
+        if lack:
+            raise ConfigError(self._lack_fault(spark, " and ".join(lack)))
         try:
             spark.catalog.tableExists(f"{quote_name(self.catalog)}.default.{BIAS_RUNS.name}")
         except Exception as error:
@@ -86,10 +82,7 @@ class LakeStore(CatalogStore):
                 raise
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
-        """See `PathStore.write`. One commit, if there are rows, after creating the table or adding new columns.
-
-        Columns of a newer version are NULL.
-        """
+        """See `PathStore.write`. One commit, once the table has all columns. Columns of a newer version are NULL."""
         name = self.name(table.name)
         # Tables are written in parallel, and some catalogs fail when a schema is created twice at once.
         with self._creating, storage_errors(name, "created"):
@@ -129,10 +122,6 @@ class LakeStore(CatalogStore):
         if self.has(spark, table):
             with storage_errors(self.name(table.name), "compacted"):
                 self._optimize(spark, table, before)
-
-    def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:  # noqa: ARG002 - Parquet's
-        """Return nothing: the format lists its files itself, and an unreadable file is an error."""
-        return set()
 
     def _lack_fault(self, spark: SparkSession, lack: str) -> Fault:
         """Return the fault of a session without the runtime of the format, with the flags that add it."""

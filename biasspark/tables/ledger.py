@@ -39,14 +39,8 @@ class JobCorpus(NamedTuple):
     corpus: str
 
 
-class ViewKey(NamedTuple):
-    """A date or window, corpus and job, which have one visible run."""
-
-    run_date: date
-    window_start: date | None
-    corpus: str
-    job: str
-
+ViewKey: TypeAlias = tuple[date, date | None, str, str]
+"""A run date, the first date of a window, a corpus and a job, which have one visible run."""
 
 # ---- reading
 
@@ -61,17 +55,14 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 
 
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
-    """Return the latest published run of a job for one run date and corpus: the one that the views show.
-
-    Raises `InputError` if there is none, with the dates and corpora that exist.
-    """
-    rows = latest_by_night(_select(read_ledger(spark, store, run_date), job, corpus))
+    """Return the run of a job that the views show for a date and corpus. Raises `InputError` with those that exist."""
+    rows = latest_by_date(_select(read_ledger(spark, store, run_date), job, corpus))
     if run_date in rows:
         return to_run(rows[run_date])
     of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
     dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MOST_LISTED]
     corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MOST_LISTED]
-    choices = [f"Its last dates there: {', '.join(map(str, dates))}."] if dates else []
+    choices = [f"Its latest dates for this corpus: {', '.join(map(str, dates))}."] if dates else []
     choices += [f"Corpora of this date: {', '.join(map(show_value, corpora))}."] if corpora else []
     command = name_command(job)
     choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]
@@ -79,10 +70,10 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     raise InputError(" ".join((absence, *choices)))
 
 
-def list_nights(spark: SparkSession, store: Store, key: JobCorpus, first: date, last: date) -> dict[date, LedgerRow]:
+def list_published(spark: SparkSession, store: Store, key: JobCorpus, first: date, last: date) -> dict[date, LedgerRow]:
     """Return the published run dates in a range, in order, each with the row of its latest run."""
     rows = [row for row in _select(read_ledger(spark, store), *key) if first <= row["run_date"] <= last]
-    return dict(sorted(latest_by_night(rows).items()))
+    return dict(sorted(latest_by_date(rows).items()))
 
 
 def list_configurations(spark: SparkSession, store: Store, key: JobCorpus) -> list[tuple[dict[str, Any], Run]]:
@@ -107,7 +98,7 @@ def list_accepted(
         for row in _select(ledger, run.job, run.corpus)
         if row["run_date"] < run.run_date and row["run_id"] in accepted
     ]
-    latest = [row for _, row in sorted(latest_by_night(rows).items(), reverse=True)][:most]
+    latest = [row for _, row in sorted(latest_by_date(rows).items(), reverse=True)][:most]
     return {to_run(row): json.loads(row["config"] or "{}") for row in latest}
 
 
@@ -116,7 +107,7 @@ def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:
     return {row["accepts_run_id"] or row["run_id"] for row in ledger if row["status"] == ACCEPTED}
 
 
-def latest_by_night(rows: Iterable[LedgerRow]) -> dict[date, LedgerRow]:
+def latest_by_date(rows: Iterable[LedgerRow]) -> dict[date, LedgerRow]:
     """Return the row published last for each run date."""
     return {row["run_date"]: row for row in sorted(rows, key=by_publication)}
 
@@ -127,8 +118,8 @@ def latest_runs(ledger: Iterable[LedgerRow]) -> dict[ViewKey, LedgerRow]:
 
 
 def view_key(row: LedgerRow) -> ViewKey:
-    """Return the date or window, corpus and job of a row."""
-    return ViewKey(*(row[name] for name in ViewKey._fields))
+    """Return what a row has in common with the runs that it supersedes."""
+    return row["run_date"], row["window_start"], row["corpus"], row["job"]
 
 
 def by_publication(row: LedgerRow) -> tuple[datetime, str]:
@@ -148,10 +139,7 @@ def to_run(row: LedgerRow) -> Run:
 def append_to_ledger(
     spark: SparkSession, store: Store, run: Run, record: RunRecord, table_rows: Mapping[str, int] | None = None
 ) -> datetime:
-    """Publish a run by its row in the ledger, and return the time.
-
-    Raises as `refuse_conflict`, and `BiasSparkError` if the row cannot be written.
-    """
+    """Publish a run by its row in the ledger, and return the time. Raises as `refuse_conflict`."""
     with describe(spark, "publish: ledger"), storage_errors(store.location(BIAS_RUNS, run), "written"):
         before = refuse_conflict(spark, store, run)
         # Later than all rows before it, even if a clock is slow.
@@ -175,8 +163,7 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
     `BiasSparkError` if this run is published already. Copies do not conflict: they have the numbers of another run.
     """
-    key = ViewKey(run.run_date, run.window_start, run.corpus, run.job)
-    before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == key]
+    before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == view_key(vars(run))]
     if any(row["run_id"] == run.run_id for row in before):
         raise BiasSparkError(
             f"bias_runs: run {run.run_id} is published already. A run is published once. Run again, which takes a new "
@@ -206,11 +193,14 @@ def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) ->
     )
 
 
-def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: str) -> Run:
-    """Record in the ledger that a person accepts a run, and return the run of the new row.
+def find_acceptance(spark: SparkSession, store: Store, run: Run) -> LedgerRow | None:
+    """Return the first row of the ledger by which a person or the gate accepted a run; None if nobody did."""
+    rows = sorted(read_ledger(spark, store, run.run_date), key=by_publication)
+    return next((row for row in rows if accepted_ids([row]) == {run.run_id}), None)
 
-    Accepting a run twice adds a second row with the same effect.
-    """
+
+def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: str) -> Run:
+    """Record in the ledger that a person accepts a run, and return the run of the new row."""
     run = new_run(accepted.run_date, accepted.corpus, ACCEPT_RUN)
     record = RunRecord(
         n_rows=0,

@@ -82,10 +82,7 @@ def read_types(spark: SparkSession, path: str) -> dict[str, str] | None:
 
 
 def list_visible(folder: Path) -> list[Path]:
-    """List what Spark sees in a local folder, sorted; [] for a missing folder.
-
-    Raises `InputError` if this user may not read the folder, which ``Path.glob`` treats as empty.
-    """
+    """List what Spark sees in a local folder, sorted. Raises `InputError` if it may not be read, unlike ``glob``."""
     with storage_errors(str(folder), "read"), suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path for path in folder.iterdir() if not path.name.startswith(("_", ".")))
     return []
@@ -138,11 +135,7 @@ def stored_schema(table: Table) -> StructType:
 
 
 def read_files(table: Table, folders: Iterable[Path], *, skip_missing: bool = False) -> pa.Table:
-    """Return the rows of a table in the directories of some runs. Columns that files lack are NULL.
-
-    Raises `FileNotFoundError` if a directory has no file, unless `skip_missing`; `InputError` if a directory or file
-    cannot be read, or a file has changed.
-    """
+    """Return the rows in the directories of runs. Raises `FileNotFoundError` without files, unless `skip_missing`."""
     parts: list[pa.Table] = []
     for folder in folders:
         files = [path for path in list_visible(folder) if path.suffix == ".parquet"]
@@ -184,10 +177,7 @@ class ParquetStore:
     """Base of the stores of plain Parquet, in which each run has its own directory."""
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """Return (run_date, run_id) of all runs in a table: published, superseded or unfinished.
-
-        Lists directories, even empty ones. Names that cannot be those of runs are skipped.
-        """
+        """Return (run_date, run_id) of all runs that have a directory in a table, also of unfinished ones."""
         folder = self._find_folder(spark, table)
         if folder is None:
             return set()
@@ -205,10 +195,7 @@ class ParquetStore:
         return [entry.n_bytes for entry in entries if entry.name.endswith(".parquet")]
 
     def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """Compact a table and delete files that only readers from before a time use, if the format supports it.
-
-        Plain Parquet does not: files are never changed.
-        """
+        """Compact a table, and delete files that only readers from before a time use; files of plain Parquet stay."""
 
     def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
         """Return the rows of a run in several small tables. One job. Raises as ``read``."""
@@ -230,10 +217,7 @@ class ParquetStore:
 
 
 class PathStore(ParquetStore):
-    """Plain Parquet in one folder, on any file system of the session. The folder is created on the first write.
-
-    Raises `ConfigError` if the path is a pattern or the root of a file system.
-    """
+    """Plain Parquet in a folder of any file system. Raises `ConfigError` for a pattern or the root of a file system."""
 
     def __init__(self, path: str) -> None:
         rule, fix = unusable_path(path)
@@ -245,10 +229,9 @@ class PathStore(ParquetStore):
         self.local_folder = local_folder(self.path)
 
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
-        """Check the columns of existing tables, and that the folder is writable. Creates no table.
+        """Check the columns of existing tables, by one footer each, and that the folder is writable. Creates no table.
 
-        Reads one footer of each table. Raises `InputError` with one fault per table, listing its columns and those that
-        are declared; `ConfigError` if the session has no file system for the path, or the folder cannot be written to.
+        Raises `InputError` with a fault of each table, and `ConfigError` for a folder that cannot be used.
         """
         _check_timestamps(spark)
         check_file_system(spark, ("output", "path"), self.path)
@@ -287,17 +270,11 @@ class PathStore(ParquetStore):
         return f"{self._folder(table)}/{run.partition}"
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
-        """Write the rows of a run, with all columns of the table. Creates the table even without rows.
-
-        Raises `BiasSparkError`, with the path and the cause, if they cannot be written.
-        """
+        """Write the rows of a run. Creates the table even without rows. Raises `BiasSparkError` with path and cause."""
         write_directory(spark, table, rows, self.location(table, run))
 
     def read(self, spark: SparkSession, table: Table, *runs: Run) -> DataFrame:
-        """Return the rows of one or more runs in a table, published or not. Lazy.
-
-        Files must have the declared types. Raises `FileNotFoundError` if files of a run are missing.
-        """
+        """Return the rows of runs, published or not. Lazy. Raises `FileNotFoundError` if files are missing."""
         if not is_embedded(spark):
             files = spark.read.schema(spark_schema(table)).option("basePath", self._folder(table))
             with absence(table.name):
@@ -325,10 +302,9 @@ class PathStore(ParquetStore):
         return super().read_back(spark, tables, run)
 
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
-        """Return the rows of the ledger, of one run date or of all; empty if there is no ledger yet.
+        """Return the rows of the ledger, of one run date or of all; none if there is no ledger yet.
 
-        Raises `ConfigError` if the session has no file system for the path, and `InputError` if this user may not read
-        a directory or file: what cannot be read is not absent.
+        Raises `ConfigError` without a file system, and `InputError` if a file may not be read: it is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
         of_date = f"run_date={run_date}"
@@ -419,10 +395,7 @@ class CatalogStore(ParquetStore):
         return f"{self.name(table.name)} {run.partition}"
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
-        """See `PathStore.write`. Creates the schema and the table, and adds new columns.
-
-        The directory of the run becomes a partition once it is complete.
-        """
+        """See `PathStore.write`. Creates the table or its new columns; a complete directory becomes a partition."""
         with storage_errors(self.name(table.name), "created"):
             self._prepare(spark, table)
             location = self._describe(spark, table)["Location"]
@@ -447,7 +420,9 @@ class CatalogStore(ParquetStore):
         if not self.has(spark, BIAS_RUNS):
             return schema.empty_table()
         with storage_errors(name, "read"):
-            partitions = self._list_partitions(spark, BIAS_RUNS)  # before the rows, so that each has its row
+            # Before the rows, so that each has its row. Other formats list their files themselves.
+            listed = spark.sql(f"SHOW PARTITIONS {name}").collect() if self.provider == "parquet" else []
+            partitions = {row["partition"] for row in listed}
             rows = self._read_all(spark, BIAS_RUNS)
             if run_date is not None:
                 rows = rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
@@ -483,7 +458,6 @@ class CatalogStore(ParquetStore):
         spark.catalog.refreshTable(self.name(table.name))
 
     def _prepare(self, spark: SparkSession, table: Table) -> None:
-        """Create the table or add its new columns, with the constraints of the format."""
         name, types = self.name(table.name), self.types(spark, table)
         new = tuple(column for column in table.columns if column.name not in (types or {}))
         if types is None:
@@ -509,9 +483,6 @@ class CatalogStore(ParquetStore):
         """Return the clauses of ALTER TABLE that enforce the contract for new columns."""
         return []
 
-    def _list_partitions(self, spark: SparkSession, table: Table) -> set[str]:
-        return {row["partition"] for row in spark.sql(f"SHOW PARTITIONS {self.name(table.name)}").collect()}
-
     def _create_schema(self, spark: SparkSession) -> None:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
 
@@ -522,7 +493,6 @@ class CatalogStore(ParquetStore):
 
 
 def _quote_schema(key: KeyPath, name: str) -> tuple[str, str]:
-    """Return the catalog of a schema, and its quoted name."""
     parts = re.findall(r"`(?:[^`]|``)+`|[^`.]+", name)
     if not parts or ".".join(parts) != name:
         raise ConfigError(Fault(key, name, "It is not the name of a schema.", "Write schema or catalog.schema."))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as F
@@ -35,10 +36,7 @@ from biasspark.text import format_count
 
 
 def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:
-    """Return the rows of a published run in a table, with the columns of the contract. Lazy.
-
-    Raises `InputError` if its files are missing, or it did not write the table.
-    """
+    """Return the rows of a published run in a table. Lazy. Raises `InputError` if they are gone or were not written."""
     try:
         return store.read(spark, table, run)
     except FileNotFoundError:
@@ -95,7 +93,7 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
 def describe_absence(store: Store, table: Table, run: Run) -> str:
     """Describe why a published run has no rows of a table: it did not write the table, or the files are missing."""
     if not run.wrote(table):
-        return f"{table.name}: run {run.run_id} has none: its configuration does not ask for it."
+        return f"{table.name}: run {run.run_id} did not write it: its configuration does not ask for it."
     path = redact(store.location(table, run))
     return f"{path}: its files are gone. The ledger has the run. Restore them, or measure that date again."
 
@@ -122,14 +120,13 @@ def publish(
 ) -> PublishedRun:
     """Write the tables of a run, verify them, and publish the run by one row in the ledger.
 
-    `tables` has the rows of each table of the run, with its ``value_columns``. A DataFrame is evaluated once. Small
-    tables are compared value by value. Large tables are counted and hashed while they are written, so nothing is
-    computed twice; the embedded engine stores them temporarily for that. Two runs that are published within a second
-    may both succeed; readers then see the later one.
+    `tables` has the rows of each table, with its ``value_columns``. A DataFrame is evaluated once: its rows are counted
+    and hashed while they are written, for which the embedded engine stores them temporarily. Two runs that are
+    published within a second may both succeed; readers then see the later one.
 
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
-    `BiasSparkError` if rows and tables do not match, a key repeats, a value is NaN, a path cannot be written, or the
-    rows read back differ. Nothing is published then.
+    `BiasSparkError` for rows that break the contract, cannot be written, or differ when they are read back. Nothing is
+    published then.
     """
     _check_columns(tables, run)
     rows = {table: _add_run(table, of_table, run) for table, of_table in tables.items()}
@@ -180,15 +177,18 @@ def _sort(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _value_faults(table: Table, rows: pa.Table) -> list[str]:
-    n_keys = Counter(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
-    n_repeated = sum(count > 1 for count in n_keys.values()) if table.unique else 0
-    n_nan = sum(pc.sum(pc.is_nan(rows[name])).as_py() or 0 for name in _doubles(table))
-    keys = ", ".join(table.key_columns)
-    faults = {
-        f"{table.name}: {n_repeated} keys repeat. Each row has its own {keys}. Nothing was published.": n_repeated,
-        f"{table.name}: {n_nan} values are NaN. An undefined value is NULL. Nothing was published.": n_nan,
-    }
-    return [fault for fault, count in faults.items() if count]
+    keys = set(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
+    has_nan = [pc.fill_null(pc.is_nan(rows[name]), False).to_numpy() for name in _doubles(table)]
+    n_nan = int(np.any(has_nan, axis=0).sum()) if has_nan else 0
+    return list(_contract_faults(table, len(rows), len(keys), n_nan))
+
+
+def _contract_faults(table: Table, n_rows: int, n_keys: int, n_nan: int) -> Iterator[str]:
+    if table.unique and n_keys != n_rows:
+        rule = f"Each row has its own {', '.join(table.key_columns)}."
+        yield f"{table.name}: {n_rows} rows have {n_keys} keys. {rule} Nothing was published."
+    if n_nan:
+        yield f"{table.name}: {n_nan} rows hold NaN. An undefined value is NULL. Nothing was published."
 
 
 def _write(spark: SparkSession, store: Store, run: Run, table: Table, rows: Rows) -> _Fingerprint:
@@ -232,16 +232,13 @@ def _compare_large(spark: SparkSession, store: Store, run: Run, table: Table, wr
         F.count(F.lit(1)), _checksum(table), F.count_distinct(key), F.count_if(has_nan)
     )
     ((n_rows, checksum, n_keys, n_nan),) = query.collect()
-    path, keys = redact(store.location(table, run)), ", ".join(table.key_columns)
-    faults = {
-        f"{path}: {n_rows} rows with checksum {checksum} were read back. {written[0]} rows with checksum {written[1]} "
-        "were written. Nothing was published. Run again.": (n_rows, checksum) != written,
-        f"{table.name}: {n_rows} rows have {n_keys} keys. Each row has its own {keys}. Nothing was published.": (
-            table.unique and n_keys != n_rows
-        ),
-        f"{table.name}: {n_nan} rows hold NaN. An undefined value is NULL. Nothing was published.": n_nan,
-    }
-    return [fault for fault, applies in faults.items() if applies]
+    faults = list(_contract_faults(table, n_rows, n_keys, n_nan))
+    if (n_rows, checksum) != written:
+        faults.append(
+            f"{redact(store.location(table, run))}: {n_rows} rows with checksum {checksum} were read back. "
+            f"{written[0]} rows with checksum {written[1]} were written. Nothing was published. Run again."
+        )
+    return faults
 
 
 def _checksum(table: Table) -> SparkColumn:

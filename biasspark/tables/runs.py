@@ -17,7 +17,6 @@ ACCEPT_RUN = "accept_run"
 
 # A run id is the name of a folder, and readers of partitions must not parse it as a number or a date.
 RUN_ID_RULE = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
-_RUN_ID = re.compile(RUN_ID_RULE)
 _NEW_RUN_ID = re.compile(r"r([0-9]{8}T[0-9]{12})_[0-9a-f]{6}")
 
 
@@ -40,7 +39,7 @@ class Run:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an id that cannot be a partition, and a time without a time zone."""
-        if not _RUN_ID.fullmatch(self.run_id):
+        if not re.fullmatch(RUN_ID_RULE, self.run_id):
             raise ValueError(f"run_id: {self.run_id!r} is not a run id: a letter, then letters, digits, _ and -.")
         if self.started_at.tzinfo is None:
             raise ValueError(f"started_at: {self.started_at} has no time zone. Give it one.")

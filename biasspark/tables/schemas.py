@@ -32,10 +32,7 @@ class Column:
 
 
 def columns(declarations: str) -> tuple[Column, ...]:
-    """Parse columns from lines ``name TYPE: comment``; indented lines continue a comment.
-
-    Raises `ValueError` for other lines.
-    """
+    """Parse lines ``name TYPE: comment``; indented lines continue a comment. Raises `ValueError` for others."""
     declared: list[Column] = []
     for line in filter(str.strip, dedent(declarations).splitlines()):
         if declared and line[0].isspace():
@@ -64,7 +61,7 @@ def _read_columns(text: str) -> tuple[Column, ...]:
 
 
 RUN_DATE, CORPUS, RUN_ID = _read_columns("{run}")
-WINDOW_START, N_NIGHTS = _read_columns("{window}")
+WINDOW_START, N_RUNS = _read_columns("{window}")
 MODEL, SLICE, IDENTITY, CROSSED = _read_columns("{model_slice_identity}\n{crossed}")
 
 
@@ -124,7 +121,7 @@ def _read_table(name: str, declared: dict[str, Any]) -> Table:
     if "window_of" in declared:
         table = TABLES[declared["window_of"]]
         comment = f"A window of runs, merged: {table.comment[0].lower()}{table.comment[1:]}"
-        return Table(name, "window_metrics", comment, (WINDOW_START, *table.key), (N_NIGHTS, *table.values))
+        return Table(name, "window_metrics", comment, (WINDOW_START, *table.key), (N_RUNS, *table.values))
     comment = " ".join(declared["comment"].split())
     key, values = (_read_columns(declared.get(part, "")) for part in ("key", "values"))
     return Table(**declared | {"name": name, "comment": comment, "key": key, "values": values})

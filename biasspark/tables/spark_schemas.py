@@ -55,11 +55,7 @@ def list_columns(types: Mapping[str, str]) -> str:
 
 
 def schema_faults(path: str, table: Table, types: Mapping[str, str] | None) -> list[str]:
-    """Return a fault if an existing table has a column of another type, or lacks a column of the key.
-
-    `types` are the columns of the existing table, None if there is none. It may lack new value columns, and have
-    columns of a newer version.
-    """
+    """Return a fault if a table has a column of another type, or lacks one of the key. `types` is None without one."""
     declared = {column.name: column.type for column in table.columns if column.name not in PARTITION}
     required = {CORPUS.name, *table.key_columns}
     if types is None or all(

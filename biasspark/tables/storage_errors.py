@@ -24,15 +24,13 @@ from biasspark.text import closest_match, list_first
 _OF_A_CATALOG = "spark.sql.catalog."
 NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
 _DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Invalid directory or I/O error")  # Hadoop's
-_MOST_NAMED = 10
 
 
 @contextmanager
 def storage_errors(path: str, act: str) -> Iterator[None]:
-    """Convert any error of a block to a fault with the path and the cause.
+    """Convert any error of a block to one with the path, without passwords, and the cause.
 
-    Raises `InputError` if `act` is ``read``, otherwise `BiasSparkError`. Passwords in the path of the folder, file,
-    table or view are not shown. `act` is a participle: ``written``, ``created``.
+    It is an `InputError` if `act` is ``read``, and a `BiasSparkError` for other participles: ``written``, ``created``.
     """
     try:
         yield
@@ -67,10 +65,7 @@ def list_catalogs(spark: SparkSession) -> list[str]:
 
 @contextmanager
 def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str) -> Iterator[None]:
-    """Raise `ConfigError`, for the key that names a schema, if a block fails and the session cannot open the catalog.
-
-    The catalog may be unknown to the session, or its classes may be missing.
-    """
+    """Raise `ConfigError`, for the key that names a schema, if a block fails because its catalog cannot be opened."""
     try:
         yield
     except Exception as error:
@@ -93,7 +88,7 @@ def refuse_embedded(spark: SparkSession, path: KeyPath, value: str) -> None:
 
 def unknown_catalog(path: KeyPath, schema: str, catalog: str, catalogs: list[str]) -> Fault:
     """Return the fault of a schema in a catalog that the session does not have."""
-    rule = f"The session has no catalog '{catalog}'. It has {list_first(catalogs, _MOST_NAMED)}."
+    rule = f"The session has no catalog '{catalog}'. It has {list_first(catalogs)}."
     close = closest_match(catalog, catalogs)
     fix = f"Did you mean '{close}'?" if close else f"Configure it by {_OF_A_CATALOG}{catalog}."
     return Fault(path, schema, rule, fix)

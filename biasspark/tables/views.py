@@ -39,9 +39,6 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, Store
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
-_GATED = frozenset((BIAS_ALERTS.job, COMPARISON_ALERTS.job))
-"""The jobs with a gate. Runs of other jobs are never accepted."""
-
 # Messages of Spark 3.5 and Spark 4.
 _HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
 _SPARK_LATEST = "max_by(run_id, struct(published_at, run_id))"
@@ -67,17 +64,14 @@ class View(NamedTuple):
 
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
-    """Create the views of all existing tables, and return warnings about failures.
-
-    In a folder, each file is replaced in one step. In a catalog, only views that are missing or outdated are replaced.
-    """
+    """Create or replace the views of all existing tables, and return warnings of failures. Files change in one step."""
     if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
         return _create_views(spark, store)
     folder = store.local_folder
     if folder is None or not folder.is_dir():
         return (
-            f"views: not written, {store.root} is no folder of this machine. spark_views, delta_views and duckdb_views "
-            "of biasspark.tables.views return their text.",
+            f"views: not written, {store.root} is not a folder of this machine. spark_views, delta_views and "
+            "duckdb_views of biasspark.tables.views return their text.",
         )
     if isinstance(store, DeltaFolder):
         texts = {SPARK_FILE: delta_views(list_relations(spark, store))}
@@ -183,10 +177,7 @@ def _duckdb_type(kind: str) -> str:
 
 
 def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]:
-    """Yield the views of the latest runs of all tables except the ledger; none without a ledger.
-
-    `relations` maps existing tables to SQL relations. `latest` is the aggregate of the latest ``run_id`` of a group.
-    """
+    """Yield the views of tables, given as SQL relations. `latest` is the aggregate of the latest run_id of a group."""
     ledger = relations.get(BIAS_RUNS)
     for table, rows in relations.items():
         if table == BIAS_RUNS or ledger is None:
@@ -195,7 +186,7 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
         comment = f"{table.comment} The latest {{}} run of each run date and corpus."
         query = _latest_query(table, table.names, rows, published, latest)
         yield View(f"latest_{table.name}", table.columns, comment.format("published"), query)
-        if table.job in _GATED:
+        if table.job in (BIAS_ALERTS.job, COMPARISON_ALERTS.job):  # runs of other jobs are never accepted
             query = _latest_query(table, table.names, rows, _accepted_runs(ledger, table.job), latest)
             yield View(f"latest_accepted_{table.name}", table.columns, comment.format("accepted"), query)
         if table == BIAS_METRICS:
@@ -208,10 +199,7 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
 
 
 def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, latest: str) -> str:
-    """Return a join of rows and latest runs, through which Spark pushes a filter on run_date into every scan.
-
-    Windows that end on the same date have a latest run each.
-    """
+    """Return a join that pushes a filter on run_date into both scans. Each window has a latest run of its own."""
     each = ", ".join(["run_date", "corpus", *(column.name for column in table.key if column == WINDOW_START)])
     return (
         f"SELECT {', '.join(select)}\nFROM {rows}\nJOIN (\n"

@@ -44,7 +44,7 @@ MOST_SKEW = 4
 
 _PARTS = 1024
 _SCORES_A_TASK = 4_000_000
-NIGHT = "night"
+RUN = "run"
 _STORED_NAMES = {"max_range_rows": "fullest", "skewed": "lopsided"}
 
 
@@ -256,7 +256,7 @@ def read_sketches(
 ) -> DataFrame:
     """Return the parts of a window: see `engine.sort_examples`.
 
-    `rows` are ``score_blocks`` of the runs, with the index of each run as ``night``; `headers` are of each run, by
+    `rows` are ``score_blocks`` of the runs, with the index of each run as ``run``; `headers` are of each run, by
     model. `window` has the models of the window and the identities of all runs, and `boundaries` are the range
     boundaries of each of these models; no result depends on them. Lazy. Cost: the blocks are read once, 8 bytes per
     score and 16 per membership.
@@ -274,7 +274,7 @@ def read_sketches(
 
     n_scores = sum(by_model[model].n_rows for by_model in headers for model in window.models)
     blocks = rows.where((F.col("score_range") >= 0) & F.col(MODEL).isin(*window.models))
-    narrow = blocks.select(NIGHT, MODEL, SLICE, "block").coalesce(max(-(-n_scores // _SCORES_A_TASK), 1))
+    narrow = blocks.select(RUN, MODEL, SLICE, "block").coalesce(max(-(-n_scores // _SCORES_A_TASK), 1))
     counts = np.zeros(len(window.count_keys), np.int64)  # in a window only the rows of crossed pairs are set
     for by_model, renumbering in zip(headers, renumberings, strict=True):
         for low, high, n_rows in by_model[window.models[0]].members:

@@ -1,4 +1,7 @@
-"""Accept a published run despite its gate, so that later runs are compared with it. Adds one row to the ledger."""
+"""Accept a published run despite its gate, so that later runs are compared with it. Adds one row to the ledger.
+
+A run that is already accepted stays as it is: nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from functools import partial
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date
 from biasspark.config import load_config
 from biasspark.config.declaration import broken_text_rule
-from biasspark.tables.ledger import accept, check_latest, find_published
+from biasspark.tables.ledger import accept, check_latest, find_acceptance, find_published
 from biasspark.tables.publish import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_tables
-from biasspark.text import show_value
+from biasspark.text import show_value, show_visibly
 
 EXAMPLES = """\
 examples:
@@ -43,9 +46,16 @@ def main(arguments: argparse.Namespace) -> Outcome:
         latest = find_published(spark, store, BIAS_METRICS.job, arguments.run_date, config.corpus.name)
         check_latest(spark, store, latest, arguments.run_id or latest.run_id)
         check_tables(spark, store, latest)
+        summary = {"job": ACCEPT_RUN, "run_date": latest.run_date, "accepted_run_id": latest.run_id}
+        summary |= {"output": store.root}
+        if row := find_acceptance(spark, store, latest):
+            by = (row["accepted_by"] or "a person") if row["accepts_run_id"] else "the gate"
+            text = f"{latest.run_id} was already accepted by {by} at {row['published_at']:%Y-%m-%d %H:%M:%S} UTC"
+            text += f": {row['acceptance_note']}" if row["acceptance_note"] else "."
+            summary |= {"status": "already_accepted", "by": by, "accepted_at": row["published_at"]}
+            return progress.end(Outcome(summary=summary, table=f"{show_visibly(text)}\nNothing was written."))
         run = accept(spark, store, latest, reason, person)
-    summary = {"job": ACCEPT_RUN, "status": "accepted", "run_id": run.run_id, "run_date": run.run_date}
-    summary |= {"accepted_run_id": latest.run_id, "reason": reason, "by": person, "output": store.root}
+    summary |= {"status": "accepted", "run_id": run.run_id, "reason": reason, "by": person}
     return progress.end(Outcome(summary=summary, table=f"{latest.run_id} is accepted by {person}: {reason}"))
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.block_sums import NodeSums, SummedValue, sum_blocks
+from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
@@ -20,11 +20,10 @@ from biasspark.attribution.losses import add_moments, describe_link, list_correl
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
-from biasspark.attribution.row_values import AUC, Target
-from biasspark.attribution.segments import TreeKey, list_segments, list_slices, plan_trees
+from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
+from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, MODEL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
@@ -58,7 +57,7 @@ _MANY_ROWS = 1 << 21
 """With fewer rows, rounding their scores saves no time."""
 
 
-def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
+def publish_attribution(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, rank, search and publish; return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
@@ -87,15 +86,26 @@ class SurveyedRows(SurveyedCorpus):
     values: SurveyedValues
 
     @property
+    def names(self) -> dict[tuple[int, int], tuple[str, str]]:
+        """The names of every model and slice, by their numbers."""
+        pairs = product(enumerate(self.encoding.models), enumerate(self.encoding.slices))
+        return {(model, part): (name, slice_name) for (model, name), (part, slice_name) in pairs}
+
+    def name_target(self, target: Target) -> TreeKey:
+        """Return the names of the model, the baseline and the slice of a target."""
+        models = [*((model, "") for model in self.encoding.models), *self.attribution.compare]
+        return TreeKey(*models[target.model], self.encoding.slices[target.slice], target.name)
+
+    @property
     def size_text(self) -> str:
-        """The size of the ranking in words."""
+        """The number of rows, models and slices in words."""
         encoding = self.encoding
         models, slices = format_count(len(encoding.models), "model"), format_count(len(encoding.slices), "slice")
         return f"{self.survey.rows_text}: {models}, {slices}"
 
     @property
     def ranking(self) -> RowRanking:
-        """The description of the ranking."""
+        """How the rows are ranked."""
         attribution, models = self.attribution, self.encoding.models
         description = RowDescription(
             features=self.values.features,
@@ -115,7 +125,7 @@ class SurveyedRows(SurveyedCorpus):
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
-        return rank_rows(examples, self.encoding, self.boundaries, labels, [ROW_ID])
+        return rank_rows(examples, self.encoding, self.boundaries, labels)
 
 
 @contextmanager
@@ -154,14 +164,14 @@ def survey_rows(
 
 
 def describe_rare(surveyed: SurveyedRows) -> str:
-    """Describe how many values of features no rule of a tree names, since they have few rows; "" if none."""
+    """Describe how many values of features have too few rows to be named by trees; "" if none."""
     least = surveyed.attribution.split.min_leaf
     texts = [
         f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
         for feature in surveyed.values.tree_features
         if feature.rare
     ]
-    rule = f'fewer than min_leaf = {least:,} rows, so no rule of a tree names them, only "is not": '
+    rule = f'Values with fewer than min_leaf = {least:,} rows are in rules with "is not" alone, not named: '
     return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
 
 
@@ -190,10 +200,8 @@ def ranked_blocks(
     links = [attribution.link.get(model) for model in encoding.models] if with_losses else None
     searches: dict[str, Search[Any]] = {}
     if attribution.pairs:
-        numbers = product(range(len(encoding.models)), range(len(encoding.slices)))
-        names = {(model, part): (encoding.models[model], encoding.slices[part]) for model, part in numbers}
         level = surveyed.measures.intervals.level
-        searches["pairs"] = pair_segments(surveyed.values.features, names, attribution.pairs, level)
+        searches["pairs"] = pair_segments(surveyed.values.features, surveyed.names, attribution.pairs, level)
     if attribution.groupings:
         groups = dict(zip(attribution.groupings, surveyed.values.groups, strict=True))
         searches["crosses"] = count_pairs_of_groups(encoding, groups)
@@ -269,19 +277,17 @@ def list_tables(
         model: each is None or (each.lowest >= 0 and each.highest <= 1) for model, each in profiles.items()
     }
     probable = {model: model in attribution.link or within for model, within in within_0_and_1.items()}
-    plan = SearchPlan.of(surveyed, probable)
-    results = plan.search(ranked, stage)
-    measured = plan.measure(ranked, results, stage)
+    searched = search_rows(surveyed, ranked, probable, stage)
     placements = {
-        (*plan.names(*key), segment): sums
-        for key, of_segments in measured.of_segments.items()
+        (*surveyed.names[key], segment): sums
+        for key, of_segments in searched.measured.of_segments.items()
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
     pair_nodes = ranked.results["pairs"].to_pylist() if attribution.pairs else []
     sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
-        schemas.ATTRIBUTION_SEGMENTS: _within_slices(plan.list_segments(results, measured), slices, "predicate"),
-        schemas.ATTRIBUTION_SLICES: _within_slices(plan.list_slices(results, measured), slices, "predicate"),
+        schemas.ATTRIBUTION_SEGMENTS: _within_slices(searched.list_segments(), slices, "predicate"),
+        schemas.ATTRIBUTION_SLICES: _within_slices(searched.list_slices(), slices, "predicate"),
         schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices, *sides),
     }
     if ranked.losses:
@@ -296,11 +302,10 @@ def list_tables(
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
     warnings = [
         *(*warn_of_features(attribution), *_warn_of_segments(attribution, ranked, within_0_and_1)),
-        *(*plan.warn(results), *plan.warn_of_trees(results, measured)),
-        *plan.warn_of_few_rows(results, measured, pair_nodes),
+        *(*searched.warnings, *searched.warn_of_trees(), *searched.warn_of_few_rows(pair_nodes)),
     ]
     if attribution.pairs_of:
-        of_pairs = {plan.names(*key): sums for key, sums in measured.of_pairs.items()}
+        of_pairs = {surveyed.names[key]: sums for key, sums in searched.measured.of_pairs.items()}
         all_wrong = count_wrong_pairs(ranked.counts)
         tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
         warnings += warn_of_pairs(pairs)
@@ -340,139 +345,36 @@ def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
     return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
 
 
-class SearchResults(NamedTuple):
-    """The results of the searches: a tree per target, and the conditions of slices."""
-
-    trees: Sequence[Tree] = ()
-    slices: SearchedSlices = SearchedSlices([], {})
-
-
 @dataclass(frozen=True)
-class SearchPlan:
-    """The searches: the key and target of each tree, in order, and the targets of slices."""
+class SearchedRows:
+    """The results of all searches by target: trees, the conditions of slices, and the sums over their rows."""
 
     surveyed: SurveyedRows
-    keys: Sequence[TreeKey]
-    targets: Sequence[Target]
-    searched: Sequence[Target]
+    trees: Mapping[Target, Tree]
+    slices: Mapping[Target, Sequence[Condition]]
+    warnings: Sequence[str]
+    measured: MeasuredSets
 
-    @classmethod
-    def of(cls, surveyed: SurveyedRows, probable: Mapping[str, bool]) -> SearchPlan:
-        """List the searches, given the models whose scores are probabilities, so that rows have losses."""
-        attribution, encoding = surveyed.attribution, surveyed.encoding
-        keys = (
-            plan_trees(probable, encoding.slices, attribution.targets, attribution.compare) if attribution.tree else []
-        )
-        numbers: dict[tuple[str, str], int] = {(model, ""): number for number, model in enumerate(encoding.models)}
-        numbers |= {pair: number for number, pair in enumerate(attribution.compare, len(numbers))}
-        targets = [
-            Target(
-                model=numbers[key.model, key.baseline_model],
-                slice=encoding.slices.index(key.slice),
-                name=key.target,
-                link=None if key.target == AUC else attribution.link.get(key.model),
-            )
-            for key in keys
-        ]
-        every = product(range(len(encoding.models)), range(len(encoding.slices)))
-        searched = [Target(model, part, AUC) for model, part in every] if attribution.slice_search else []
-        return cls(surveyed, keys, targets, searched)
-
-    def names(self, model: int, slice_number: int) -> tuple[str, str]:
-        """Return the names of a model and a slice."""
-        return self.surveyed.encoding.models[model], self.surveyed.encoding.slices[slice_number]
-
-    def search(self, ranked: RankedBlocks, stage: Callable[[str], None]) -> SearchResults:
-        """Grow the trees and search the slices, together."""
-        surveyed, attribution, blocks = self.surveyed, self.surveyed.attribution, ranked.blocks
-        searches: dict[str, Search[Any]] = {}
-        values: list[SummedValue] = []
-        if attribution.tree and self.keys:  # there are no keys if only losses are targets, and no model has any
-            square_sums = self._sum_squares(ranked) if attribution.tree.min_gain else [0.0] * len(self.keys)
-            values += (of_trees := list_tree_values(self.targets, blocks.n_rows))
-            features = surveyed.values.tree_features
-            searches["trees"] = grow_trees(features, of_trees, attribution.tree, square_sums)
-        if attribution.slice_search:
-            moments = (ranked.train.get((target.model, target.slice), {}) for target in self.searched)
-            means = [add_moments(each, "normalized").mean or 0.0 for each in moments]
-            values += (of_slices := list_slice_values(self.searched, means, blocks.n_rows))
-            searches["slices"] = search_slices(blocks.features, of_slices, attribution.slice_search)
-        if not searches:
-            return SearchResults()
-        names = ", ".join(searches)
-        with job_on_corpus(surveyed, f"search {names}"):
-            by_cell = sum_blocks(blocks, values)
-            with kept(by_cell.frame, large_rows=True) as frame:
-                asked = replace(by_cell, frame=frame)
-                results = run_searches(asked, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
-        return SearchResults(**dict(zip(searches, results, strict=True)))
-
-    def _sum_squares(self, ranked: RankedBlocks) -> list[float]:
-        """Return the sum of squared deviations of the training values of each tree. One job."""
-        whole: dict[Target, list[Condition]] = {target: [{}] for target in self.targets}
-        with job_on_corpus(self.surveyed, "sum squares of the targets of trees"):
-            measured = self._measure(ranked, whole)
-        moments = [measured.of(target, {}).sums.train for target in self.targets]
-        return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
-
-    def measure(self, ranked: RankedBlocks, results: SearchResults, stage: Callable[[str], None]) -> MeasuredSets:
-        """Measure every node, slice and segment in one job, and comparisons in another."""
-        asked: dict[Target, list[Condition]] = {}
-        for target, tree in zip(self.targets, results.trees, strict=bool(results.trees)):
-            asked[target] = [node.condition for node in tree]
-        for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
-            asked.setdefault(target, []).extend([{}, *conditions])
-        attribution = self.surveyed.attribution
-        if not (asked or attribution.segments or attribution.pairs_of):
-            return MeasuredSets({}, {}, {}, {})
-        stage("measuring segments")
-        with job_on_corpus(self.surveyed, "measure the segments"):
-            measured = self._measure(ranked, asked)
-        models, boundaries = self.surveyed.encoding.models, self.surveyed.boundaries
-        compared = {target: conditions for target, conditions in asked.items() if target.model >= len(models)}
-        compare = enumerate(attribution.compare, len(models))
-        edges = {number: boundaries[models.index(baseline)] for number, (_, baseline) in compare}
-        if compared:
-            stage("measuring the differences of models")
-        with job_on_corpus(self.surveyed, "measure the differences of models"):
-            variances = vary_differences(ranked.blocks, compared, measured.offsets, edges)
-        return measured.with_variances(compared, variances)
-
-    def _measure(self, ranked: RankedBlocks, asked: Mapping[Target, Sequence[Condition]]) -> MeasuredSets:
-        blocks = ranked.blocks
-        [measured] = run_searches(blocks, [measure_sets(blocks.columns, asked, len(self.surveyed.encoding.models))])
-        sets: MeasuredSets = measured
-        return sets
-
-    def list_segments(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
-        """Return the rows of ``attribution_segments``."""
+    def list_segments(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of ``attribution_segments``."""
         features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
-        rows: list[dict[str, Any]] = []
-        for key, target, tree in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
-            sets = [measured.of(target, node.condition) for node in tree]
-            rows += list_segments(key, tree, sets, features, level)
-        return rows
+        for target, tree in self.trees.items():
+            sets = [self.measured.of(target, node.condition) for node in tree]
+            yield from list_segments(self.surveyed.name_target(target), tree, sets, features, level)
 
-    def list_slices(self, results: SearchResults, measured: MeasuredSets) -> list[dict[str, Any]]:
-        """Return the rows of ``attribution_slices``."""
+    def list_slices(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of ``attribution_slices``."""
         features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
-        rows: list[dict[str, Any]] = []
-        for target, conditions in zip(self.searched, results.slices.conditions, strict=True):
-            model, name = self.names(target.model, target.slice)
-            sets = [measured.of(target, condition) for condition in conditions]
-            listed = list_slices(conditions, sets, measured.of(target, {}), features, level)
-            rows += ({MODEL: model, SLICE: name, **row} for row in listed)
-        return rows
+        for target, conditions in self.slices.items():
+            sets = [self.measured.of(target, condition) for condition in conditions]
+            key = self.surveyed.name_target(target)
+            for row in list_slices(conditions, sets, self.measured.of(target, {}), features, level):
+                yield {MODEL: key.model, SLICE: key.slice, **row}
 
-    def warn(self, results: SearchResults) -> tuple[str, ...]:
-        """Return warnings about features left out of the search of slices."""
-        targets = ((self.searched[number], text) for number, text in results.slices.warnings.items())
-        return tuple(f"{', '.join(self.names(target.model, target.slice))}: {text}" for target, text in targets)
-
-    def warn_of_trees(self, results: SearchResults, measured: MeasuredSets) -> Iterator[str]:
-        """Yield warnings about trees with no rows to compare, or without rows in one part of the split."""
-        for key, target, _ in zip(self.keys, self.targets, results.trees, strict=bool(results.trees)):
-            whole = measured.of(target, {}).sums
+    def warn_of_trees(self) -> Iterator[str]:
+        """Yield warnings about trees with no rows to compare, or without rows in one half."""
+        for target in self.trees:
+            key, whole = self.surveyed.name_target(target), self.measured.of(target, {}).sums
             if key.baseline_model and key.slice == ALL_ROWS and not whole.train.n + whole.honest.n:
                 yield (
                     f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their "
@@ -485,58 +387,139 @@ class SearchPlan:
                     "id. Name an id that differs from row to row, or change `honest_fraction`."
                 )
 
-    def warn_of_few_rows(
-        self, results: SearchResults, measured: MeasuredSets, pairs: Sequence[Mapping[str, Any]]
-    ) -> Iterator[str]:
+    def warn_of_few_rows(self, pair_nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need."""
-        attribution = self.surveyed.attribution
-        min_leaf = attribution.split.min_leaf
-        few_of_trees = [
-            key.model
-            for key, target in zip(self.keys[: len(results.trees)], self.targets, strict=False)
-            if key.slice == ALL_ROWS and key.target == AUC and not key.baseline_model
-            if _has_fewer(measured.of(target, {}).sums, 2 * min_leaf)
-        ]
-        least = attribution.slice_search.min_rows if attribution.slice_search else 0
-        few_of_slices = [
-            self.names(*target[:2])[0]
-            for target in self.searched
-            if target.slice == 0 and _has_fewer(measured.of(target, {}).sums, least)
-        ]
-        roots = [row for row in pairs if row["node_id"] == 1 and row["is_leaf"] and row[SLICE] == ALL_ROWS]
-        side = 2 * attribution.pairs.min_side if attribution.pairs else 0
-        fewest = 2 * (attribution.pairs.min_leaf or 0) if attribution.pairs else 0
+        models, attribution = self.surveyed.encoding.models, self.surveyed.attribution
+        min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
+        min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
+
+        def list_models(targets: Iterable[Target], least: int) -> list[str]:
+            few = [
+                target
+                for target in targets
+                if target.slice == 0 and target.name == AUC and target.model < len(models)
+                if 0 < min(half.n for half in self.measured.of(target, {}).sums[:2]) < least
+            ]
+            return [models[target.model] for target in few]
+
         few_of_pairs = [
             row[MODEL]
-            for row in roots
-            if min(row["n_negatives_honest"], row["n_positives_honest"]) < side or row["n_pairs_train"] < fewest
+            for row in pair_nodes
+            if pairs and row["node_id"] == 1 and row["is_leaf"] and row[SLICE] == ALL_ROWS
+            if min(row["n_negatives_honest"], row["n_positives_honest"]) < 2 * pairs.min_side
+            or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
         ]
-        for what, models, keys in (
-            ("tree", few_of_trees, f"`min_leaf` = {min_leaf:,}"),
-            ("slice_search", few_of_slices, f"`min_rows` = {least:,}"),
+        for what, names, keys in (
+            ("tree", list_models(self.trees, 2 * min_leaf), f"`min_leaf` = {min_leaf:,}"),
+            ("slice_search", list_models(self.slices, min_rows), f"`min_rows` = {min_rows:,}"),
             ("pairs", few_of_pairs, "`min_leaf` or `min_side`"),
         ):
-            if models:
+            if names:
                 yield (
-                    f"`{what}` of {', '.join(models)}: there are too few rows for {keys} in one of their halves, so "
+                    f"`{what}` of {', '.join(names)}: there are too few rows for {keys} in one of their halves, so "
                     "nothing is searched. Lower it."
                 )
 
 
-def _has_fewer(sums: NodeSums, least: int) -> bool:
-    """Return whether the smaller half of some rows is not empty and has less than `least` rows."""
-    return 0 < min(sums.train.n, sums.honest.n) < least
+def search_rows(
+    surveyed: SurveyedRows, ranked: RankedBlocks, probable: Mapping[str, bool], stage: Callable[[str], None]
+) -> SearchedRows:
+    """Grow the trees and search the slices together, then measure these and the named segments and pairs.
+
+    `probable` are the models whose scores are probabilities, so that rows have losses.
+    """
+    attribution, blocks = surveyed.attribution, ranked.blocks
+    of_trees = plan_trees(surveyed, probable) if attribution.tree else []
+    of_slices = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
+    searches: dict[str, Search[Any]] = {}
+    values: list[SummedValue] = []
+    if attribution.tree and of_trees:  # there are none if only losses are targets, and no model has any
+        square_sums = _sum_squares(surveyed, ranked, of_trees) if attribution.tree.min_gain else [0.0] * len(of_trees)
+        values += (tree_values := list_tree_values(of_trees, blocks.n_rows))
+        searches["trees"] = grow_trees(surveyed.values.tree_features, tree_values, attribution.tree, square_sums)
+    if attribution.slice_search:
+        means = [add_moments(ranked.train.get(key, {}), "normalized").mean or 0.0 for key in surveyed.names]
+        values += (slice_values := list_slice_values(of_slices, means, blocks.n_rows))
+        searches["slices"] = search_slices(blocks.features, slice_values, attribution.slice_search)
+    results: dict[str, Any] = {"trees": [], "slices": SearchedSlices([], {})}
+    if searches:
+        names = ", ".join(searches)
+        with job_on_corpus(surveyed, f"search {names}"):
+            by_cell = sum_blocks(blocks, values)
+            with kept(by_cell.frame, large_rows=True) as frame:
+                asked = replace(by_cell, frame=frame)
+                answers = run_searches(asked, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
+        results |= zip(searches, answers, strict=True)
+    trees = dict(zip(of_trees, results["trees"], strict=True))
+    slices = dict(zip(of_slices, results["slices"].conditions, strict=True))
+    warnings = [
+        f"{', '.join(surveyed.names[of_slices[number][:2]])}: {text}"
+        for number, text in results["slices"].warnings.items()
+    ]
+    return SearchedRows(surveyed, trees, slices, warnings, _measure_results(surveyed, ranked, trees, slices, stage))
 
 
-def _within_slices(
-    rows: Sequence[Mapping[str, Any]], slices: Mapping[str, str], *predicates: str
-) -> list[Mapping[str, Any]]:
-    """Restrict the predicates of each row to rows of its slice."""
+def plan_trees(surveyed: SurveyedRows, probable: Mapping[str, bool]) -> list[Target]:
+    """List the targets of trees: first of single models, losses of probabilities alone, then of comparisons."""
+    attribution, encoding = surveyed.attribution, surveyed.encoding
+    targets = [
+        Target(model, part, name, None if name == AUC else attribution.link.get(encoding.models[model]))
+        for name, (model, part) in product(attribution.targets, surveyed.names)
+        if name == AUC or probable[encoding.models[model]]
+    ]
+    compared = product(range(len(attribution.compare)), range(len(encoding.slices)))
+    return targets + [Target(len(encoding.models) + number, part, AUC) for number, part in compared]
+
+
+def _sum_squares(surveyed: SurveyedRows, ranked: RankedBlocks, targets: Sequence[Target]) -> list[float]:
+    """Return the sum of squared deviations of the training values of each tree. One job."""
+    with job_on_corpus(surveyed, "sum squares of the targets of trees"):
+        measured = _measure(surveyed, ranked, {target: [{}] for target in targets})
+    moments = [measured.of(target, {}).sums.train for target in targets]
+    return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
+
+
+def _measure_results(
+    surveyed: SurveyedRows,
+    ranked: RankedBlocks,
+    trees: Mapping[Target, Tree],
+    slices: Mapping[Target, Sequence[Condition]],
+    stage: Callable[[str], None],
+) -> MeasuredSets:
+    """Measure every node, slice, segment and pair in one job, and comparisons in another."""
+    attribution, models = surveyed.attribution, surveyed.encoding.models
+    asked = {target: [node.condition for node in tree] for target, tree in trees.items()}
+    for target, conditions in slices.items():
+        asked.setdefault(target, []).extend([{}, *conditions])
+    if not (asked or attribution.segments or attribution.pairs_of):
+        return MeasuredSets({}, {}, {}, {})
+    stage("measuring segments")
+    with job_on_corpus(surveyed, "measure the segments"):
+        measured = _measure(surveyed, ranked, asked)
+    compared = {target: conditions for target, conditions in asked.items() if target.model >= len(models)}
+    if not compared:
+        return measured
+    stage("measuring the differences of models")
+    edges = {
+        number: surveyed.boundaries[models.index(baseline)]
+        for number, (_, baseline) in enumerate(attribution.compare, len(models))
+    }
+    with job_on_corpus(surveyed, "measure the differences of models"):
+        variances = vary_differences(ranked.blocks, compared, measured.offsets, edges)
+    return measured.with_variances(compared, variances)
+
+
+def _measure(surveyed: SurveyedRows, ranked: RankedBlocks, asked: Mapping[Target, Sequence[Condition]]) -> MeasuredSets:
+    search = measure_sets(ranked.blocks.columns, asked, len(surveyed.encoding.models))
+    sets: MeasuredSets = run_searches(ranked.blocks, [search])[0]
+    return sets
+
+
+def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *predicates: str) -> list[dict[str, Any]]:
+    """Restrict the predicates of each row to its slice."""
     return [
-        row | {name: f"({inside}) AND {row[name]}" for name in predicates}
-        if (inside := slices.get(row[SLICE]))
-        else row
-        for row in map(dict, rows)
+        row | {name: f"({slices[row[SLICE]]}) AND {row[name]}" for name in predicates if row[SLICE] in slices}
+        for row in rows
     ]
 
 
@@ -591,8 +574,8 @@ def _require_attribution(config: Config) -> Attribution:
 
 # ---- the command line
 
-EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "attribution.toml")
+EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "attribution.toml")
 
 FLAGS = (*on_date("the date whose rows are attributed"), DRY_RUN)
-main = partial(nightly.plan_or_run, nightly.NightlyJob(JOB, _attributed_only, plan_attribution, run_night))
+main = partial(nightly.plan_or_run, nightly.CorpusJob(JOB, _attributed_only, plan_attribution, publish_attribution))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -1,4 +1,7 @@
-"""The demo: a synthetic corpus, a run of the main job with a gate, and its report, in one folder."""
+"""Make a synthetic corpus, measure the bias of two models on it, check it by the rules of a gate, and write the report.
+
+A second demo uses the existing corpus, and adds a run, which supersedes the first.
+"""
 
 from __future__ import annotations
 
@@ -82,15 +85,15 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool =
     folder.mkdir(parents=True, exist_ok=True)
     _write_configurations(folder)
     environment = dict(os.environ)  # before the embedded engine adds to it
-    night = ["--config", str(folder / _CONFIGURATIONS[0]), "--run-date", RUN_DATE]
+    dated = ["--config", str(folder / _CONFIGURATIONS[0]), "--run-date", RUN_DATE]
     has_report = all(map(find_spec, write_report.LIBRARIES))
     with job_session("biasspark demo"):
         if not corpus.exists() or (corpus / _MADE_OF).read_text("utf-8") != made_of:
             _make(corpus, rows, made_of)
-        _run("measure", measure.COMMAND, night)
+        _run("measure", measure.COMMAND, dated)
         if has_report:
-            _run("report", write_report.COMMAND, [*night, "--out", str(page)])
-    n_equal = _compare_engines(folder, night, environment) if both else None
+            _run("report", write_report.COMMAND, [*dated, "--out", str(page)])
+    n_equal = _compare_engines(folder, dated, environment) if both else None
     equal = f"\nThe embedded engine and local Spark have equal rows in all {n_equal} tables.\n" if both else ""
     report = (
         f"The report is one file. Open it in a browser:\n\n{page}\n"
@@ -152,10 +155,10 @@ def _say(name: str, flags: Sequence[str]) -> None:
     sys.stderr.flush()
 
 
-def _compare_engines(folder: Path, night: Sequence[str], environment: Mapping[str, str]) -> int:
+def _compare_engines(folder: Path, dated: Sequence[str], environment: Mapping[str, str]) -> int:
     """Measure the corpus on local Spark in another process, and return the number of tables, all with equal rows."""
     second = folder / "warehouse-spark"
-    flags = [*night, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
+    flags = [*dated, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
     _say("measure", flags)
     command = [sys.executable, "-m", "biasspark", "measure", *flags]
     if code := subprocess.run(command, env=environment, check=False).returncode:
@@ -182,11 +185,6 @@ def _read_last_run(warehouse: Path) -> dict[str, pa.Table]:
 
 
 # ---- the command line
-
-_DESCRIPTION = """\
-Make a synthetic corpus, measure the bias of two models on it, check it against the rules of a gate, and write the
-report. A second demo uses the existing corpus, and adds a run, which supersedes the first.
-"""
 
 EXAMPLES = """\
 examples:
@@ -231,4 +229,4 @@ FLAGS = (
     flag("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=_OUT),
     flag("--both", action="store_true", help="measure on the embedded engine and on local Spark, and compare tables"),
 )
-COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

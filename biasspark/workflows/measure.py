@@ -8,7 +8,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from biasspark.cli import NIGHTLY_EXAMPLES, Command, Outcome, make_parser
+from biasspark.cli import DATED_EXAMPLES, Command, Outcome, make_parser
 from biasspark.config import GROUPS, Config
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.template_scores import template_scores
@@ -29,13 +29,13 @@ from biasspark.workflows.measurement import (
     ranked_blocks,
     survey_for_ranking,
 )
-from biasspark.workflows.nightly import BACKFILL, NightlyJob, Plan, RunContext, describe_identities, plan_or_run
+from biasspark.workflows.nightly import BACKFILL, CorpusJob, Plan, RunContext, describe_identities, plan_or_run
 from biasspark.workflows.window import plan_state, score_blocks
 
 JOB = schemas.BIAS_METRICS.job
 
 
-def run_night(
+def publish_measurement(
     corpus: DataFrame,
     context: RunContext,
     more_tables: Mapping[Table, Rows] | None = None,
@@ -43,7 +43,7 @@ def run_night(
 ) -> Outcome:
     """Survey, rank, compute, judge and publish, with `more_tables` and `more_warnings`; return the outcome."""
     if not context.config.models:
-        return balance_night(corpus, context)
+        return publish_balance(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
     progress.stage(f"surveying {config.corpus.name}")
     surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates)
@@ -80,7 +80,7 @@ def run_night(
     return progress.end(verdict.add_to(outcome))
 
 
-def balance_night(corpus: DataFrame, context: RunContext) -> Outcome:
+def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:
     """Measure without models: count the labels, publish their balance, and return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"counting the labels of {config.corpus.name}")
@@ -97,13 +97,13 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
         progress.stage(f"ranking {surveyed.size_text}")
         yield measure(surveyed, config.rejects), {}
         return
-    surveyed, cuts = plan_state(surveyed, context)
+    surveyed, chosen = plan_state(surveyed, context)
     progress.stage(f"ranking {surveyed.size_text}")
-    with ranked_blocks(surveyed, config.rejects, [cut.boundaries for cut in cuts]) as (measurement, ranked):
-        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, cuts)}
+    with ranked_blocks(surveyed, config.rejects, [ranges.boundaries for ranges in chosen]) as (measurement, ranked):
+        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, chosen)}
 
 
-def plan_night(config: Config) -> Plan:
+def plan_measurement(config: Config) -> Plan:
     """Plan a measurement."""
     gate, pinned = config.gate, config.pinned_auc
     optional = ", ".join(_list_optional_metrics(config))
@@ -169,7 +169,7 @@ def _list_optional_metrics(config: Config) -> Iterator[str]:
 # ---- the command line
 
 EXAMPLES = f"""\
-{NIGHTLY_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
+{DATED_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
       --set corpus.run_date_column=created_date --only-missing
 
 Each date of a range is measured and published separately, in order. A date that fails is reported, and the others are
@@ -177,5 +177,5 @@ still measured. The exit code is the lowest nonzero code of any date, so another
 last lines list the dates that failed, and those whose gate failed.
 """
 
-main = partial(plan_or_run, NightlyJob(JOB, lambda config: config, plan_night, run_night))
+main = partial(plan_or_run, CorpusJob(JOB, lambda config: config, plan_measurement, publish_measurement))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, BACKFILL), main)

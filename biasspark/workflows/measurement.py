@@ -276,7 +276,7 @@ def rows_only(measures: Measures) -> Measures:
 
 def warn_of_rows(counts: RowCounts) -> Iterator[str]:
     """Yield warnings about labels and annotations, and about frequent reasons of rejected rows and scores."""
-    yield from data_quality.label_warnings(counts.n_labelled, counts.n_positive)
+    yield from data_quality.label_warnings(counts.n_labeled, counts.n_positive)
     yield from data_quality.count_warnings("off scale", counts.off_scale)
     yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
     of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
@@ -305,7 +305,7 @@ class CountedLabels:
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the corpus."""
         surveyed, counts = self.surveyed, self.counts
-        of_identities = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labelled)
+        of_identities = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labeled)
         return (*surveyed.survey.warnings, *of_identities, *warn_of_rows(counts))
 
     def tables(self, config: Config) -> dict[Table, Rows]:

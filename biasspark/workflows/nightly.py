@@ -21,7 +21,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows
 from biasspark.session import engine_version, follow_tasks
-from biasspark.tables.ledger import JobCorpus, list_nights
+from biasspark.tables.ledger import JobCorpus, list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import PUBLISHED, Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table, tables_of
@@ -151,7 +151,7 @@ def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ..
 
 
 T = TypeVar("T")
-MOST_NIGHTS = 3660
+MOST_DATES = 3660
 
 
 def list_dates(first: date, last: date) -> list[date]:
@@ -211,14 +211,14 @@ def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, 
     return Fault(path, value, rule, "Name such a date by --run-date, or check the path.")
 
 
-def parse_nights(text: str) -> date | tuple[date, date]:
+def parse_run_dates(text: str) -> date | tuple[date, date]:
     """Parse ``DATE``, or ``DATE..DATE`` as the first and the last; for argparse."""
     first, *rest = (cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1))
     if not rest:
         return first
-    if not 0 <= (rest[0] - first).days < MOST_NIGHTS:
+    if not 0 <= (rest[0] - first).days < MOST_DATES:
         raise argparse.ArgumentTypeError(
-            f"{show_value(text)}. It must be a first and a later last date, at most {MOST_NIGHTS:,} dates. Write, for "
+            f"{show_value(text)}. It must be a first and a later last date, at most {MOST_DATES:,} dates. Write, for "
             "example, 2026-01-01..2026-03-31."
         )
     return first, rest[0]
@@ -246,27 +246,27 @@ def require(part: T | None, table: str, example: str) -> T:
 _RUN_DATE = "the run date to measure, or the first and last of a range"
 BACKFILL = (
     *cli.CONFIGURED,
-    cli.flag("--run-date", required=True, type=parse_nights, metavar="DATE[..DATE]", help=_RUN_DATE),
+    cli.flag("--run-date", required=True, type=parse_run_dates, metavar="DATE[..DATE]", help=_RUN_DATE),
     cli.DRY_RUN,
     cli.flag("--only-missing", action="store_true", help="skip dates that already have a published run"),
 )
 """The flags of a job that measures one run date or a range."""
 
 
-class NightlyJob(NamedTuple):
+class CorpusJob(NamedTuple):
     """A job that measures the corpus of a run date.
 
     ``measures`` selects the part of the configuration that the job needs: its columns are checked when the corpus is
     read. ``run`` measures and publishes one run date.
     """
 
-    job: str
+    name: str
     measures: Callable[[Config], Measures]
     plan: Callable[[Config], Plan]
     run: Callable[[DataFrame, RunContext], cli.Outcome]
 
 
-def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> cli.Outcome:
+def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
     """Read the corpus and check existing tables; then print the plan, or measure the run dates."""
     config = load_config(arguments.config, arguments.overrides)
     if config.mitigation:
@@ -274,36 +274,36 @@ def plan_or_run(nightly: NightlyJob, arguments: argparse.Namespace) -> cli.Outco
             "[mitigation]: this job measures the rows of [corpus], which the experiment trains on. Run "
             "jobs/mitigation_experiment.py, or remove the table."
         )
-    plan = nightly.plan(config) if arguments.dry_run else None
+    plan = job.plan(config) if arguments.dry_run else None
     progress, days = cli.Progress(), list_days(arguments.run_date, config)
     of_date = warn_of_future(days[0], config.corpus.run_date_column)
     for warning in (*of_date, *plan.warnings) if plan else ():  # a run prints them at its end
         sys.stderr.write(f"warning: {show_visibly(warning)}\n")
-    tables = (*tables_of(nightly.job), BIAS_RUNS)
-    read = partial(read_corpus, corpus=config.corpus, measures=nightly.measures(config))
-    with open_tables(nightly.job, config, progress) as (spark, store):
+    tables = (*tables_of(job.name), BIAS_RUNS)
+    read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
+    with open_tables(job.name, config, progress) as (spark, store):
         store.check(spark, tables)
         first = read(spark, run_date=days[0])
         if plan:
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
             text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written)
-            summary = {"job": nightly.job, "status": "planned", "config_hash": config.hash}
+            summary = {"job": job.name, "status": "planned", "config_hash": config.hash}
             return cli.Outcome(summary=summary, table=text)
-        key, dates = JobCorpus(nightly.job, config.corpus.name), CorpusDates(spark, config.corpus)
+        key, dates = JobCorpus(job.name, config.corpus.name), CorpusDates(spark, config.corpus)
 
         def measure(day: date) -> cli.Outcome:
             corpus = first if day == days[0] else read(spark, run_date=day)
             run = new_run(day, key.corpus, key.job)
             with dates.in_faults(day):
-                return nightly.run(corpus, RunContext(spark, config, store, run, progress))
+                return job.run(corpus, RunContext(spark, config, store, run, progress))
 
         only_missing = vars(arguments).get("only_missing")
-        published = list_nights(spark, store, key, days[0], days[-1]) if only_missing else ()
+        published = list_published(spark, store, key, days[0], days[-1]) if only_missing else ()
         with follow_tasks(spark, progress.advance):
-            return run_nights(days, published, measure, progress, arguments.debug)
+            return measure_dates(days, published, measure, progress, arguments.debug)
 
 
-def run_nights(
+def measure_dates(
     days: Sequence[date],
     published: Collection[date],
     measure: Callable[[date], cli.Outcome],
@@ -340,15 +340,15 @@ def run_nights(
         "from": days[0],
         "to": days[-1],
         "nights": len(days),
-        "published": [{key: night[key] for key in ("run_date", "run_id", "n_rows")} for night in done],
-        "failed": [{key: night[key] for key in ("run_date", "exit_code")} for night in failed],
+        "published": [{key: run[key] for key in ("run_date", "run_id", "n_rows")} for run in done],
+        "failed": [{key: run[key] for key in ("run_date", "exit_code")} for run in failed],
         "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
     worst = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
     sections = {
-        "not published": [f"{night['run_date']} (exit code {night['exit_code']})" for night in failed],
+        "not published": [f"{run['run_date']} (exit code {run['exit_code']})" for run in failed],
         "published, but the gate failed": list(map(str, gate_failed)),
     }
-    table = "\n".join(f"{what}: {', '.join(nights)}" for what, nights in sections.items() if nights)
+    table = "\n".join(f"{what}: {', '.join(dates)}" for what, dates in sections.items() if dates)
     return progress.end(cli.Outcome(summary=summary, table=table, exit_code=worst))

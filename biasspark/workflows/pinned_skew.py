@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.cli import DRY_RUN, NIGHTLY_EXAMPLES, Command, Outcome, make_parser, on_date
+from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
 from biasspark.corpus.decode import field, single_states
@@ -33,7 +33,7 @@ JOB = PINNED_SKEW.job
 _IN_CELL = "in_cell"
 
 
-def run_night(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
+def publish_experiment(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
     """Survey, rank, drop rows and publish; return the outcome."""
     config, progress = context.config, context.progress
     skew = find_experiment(config)
@@ -120,7 +120,7 @@ def describe_drops(skew: PinnedSkew) -> str:
 
 # ---- the command line
 
-EXAMPLES = NIGHTLY_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
+EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 FLAGS = (*on_date("the date whose rows the experiment uses"), DRY_RUN)
-main = partial(nightly.plan_or_run, nightly.NightlyJob(JOB, skew_only, plan_experiment, run_night))
+main = partial(nightly.plan_or_run, nightly.CorpusJob(JOB, skew_only, plan_experiment, publish_experiment))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

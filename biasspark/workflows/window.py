@@ -29,7 +29,7 @@ from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import JobCorpus, LedgerRow, list_configurations, list_nights, to_run
+from biasspark.tables.ledger import JobCorpus, LedgerRow, list_configurations, list_published, to_run
 from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
@@ -37,18 +37,8 @@ from biasspark.tables.spark_schemas import no_rows
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
-from biasspark.windows.sketch import (
-    RangeBoundaries,
-    Sketch,
-    SketchHeader,
-    is_skewed,
-    list_disagreements,
-    merge_extremes,
-    merge_quantiles,
-    read_sketches,
-    reuse_boundaries,
-    sketch_rows,
-)
+from biasspark.windows import sketch
+from biasspark.windows.sketch import RUN, RangeBoundaries, Sketch, SketchHeader
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus
 from biasspark.workflows.nightly import RunContext, list_dates
 
@@ -62,15 +52,15 @@ def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedC
     with describe(context.spark, "look up boundaries"):
         last = _find_last(context.spark, context.store, config, _types_of(surveyed))
     ranges = config.ranking.ranges or surveyed.survey.chosen_ranges
-    cuts = []
-    for model, boundaries in zip(config.models, surveyed.boundaries, strict=True):
-        kept = reuse_boundaries(last[model], ranges) if model in last else None
-        cuts.append(kept or RangeBoundaries(boundaries, ranges))
-    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), cuts
+    chosen = [
+        (sketch.reuse_boundaries(last[model], ranges) if model in last else None) or RangeBoundaries(boundaries, ranges)
+        for model, boundaries in zip(config.models, surveyed.boundaries, strict=True)
+    ]
+    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), chosen
 
 
 def score_blocks(
-    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, cuts: list[RangeBoundaries]
+    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, chosen: list[RangeBoundaries]
 ) -> DataFrame:
     """Return the table ``score_blocks`` of a run with these RANKED blocks. Lazy."""
     encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
@@ -81,9 +71,12 @@ def score_blocks(
         "members": [(*encoding.pairs[pair], int(counts.pair_rows[pair])) for pair in np.flatnonzero(counts.pair_rows)],
     }
     headers = []
-    for number, ((model, column), cut) in enumerate(zip(config.models.items(), cuts, strict=True)):
+    for number, ((model, column), ranges) in enumerate(zip(config.models.items(), chosen, strict=True)):
         profile, max_range_rows = counts.profiles.get(model), counts.max_range_rows.get(model, 0)
         n_rows, ends = (profile.n_rows, (profile.lowest, profile.highest)) if profile else (0, None)
+        skewed = ranges.skewed
+        if skewed is None:
+            skewed = sketch.is_skewed(max_range_rows, n_rows, ranges.boundaries)
         header = SketchHeader(
             **of_run,
             n_rows=n_rows,
@@ -91,39 +84,39 @@ def score_blocks(
             extremes=survey.extremes.get(model, ends),  # of all rows with a label, if histograms need them
             quantiles=survey.quantiles[number].tolist(),
             is_single=isinstance(schema[column].dataType, FloatType),
-            ranges=cut.ranges,
-            skewed=is_skewed(max_range_rows, n_rows, cut.boundaries) if cut.skewed is None else cut.skewed,
+            ranges=ranges.ranges,
+            skewed=skewed,
         )
         headers.append(header)
-    return sketch_rows(ranked, encoding, headers, cuts)
+    return sketch.sketch_rows(ranked, encoding, headers, chosen)
 
 
 def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
-    """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``night``."""
+    """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``run``."""
     parts = []
     for index, run in enumerate(runs):
         try:
             rows = store.read(spark, SCORE_BLOCKS, run)
         except FileNotFoundError:  # the run kept no ranking, or its files are gone
             rows = no_rows(spark, SCORE_BLOCKS)
-        parts.append(rows.withColumn("night", F.lit(index)))
-    return reduce(DataFrame.unionByName, parts or [no_rows(spark, SCORE_BLOCKS).withColumn("night", F.lit(0))])
+        parts.append(rows.withColumn(RUN, F.lit(index)))
+    return reduce(DataFrame.unionByName, parts or [no_rows(spark, SCORE_BLOCKS).withColumn(RUN, F.lit(0))])
 
 
-def read_states(blocks: DataFrame, n_nights: int) -> list[dict[str, Sketch]]:
+def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
     """Return the sketches of each run by model, given `read_blocks`; {} for a run without them.
 
     One Spark job. The driver receives data that grows with runs, models and identities, never with rows.
     """
     rows = blocks.where(F.col("score_range") == HEADER_RANGE)
     parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
-    for row in rows.select("night", "model", "part", "state_key", "boundaries", "block").collect():
-        parts[row["night"], row["model"]].append(row)
-    states: list[dict[str, Sketch]] = [{} for _ in range(n_nights)]
-    for (night, model), of_model in parts.items():
+    for row in rows.select(RUN, "model", "part", "state_key", "boundaries", "block").collect():
+        parts[row[RUN], row["model"]].append(row)
+    states: list[dict[str, Sketch]] = [{} for _ in range(n_runs)]
+    for (run, model), of_model in parts.items():
         ordered = sorted(of_model, key=lambda part: part["part"])
         header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
-        states[night][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
+        states[run][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
     return states
 
 
@@ -150,13 +143,13 @@ def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
 class Window:
     """The runs from `first` to `last` that are merged, in order, with the headers of each by model.
 
-    ``blocks`` are their rows of ``score_blocks``, with the index of the run as ``night``. ``missing`` maps dates that
+    ``blocks`` are their rows of ``score_blocks``, with the index of the run as ``run``. ``missing`` maps dates that
     are left out to the reason.
     """
 
     first: date
     last: date
-    nights: tuple[LedgerRow, ...]
+    runs: tuple[LedgerRow, ...]
     headers: tuple[dict[str, SketchHeader], ...]
     blocks: DataFrame
     missing: dict[date, str]
@@ -171,16 +164,16 @@ def find_window(
     """
     first, last = days
     with describe(spark, "look up the runs"):
-        published = list_nights(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
+        published = list_published(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
         runs = list(map(to_run, published.values()))
         blocks = read_blocks(spark, store, runs)
         with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
-            counts = {row["night"]: row["count"] for row in blocks.groupBy("night").count().collect()}
+            counts = {row[RUN]: row["count"] for row in blocks.groupBy(RUN).count().collect()}
         for index, n_rows in counts.items():
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     every = list_dates(first, last)
-    has_blocks = {day for day, night in published.items() if (night["table_rows"] or {}).get(SCORE_BLOCKS.name)}
+    has_blocks = {day for day, row in published.items() if (row["table_rows"] or {}).get(SCORE_BLOCKS.name)}
     missing = {
         day: "its files are gone"
         if day in has_blocks
@@ -192,16 +185,16 @@ def find_window(
     }
     if missing and (not allow_missing or not states):
         raise InputError(_describe_missing(missing, len(every)))
-    if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
+    if faults := sketch.list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
         raise InputError(*faults)
-    nights = tuple(published[day] for day in states)
+    merged = tuple(published[day] for day in states)
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
-    if len(nights) < len(published):
-        blocks = read_blocks(spark, store, list(map(to_run, nights)))
-    return Window(first, last, nights, headers, blocks, missing)
+    if len(merged) < len(published):
+        blocks = read_blocks(spark, store, list(map(to_run, merged)))
+    return Window(first, last, merged, headers, blocks, missing)
 
 
-def merge_nights(window: Window, config: Measures) -> Measurement:
+def merge_runs(window: Window, config: Measures) -> Measurement:
     """Return the measurement of all runs together, with exactly the counts of the union of their rows.
 
     Runs one Spark action. Blocks are read once and shuffled once; the corpus is not read.
@@ -212,14 +205,14 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
     survey = _survey_states(window, measures)
     encoding = build_encoding(measures, survey)
     encodings = []  # of each run, whose identities count
-    for header in (next(iter(headers.values())) for headers in window.headers):
+    for header, *_ in map(dict.values, window.headers):
         values = {name: tuple(values) for name, values in header.values.items()}
         encodings.append(build_encoding(measures, Survey(n_rows=header.n_rows, values=values, quantiles=())))
     is_single = {column: window.headers[-1][model].is_single for model, column in measures.models.items()}
     fields = [StructField(name, FloatType() if single else DoubleType()) for name, single in is_single.items()]
     cutpoints = place_cutpoints(measures, survey, StructType(fields))
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [cuts.scores for cuts in cutpoints.values()]
-    parts = read_sketches(window.blocks, window.headers, encodings, encoding, boundaries)
+    parts = sketch.read_sketches(window.blocks, window.headers, encodings, encoding, boundaries)
     ranked = rank_ranges(parts, encoding, boundaries, edges)
     with describe(window.blocks.sparkSession, "merge the runs"), translate_spark_errors("window"):
         counts = collect_counts(ranked, encoding, edges)
@@ -228,49 +221,45 @@ def merge_nights(window: Window, config: Measures) -> Measurement:
 
 def run_window(window: Window, context: RunContext) -> Outcome:
     """Merge the runs of a window, publish, and return the outcome."""
-    progress, nights = context.progress, window.nights
-    n_rows = sum(night["n_rows"] for night in nights)
-    progress.stage(f"merging {format_count(len(nights), 'run')}, {format_count(n_rows, 'row')}")
-    measurement = merge_nights(window, context.config)
-    reasons = dict.fromkeys(reason for night in nights for reason in night["rejects"])
+    progress, runs = context.progress, window.runs
+    n_rows = sum(run["n_rows"] for run in runs)
+    progress.stage(f"merging {format_count(len(runs), 'run')}, {format_count(n_rows, 'row')}")
+    measurement = merge_runs(window, context.config)
+    reasons = dict.fromkeys(reason for run in runs for reason in run["rejects"])
     counts = RowCounts(
         n_rows=n_rows,
-        n_rejected=sum(night["n_rejected"] for night in nights),
-        rejects={reason: sum(night["rejects"].get(reason, 0) for night in nights) for reason in reasons},
+        n_rejected=sum(run["n_rejected"] for run in runs),
+        rejects={reason: sum(run["rejects"].get(reason, 0) for run in runs) for reason in reasons},
     )
     warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
-    context = replace(context, merged_run_ids=[night["run_id"] for night in nights])
+    context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
     shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
-    outcome = context.publish(window_tables(measurement, window), counts, warnings, shown)
-    days = {"from": window.first, "to": window.last, "nights": len(nights), "missing": list(window.missing)}
-    return progress.end(replace(outcome, summary={**outcome.summary, **days}))
-
-
-def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]:
-    """Return the configured tables of a window."""
     tables: dict[Table, Rows] = {}
     for table, of_window in schemas.WINDOW_TABLES.items():
-        if table in measurement.tables:
-            rows = measurement.tables[table]
-            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_NIGHTS, len(window.nights))):
+        if (rows := measurement.tables.get(table)) is not None:
+            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_RUNS, len(runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[of_window] = rows.select(of_window.value_columns)
-    return tables
+    outcome = context.publish(tables, counts, warnings, shown)
+    days = {"from": window.first, "to": window.last, "nights": len(runs), "missing": list(window.missing)}
+    return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
     by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
     of_any_model = next(iter(by_model.values()))
-    extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    extremes = (
+        {model: sketch.merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    )
     values = {}
     for name in list_valued(measures):
         kind = of_any_model[-1].types[name]
         is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
         values[name] = order_values({v for header in of_any_model for v in header.values[name]}, name, is_numeric)
     return Survey(
-        n_rows=sum(night["n_rows"] for night in window.nights),
+        n_rows=sum(run["n_rows"] for run in window.runs),
         values=values,
-        quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
+        quantiles=tuple(sketch.merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},
     )
 

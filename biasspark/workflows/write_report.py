@@ -1,4 +1,4 @@
-"""Write the report of a published run. The corpus is not read."""
+"""Write the report of a published run, one self-contained HTML file. The corpus is not read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first, show_value
 
 JOB = "report"
-MAX_NIGHTS = 30
+MAX_RUNS = 30
 MAX_MISSING = 50
 MOST_LISTED = 5
 FOLDER = "reports"
@@ -80,7 +80,7 @@ def report_folder(config: Config) -> str:
 
 
 def read_report_data(
-    spark: SparkSession, store: Store, run_date: date, corpus: str, n_nights: int = MAX_NIGHTS
+    spark: SparkSession, store: Store, run_date: date, corpus: str, n_runs: int = MAX_RUNS
 ) -> report_data.ReportData:
     """Read the data of a report: the latest published run of each job for a run date, and earlier runs.
 
@@ -106,7 +106,7 @@ def read_report_data(
     before = ledger if BIAS_METRICS.name in stored else []
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())
     baseline, label = report_data.find_baseline(before, main, baseline_ids, has_gate=len(alerts) > 0)
-    earlier = report_data.earlier_runs(before, main, n_nights)
+    earlier = report_data.earlier_runs(before, main, n_runs)
     past_rows = {row["run_id"]: row for row in [*earlier, *([baseline] if baseline else [])]}
     with describe(spark, "report: earlier runs"):
         past_runs = [to_run(row) for row in past_rows.values()]
@@ -128,7 +128,7 @@ def read_report_data(
     return report_data.ReportData(
         corpus=corpus,
         run_date=run_date,
-        run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_nights(lost_runs)]},
+        run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_runs(lost_runs)]},
         tables=tables,
         counts=report_data.count_rows(stored),
         lost=lost,
@@ -166,7 +166,7 @@ def _read_tables(
     return stored, {table.name: fault for table, fault in faults.items()}
 
 
-def _warn_of_lost_nights(runs: Sequence[Run]) -> list[str]:
+def _warn_of_lost_runs(runs: Sequence[Run]) -> list[str]:
     if not runs:
         return []
     shown = [f"{run.run_id} of {run.run_date}" for run in sorted(runs, key=lambda run: run.run_date, reverse=True)]
@@ -229,10 +229,6 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Write the report of a published run, one self-contained HTML file. The corpus is not read.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --out report.html
@@ -253,8 +249,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         progress.stage("drawing")
         # Inside the session, which removes the zips of --py-files when it stops: drawing imports from them.
         written = write_documents(spark, report, arguments.out, folder, arguments.model_card)
-    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
     warnings = report.run["warnings"]
+    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
     summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}
     return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
 
@@ -262,10 +258,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
 FLAGS = (
     *on_date("the run date to show"),
     flag("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists"),
-    flag(
-        "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"
-    ),
+    flag("--publish", action="store_true", help="write it to the folder of [report] path (reports/ next to tables)"),
     flag("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write"),
-    flag("--nights", type=parse_count, default=MAX_NIGHTS, metavar="N", help=f"earlier runs to read ({MAX_NIGHTS})"),
+    flag("--nights", type=parse_count, default=MAX_RUNS, metavar="N", help=f"earlier runs to read ({MAX_RUNS})"),
 )
-COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -9,28 +9,28 @@
 --                   above 0 for a gap. NULL if either value is.
 --   most_worsened   the largest worsening of any metric; below 0 if all improved.
 --   apart           whether the interval of any metric lies entirely on the worse side of the accepted one.
-WITH tonight AS (
+WITH last_dates AS (
     SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
 ),
 
 metrics AS (
     SELECT m.*
     FROM latest_bias_metrics AS m
-    INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date = tonight.run_date
+    INNER JOIN last_dates ON m.corpus = last_dates.corpus AND m.run_date = last_dates.run_date
     WHERE NOT m.crossed  -- AND m.slice = 'all'
 ),
 
-accepted_nights AS (
+accepted_dates AS (
     SELECT m.corpus, max(m.run_date) AS run_date
     FROM latest_accepted_bias_metrics AS m
-    INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date < tonight.run_date
+    INNER JOIN last_dates ON m.corpus = last_dates.corpus AND m.run_date < last_dates.run_date
     GROUP BY m.corpus
 ),
 
 accepted AS (
     SELECT m.*
     FROM latest_accepted_bias_metrics AS m
-    INNER JOIN accepted_nights AS nights ON m.corpus = nights.corpus AND m.run_date = nights.run_date
+    INNER JOIN accepted_dates AS dates ON m.corpus = dates.corpus AND m.run_date = dates.run_date
 ),
 
 beside AS (

@@ -17,16 +17,16 @@ shown AS (
     WHERE corpus NOT IN (SELECT corpus FROM latest_accepted_bias_metrics)
 ),
 
-last_night AS (
+last_dates AS (
     SELECT corpus, max(run_date) AS run_date FROM shown GROUP BY corpus
 ),
 
-nights AS (
+trend AS (
     SELECT m.*
     FROM shown AS m
     INNER JOIN chosen ON m.identity = chosen.identity AND m.model = chosen.model AND m.slice = chosen.slice
-    INNER JOIN last_night ON m.corpus = last_night.corpus
-    WHERE m.run_date > last_night.run_date - INTERVAL '30' DAY
+    INNER JOIN last_dates ON m.corpus = last_dates.corpus
+    WHERE m.run_date > last_dates.run_date - INTERVAL '30' DAY
 )
 
 SELECT
@@ -43,5 +43,5 @@ SELECT
     positive_aeg, positive_aeg_low, positive_aeg_high,
     positive_aeg - lag(positive_aeg) OVER (PARTITION BY corpus ORDER BY run_date) AS positive_aeg_change,
     run_id, accepted
-FROM nights
+FROM trend
 ORDER BY corpus, run_date

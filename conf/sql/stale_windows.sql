@@ -1,6 +1,7 @@
 -- Which windows are out of date: those with a date that was measured again, or for the first time, since they were
 -- merged, one row for each such date. Merge them again. The same text works in Spark SQL and DuckDB.
 --
+--   stale_date      the date that was measured since the merge
 --   merged_run_id   the run of the date that the window contains; NULL if it contains none
 --   run_id          the run of the date that readers see now
 --
@@ -22,7 +23,7 @@ windows AS (
     SELECT * FROM runs WHERE job = 'window_metrics' AND place = 1
 ),
 
-nights AS (
+dates AS (
     SELECT * FROM runs WHERE job = 'bias_metrics' AND place = 1
 ),
 
@@ -37,11 +38,11 @@ merged AS (
 
 SELECT
     w.corpus, w.window_start, w.run_date, w.run_id AS window_run_id,
-    n.run_date AS night,
+    n.run_date AS stale_date,
     m.run_id AS merged_run_id,
     n.run_id
 FROM windows AS w
-INNER JOIN nights AS n
+INNER JOIN dates AS n
     ON w.corpus = n.corpus AND n.run_date BETWEEN w.window_start AND w.run_date
 LEFT JOIN merged AS m
     ON w.run_id = m.window_run_id AND n.run_date = m.run_date

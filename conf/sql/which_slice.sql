@@ -17,14 +17,14 @@ WITH shown AS (
     WHERE corpus NOT IN (SELECT corpus FROM latest_accepted_bias_metrics)
 ),
 
-tonight AS (
+last_dates AS (
     SELECT corpus, max(run_date) AS run_date FROM shown GROUP BY corpus
 ),
 
 metrics AS (
     SELECT m.*
     FROM shown AS m
-    INNER JOIN tonight ON m.corpus = tonight.corpus AND m.run_date = tonight.run_date
+    INNER JOIN last_dates ON m.corpus = last_dates.corpus AND m.run_date = last_dates.run_date
     WHERE NOT m.crossed  -- AND m.model = 'toxicity_6'
 ),
 

@@ -27,7 +27,7 @@ TASK: dict[str, Any] = {"label": LABEL, "label_threshold": THRESHOLD}
 BY_ROW: dict[str, Any] = {"id": "id", "models": list(MODELS), **TASK}
 PARTS = (16, 4, 1)
 """The denominators of the parts of the corpus that groups of growing rows measure."""
-N_SLICES, N_MODELS, N_TENTHS, N_TEMPLATES, N_NIGHTS = (1, 4, 16), (1, 2, 4, 8), 10, 20, 7
+N_SLICES, N_MODELS, N_TENTHS, N_TEMPLATES, N_RUNS = (1, 4, 16), (1, 2, 4, 8), 10, 20, 7
 
 
 def drain(frame: DataFrame) -> None:
@@ -136,29 +136,29 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
     from biasspark.config import parse_config  # noqa: PLC0415
     from biasspark.tables.runs import new_run  # noqa: PLC0415
     from biasspark.tables.store import open_store  # noqa: PLC0415
-    from biasspark.workflows.measure import JOB, run_night  # noqa: PLC0415
+    from biasspark.workflows.measure import JOB, publish_measurement  # noqa: PLC0415
     from biasspark.workflows.nightly import RunContext  # noqa: PLC0415
-    from biasspark.workflows.window import find_window, merge_nights  # noqa: PLC0415
+    from biasspark.workflows.window import find_window, merge_runs  # noqa: PLC0415
 
-    spark, days = corpus.sparkSession, [date(2026, 1, 1) + timedelta(days=number) for number in range(N_NIGHTS)]
+    spark, days = corpus.sparkSession, [date(2026, 1, 1) + timedelta(days=number) for number in range(N_RUNS)]
     table: dict[str, Any] = tomllib.loads((Path(__file__).parent / "job.toml").read_text("utf-8"))
-    config = parse_config(table | {"state": {"keep": True}, "output": {"path": str(folder / "nights")}}, folder)
+    config = parse_config(table | {"state": {"keep": True}, "output": {"path": str(folder / "runs")}}, folder)
     store = open_store(config.output)
     for number, day in enumerate(days):
         run = new_run(day, config.corpus.name, JOB)
-        rows = corpus.where(F.col("id") % N_NIGHTS == number)
-        run_night(rows, RunContext(spark, config, store, run, Progress()))
+        rows = corpus.where(F.col("id") % N_RUNS == number)
+        publish_measurement(rows, RunContext(spark, config, store, run, Progress()))
 
     def merge() -> object:
         size = "spark.sql.execution.arrow.maxRecordsPerBatch"
         before = spark.conf.get(size)
         spark.conf.set(size, "64")  # as jobs/window_metrics.py sets it
         window = find_window(spark, store, config, (days[0], days[-1]), allow_missing=False)
-        tables = merge_nights(window, config).tables
+        tables = merge_runs(window, config).tables
         spark.conf.set(size, str(before))
         return tables
 
-    return {"rescan": partial(suite, corpus), f"window of {N_NIGHTS} nights": merge}
+    return {"rescan": partial(suite, corpus), f"window of {N_RUNS} nights": merge}
 
 
 # ---- growth: a case is named after the quantity that grows and its amount, from which exponents are read

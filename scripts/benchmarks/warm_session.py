@@ -16,16 +16,16 @@ from pathlib import Path
 
 from biasspark.session import build_session
 
-FIRST_NIGHT = date(2026, 1, 1)
+FIRST_DATE = date(2026, 1, 1)
 PUBLISHED = (0, 5)
 """Exit codes: published, and published although the gate failed."""
 
 
-def run_night(root: Path, corpus: str, warehouse: Path, night: date) -> float:
+def time_run(root: Path, corpus: str, warehouse: Path, run_date: date) -> float:
     """Run the job for a date and return the seconds that it took."""
     job = str(root / "jobs" / "bias_metrics.py")
     paths = ("--set", f"corpus.path='{corpus}'", "--set", f"output.path='{warehouse}'")
-    sys.argv = [job, "--config", str(root / "conf" / "demo.toml"), "--run-date", str(night), *paths]
+    sys.argv = [job, "--config", str(root / "conf" / "demo.toml"), "--run-date", str(run_date), *paths]
     started = time.perf_counter()
     try:
         runpy.run_path(job, run_name="__main__")
@@ -43,11 +43,11 @@ def main() -> None:
     parser.add_argument("--repeat", required=True, type=int)
     parser.add_argument("--outcome", required=True, type=Path)
     arguments = parser.parse_args()
-    spark = build_session("biasspark benchmark: nights")
-    nights = [FIRST_NIGHT + timedelta(days=number) for number in range(arguments.repeat + 1)]
+    spark = build_session("biasspark benchmark: runs")
+    run_dates = [FIRST_DATE + timedelta(days=number) for number in range(arguments.repeat + 1)]
     warehouse = arguments.outcome.resolve().with_name("warehouse")
     try:
-        first, *further = (run_night(arguments.root, arguments.corpus, warehouse, night) for night in nights)
+        first, *further = (time_run(arguments.root, arguments.corpus, warehouse, run_date) for run_date in run_dates)
     finally:
         spark.stop()
     medians = {"first night": first, "further night": statistics.median(further)}

@@ -48,7 +48,7 @@ from biasspark.workflows.measurement import measure, survey_for_ranking
 from scripts.dev.campaign_corpora import Case, count_by_hand, make_case, simpler_cases, write_case
 
 ROOT = Path(__file__).resolve().parents[2]
-NIGHT = date(2026, 1, 15)
+RUN_DATE = date(2026, 1, 15)
 _BATCH = 24
 _SMALL = {  # what makes queries of a few rows fast; none of it changes a value
     "spark.sql.shuffle.partitions": "1",
@@ -107,7 +107,7 @@ def answer(spark: SparkSession, case: Case, folder: str) -> Answer:
 def _measure(spark: SparkSession, case: Case, folder: str) -> Iterator[tuple[str, list[str]]]:
     measures = parse_measures(case.measures)
     corpus = Corpus(**({"name": "case", "path": f"{folder}/corpus"} | case.corpus))
-    rows = read_corpus(spark, corpus, NIGHT, measures)
+    rows = read_corpus(spark, corpus, RUN_DATE, measures)
     with survey_for_ranking(rows, measures, corpus.id, corpus.duplicates) as surveyed:
         survey, encoding = surveyed.survey, surveyed.encoding
         facts = survey.n_rows, survey.values, survey.extremes, survey.absent_positives, survey.positive_variants

@@ -19,7 +19,7 @@ from typing import Any
 
 import duckdb
 
-from tests.oracle.run_tables import KEYS, Values, compute_night
+from tests.oracle.run_tables import KEYS, Values, compute_tables
 
 TOLERANCE = 1e-12
 
@@ -49,7 +49,7 @@ def prove(warehouse: Path, corpora: Mapping[date, Path], config: Path) -> Proof:
     with duckdb.connect() as connection:
         connection.execute((warehouse / "views.duckdb.sql").read_text("utf-8"))
         for run_date, corpus in corpora.items():
-            for table, expected in compute_night(corpus, settings).items():
+            for table, expected in compute_tables(corpus, settings).items():
                 published = read_rows(connection, table, run_date)
                 if published.keys() != expected.keys():
                     odd = sorted(map(str, published.keys() ^ expected.keys()))

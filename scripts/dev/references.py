@@ -13,7 +13,7 @@ from textwrap import fill
 
 from biasspark.tables.schemas import (
     CORPUS,
-    N_NIGHTS,
+    N_RUNS,
     RUN_DATE,
     RUN_ID,
     TABLES,
@@ -88,7 +88,7 @@ def describe_table(table: Table) -> str:
 def describe_windows() -> str:
     """Return the reference of the tables of windows, which have the columns of those of a run."""
     names = ", ".join(f"`{window.name}`" for window in WINDOW_TABLES.values())
-    rows = "\n".join(lay_out(list_columns((WINDOW_START, N_NIGHTS)), HEAD))
+    rows = "\n".join(lay_out(list_columns((WINDOW_START, N_RUNS)), HEAD))
     key = f"`{WINDOW_START.name}` and the key of that table"
     text = f"{names}: the columns of the table of a run, and two more. Key: {key}. Written by `jobs/window_metrics.py`."
     return f"\n## window_...\n\n{fill(text, WIDTH)}\n\n{rows}\n\n"

@@ -31,7 +31,7 @@ from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import TABLES
 from tests.harness.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, headings_of, read_commands
-from tests.harness.example_night import write_night
+from tests.harness.example_run import write_run
 
 REMARKS = {
     "text": {"output", "printed in", "leaves of the census"},
@@ -151,7 +151,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clone")
     for name in ("conf", "jobs", "scripts", "biasspark", ".venv"):
         (folder / name).symlink_to(ROOT / name)
-    write_night(folder / "build" / "demo" / "warehouse")
+    write_run(folder / "build" / "demo" / "warehouse")
     (folder / "build" / "tutorial").symlink_to("demo")
     return folder
 
@@ -274,7 +274,7 @@ def test_examples_of_help_can_be_run(job: str, monkeypatch: pytest.MonkeyPatch, 
 def test_every_job_says_what_the_date_is_to_it() -> None:
     flags = [(job, flag) for job in JOBS for flag in parser_of(job)._actions if flag.dest == "run_date"]
     assert len(flags) == len(JOBS) - 2  # make_corpus has none, and a window has two ends
-    assert [job for job, flag in flags if not flag.help or flag.help == "the night to measure"] == []
+    assert [job for job, flag in flags if not flag.help or flag.help == "the run date to measure"] == []
 
 
 def check_script(program: str, words: list[str]) -> None:

@@ -1,6 +1,6 @@
 """The blocks of README.md and docs/ that take a session: every query in Spark SQL, and all Python, page by page.
 
-What they find: a session `spark`, a DataFrame `df` of comments, the `warehouse` of a small published night, and a
+What they find: a session `spark`, a DataFrame `df` of comments, the `warehouse` of a small published run, and a
 `folder` to write into. The blocks of a page run one after another and see what those before them defined.
 """
 
@@ -24,7 +24,7 @@ from biasspark.synthetic.civil import CivilRequest
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import spark_views
 from tests.harness.documents import blocks_of, output_of
-from tests.harness.example_night import write_night
+from tests.harness.example_run import write_run
 
 N_ROWS = 4000
 CLASSIC = {"docs/extending.md": "Connect lists no folders", "docs/faq.md": "Connect has other evaluators"}
@@ -36,7 +36,7 @@ PROGRAMS += [pytest.param(page, ("", "slow"), id=f"{page} in full", marks=pytest
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warehouse")
-    write_night(folder)
+    write_run(folder)
     return folder
 
 

@@ -18,7 +18,7 @@ from biasspark.errors import Fault, InputError
 from biasspark.workflows import attribute as attribution
 
 N_ROWS = 1200
-NIGHT = ("--run-date", "2026-01-15")
+RUN_DATE = ("--run-date", "2026-01-15")
 
 
 def frame(**changes: Any) -> pd.DataFrame:
@@ -188,13 +188,13 @@ def test_a_corrupt_file_is_named_as_such(tmp_path: Path) -> None:
         output = {{ path = "{tmp_path / "warehouse"}" }}
     """
     (tmp_path / "c.toml").write_text(config, encoding="utf-8")
-    assert run_job(["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *NIGHT]) == (
+    assert run_job(["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *RUN_DATE]) == (
         3,
         "corrupt",
     )
     (tmp_path / "c.toml").write_text(config.replace('id = "id"', 'id = "id", format = "csv"'), encoding="utf-8")
     path.rename(tmp_path / "rows.csv")
-    command = ["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *NIGHT]
+    command = ["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *RUN_DATE]
     assert run_job([*command, "--set", f"corpus.path='{tmp_path / 'rows.csv'}'"]) == (3, "is a Parquet file")
 
 

@@ -18,11 +18,11 @@ import pytest
 from biasspark.tables.delta import DeltaLog
 from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, TABLES, Table
-from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
+from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import run_embedded
 
 ROOT = Path(__file__).resolve().parents[2]
-NEXT_NIGHT = "2026-01-16"
+NEXT_DATE = "2026-01-16"
 pytestmark = [
     pytest.mark.embedded,
     pytest.mark.usefixtures("spark_session"),
@@ -92,7 +92,7 @@ def published(folder: Path) -> dict[str, list[str]]:
     return rows
 
 
-def test_nights_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
+def test_runs_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
     """Two runs with every kind of table, one measured twice, maintained and merged into a window."""
     write_corpus(tmp_path)
     parts: dict[str, Any] = {
@@ -104,12 +104,12 @@ def test_nights_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
     rows: dict[str, dict[str, pa.Table]] = {}
     for output_format in ("parquet", "delta"):
         config = configure(tmp_path, output_format, **parts)
-        for night in (NIGHT, NIGHT, NEXT_NIGHT):
-            run("measure", "--config", config, "--run-date", night)
+        for run_date in (RUN_DATE, RUN_DATE, NEXT_DATE):
+            run("measure", "--config", config, "--run-date", run_date)
         kept = ("--run-date", datetime.now(UTC).date(), "--keep-days", 0, "--grace-hours", 1)
         done = run("maintain", "--config", config, *kept)
         assert len(done["runs"]) == 1
-        run("window", "--config", config, "--from", NIGHT, "--to", NEXT_NIGHT)
+        run("window", "--config", config, "--from", RUN_DATE, "--to", NEXT_DATE)
         rows[output_format] = {}
         for table in TABLES.values():
             folder = tmp_path / output_format / table.name
@@ -125,35 +125,35 @@ def test_nights_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
     assert rows["delta"].keys() == rows["parquet"].keys()
     assert [name for name, of_table in rows["delta"].items() if not of_table.equals(rows["parquet"][name])] == []
     assert "latest_bias_metrics" in (tmp_path / "delta" / "views.spark.sql").read_text("utf-8")
-    run("report", "--config", config, "--run-date", NEXT_NIGHT, "--out", tmp_path / "report.html")
-    assert run("measure", "--config", config, "--run-date", NIGHT, "--only-missing")["status"] == "skipped"
+    run("report", "--config", config, "--run-date", NEXT_DATE, "--out", tmp_path / "report.html")
+    assert run("measure", "--config", config, "--run-date", RUN_DATE, "--only-missing")["status"] == "skipped"
 
 
 @pytest.mark.parametrize(
     ("table", "moment"),
     [("bias_metrics", "before"), pytest.param("bias_runs", "before", marks=pytest.mark.slow), ("bias_runs", "after")],
 )
-def test_a_killed_night_is_seen_whole_or_not_at_all(tmp_path: Path, table: str, moment: str) -> None:
+def test_a_killed_run_is_seen_whole_or_not_at_all(tmp_path: Path, table: str, moment: str) -> None:
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta")
     flags = ("--engine", "embedded", "--config", config, "--run-date")
-    run("measure", "--config", config, "--run-date", NEXT_NIGHT)
+    run("measure", "--config", config, "--run-date", NEXT_DATE)
     before = published(tmp_path)
-    killed = start("-c", KILLED, "measure", *flags, NIGHT, DIES_AT=table, DIES=moment)
+    killed = start("-c", KILLED, "measure", *flags, RUN_DATE, DIES_AT=table, DIES=moment)
     killed.communicate()
     assert killed.returncode == -signal.SIGKILL
-    n_nights = 2 if (table, moment) == ("bias_runs", "after") else 1
+    n_runs = 2 if (table, moment) == ("bias_runs", "after") else 1
     after = published(tmp_path)
-    assert {name: len(rows) for name, rows in after.items()} == {n: n_nights * len(rows) for n, rows in before.items()}
+    assert {name: len(rows) for name, rows in after.items()} == {n: n_runs * len(rows) for n, rows in before.items()}
     assert all(set(rows) <= set(after[name]) for name, rows in before.items())
-    assert run("measure", "--config", config, "--run-date", NIGHT)["status"] == "published"
-    assert len(published(tmp_path)["bias_metrics"]) == (n_nights + 1) * len(before["bias_metrics"])
+    assert run("measure", "--config", config, "--run-date", RUN_DATE)["status"] == "published"
+    assert len(published(tmp_path)["bias_metrics"]) == (n_runs + 1) * len(before["bias_metrics"])
 
 
-def test_two_jobs_at_once_publish_a_night_each_whole(tmp_path: Path) -> None:
+def test_two_jobs_at_once_publish_a_run_each_whole(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta")
-    flags = ("-m", "biasspark", "measure", "--engine", "embedded", "--config", config, "--run-date", NIGHT)
+    flags = ("-m", "biasspark", "measure", "--engine", "embedded", "--config", config, "--run-date", RUN_DATE)
     jobs = [start(*flags) for _ in range(2)]
     errors = [job.communicate()[1] for job in jobs]
     codes = sorted(job.returncode for job in jobs)
@@ -169,7 +169,7 @@ def test_blocks_of_scores_are_found_by_their_run(tmp_path: Path) -> None:
     """Only files of the engine are in the log, with the statistics of their run."""
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta", state={"keep": True})
-    run_ids = [run("measure", "--config", config, "--run-date", NIGHT)["run_id"] for _ in range(2)]
+    run_ids = [run("measure", "--config", config, "--run-date", RUN_DATE)["run_id"] for _ in range(2)]
     log = log_of(tmp_path, SCORE_BLOCKS)
     files = [[file for _, file in log.list_files(run_ids=[run_id])] for run_id in run_ids]
     assert sorted(files[0] + files[1]) == sorted(log.folder.rglob("*.parquet"))
@@ -182,21 +182,21 @@ def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -
     rows = pa.table(make_rows())
     kinds = pa.array(["a", "b", None, "it's"] * (len(rows) // 4)).dictionary_encode()
     rows = rows.append_column("kind", kinds)
-    other = rows.set_column(rows.column_names.index("day"), "day", [[NEXT_NIGHT] * len(rows)])
+    other = rows.set_column(rows.column_names.index("day"), "day", [[NEXT_DATE] * len(rows)])
     days = [
         part.set_column(part.column_names.index("day"), "day", part["day"].cast(pa.date32())) for part in (rows, other)
     ]
     folder = tmp_path / "delta corpus"
     for part in days:
         deltalake.write_deltalake(folder, part, mode="append", partition_by=["day"])
-    deltalake.write_deltalake(folder, days[0].slice(3), mode="overwrite", predicate=f"day = '{NIGHT}'")
+    deltalake.write_deltalake(folder, days[0].slice(3), mode="overwrite", predicate=f"day = '{RUN_DATE}'")
     write_parquet(tmp_path / "corpus", {name: rows.slice(3)[name] for name in rows.column_names})
     changes: dict[str, Any] = {"identities": {"columns": ["male"], "categorical": ["kind"]}}
     found = []
     for corpus in ({}, {"path": str(folder), "format": "delta", "run_date_column": "day"}):
         out = tmp_path / f"out {len(found)}"
         config = write_config(tmp_path, corpus=corpus, output={"path": str(out)}, **changes)
-        assert run("measure", "--config", config, "--run-date", NIGHT)["n_rows"] == len(rows) - 3
+        assert run("measure", "--config", config, "--run-date", RUN_DATE)["n_rows"] == len(rows) - 3
         stored = read_files(TABLES["bias_metrics"], (out / "bias_metrics").glob("*/*"))
         found.append(stored.drop_columns(["run_id"]))
     assert found[0].equals(found[1])
@@ -206,9 +206,9 @@ def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_pat
     deltalake = pytest.importorskip("deltalake")
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta")
-    flags = ("measure", "--config", config, "--run-date", NIGHT)
+    flags = ("measure", "--config", config, "--run-date", RUN_DATE)
     (tmp_path / "delta").symlink_to(tmp_path / "parquet")
-    run("measure", "--config", configure(tmp_path, "parquet"), "--run-date", NIGHT)
+    run("measure", "--config", configure(tmp_path, "parquet"), "--run-date", RUN_DATE)
     done = run_embedded(*flags)
     assert ("plain Parquet" in done.err, done.code) == (True, 3)
     (tmp_path / "delta").unlink()
@@ -223,6 +223,6 @@ def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_pat
 def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_corpus(tmp_path)
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    done = run_embedded("measure", "--config", configure(tmp_path, "delta"), "--run-date", NIGHT)
+    done = run_embedded("measure", "--config", configure(tmp_path, "delta"), "--run-date", RUN_DATE)
     assert "pip install '.[delta]'" in done.err
     assert done.code == 2

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.harness.main_job import NIGHT, make_rows, write_config, write_parquet
+from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import run_embedded as run
 from tests.harness.submitting import ROOT, run_python
@@ -50,7 +50,7 @@ def test_a_signal_ends_a_run_and_leaves_nothing(signum: signal.Signals, stage: s
     config = write_config(tmp_path, corpus={"format": "csv"})
     command = ["env", "--default-signal=INT", sys.executable, "-m", "biasspark", "measure", "--engine", "embedded"]
     with subprocess.Popen(
-        [*command, "--config", str(config), "--run-date", NIGHT],
+        [*command, "--config", str(config), "--run-date", RUN_DATE],
         env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
         stderr=subprocess.PIPE,
         text=True,
@@ -122,7 +122,7 @@ def summary(done: Done) -> dict[str, Any]:
     return done.summary
 
 
-def test_a_night_with_every_part(tmp_path: Path) -> None:
+def test_a_run_with_every_part(tmp_path: Path) -> None:
     rows = make_rows()
     rows["score"][:3] = [None, float("nan"), float("inf")]
     rows["id"][10] = rows["id"][11]
@@ -149,16 +149,20 @@ def test_a_night_with_every_part(tmp_path: Path) -> None:
         compare={"baseline": "m"},
         gate={"rule": [{"name": "ranks", "metric": "auc", "min": 0.4, "severity": "warn"}]},
     )
-    night = ("--config", config, "--run-date", NIGHT)
-    measured = summary(start("measure", *night))
+    flags = ("--config", config, "--run-date", RUN_DATE)
+    measured = summary(start("measure", *flags))
     assert measured["rejects"]["duplicate_id"] == 2
     assert measured["tables"]["score_blocks"] > 0
     assert measured["tables"]["rejected_rows"] > 0
-    assert summary(run("window", "--config", config, "--from", NIGHT, "--to", NIGHT))["n_rows"] == measured["n_rows"]
-    assert summary(run("compare", *night))["status"] == "published"
-    assert summary(run("accept", *night, "--reason", "seen"))["accepted_run_id"] == measured["run_id"]
-    assert summary(run("export", *night, "--table", "rejected_rows", "--out", tmp_path / "x.csv"))["rows"] > 0
-    assert summary(run("maintain", *night))["status"] == "done"
+    assert (
+        summary(run("window", "--config", config, "--from", RUN_DATE, "--to", RUN_DATE))["n_rows"] == measured["n_rows"]
+    )
+    assert summary(run("compare", *flags))["status"] == "published"
+    accepted = run("accept", *flags, "--reason", "seen", "--by", "Ada")  # the gate accepted it
+    assert summary(accepted)["status"] == "already_accepted"
+    assert f"{measured['run_id']} was already accepted by the gate at 20" in accepted.out
+    assert summary(run("export", *flags, "--table", "rejected_rows", "--out", tmp_path / "x.csv"))["rows"] > 0
+    assert summary(run("maintain", *flags))["status"] == "done"
     ((version, n_rows),) = ask(
         tmp_path / "warehouse", "SELECT spark_version, n_rows FROM bias_runs WHERE job = 'bias_metrics'"
     )
@@ -170,10 +174,10 @@ def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     parts: dict[str, dict[str, Any]] = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "state": {"keep": True}}
     for asked in ({}, parts):
-        night = ("--config", write_config(tmp_path, **asked), "--run-date", NIGHT)
-        (line,) = [line for line in run("measure", *night, "--dry-run").out.splitlines() if line.startswith("tables:")]
+        flags = ("--config", write_config(tmp_path, **asked), "--run-date", RUN_DATE)
+        (line,) = [line for line in run("measure", *flags, "--dry-run").out.splitlines() if line.startswith("tables:")]
         planned = set(line.removeprefix("tables:").partition(" in ")[0].replace(" ", "").split(","))
-        assert planned == {*summary(run("measure", *night))["tables"], "rejected_rows", "bias_runs"}
+        assert planned == {*summary(run("measure", *flags))["tables"], "rejected_rows", "bias_runs"}
 
 
 def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:
@@ -195,7 +199,7 @@ def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> Non
     }
     models = {"m": None, "constant": "constant", "coarse": "coarse"}
     config = write_config(tmp_path, models=models, slices={"short": "length < 100"}, attribution=attribution)
-    done = summary(run("attribute", "--config", config, "--run-date", NIGHT))
+    done = summary(run("attribute", "--config", config, "--run-date", RUN_DATE))
     assert (done["status"], done["n_rows"]) == ("published", len(rows["id"]))
 
     def query(table: str, columns: str, where: str) -> list[tuple[Any, ...]]:
@@ -212,8 +216,8 @@ def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> Non
     assert forth == query(nodes, "slice, rule, round(-mean_honest, 12)", "baseline_model = 'coarse'")
     assert len(forth) > 2
     page, card = tmp_path / "report.html", tmp_path / "card.md"
-    summary(run("report", "--config", config, "--run-date", NIGHT, "--out", page, "--model-card", card))
-    assert "Groups against groups" in page.read_text(encoding="utf-8")  # without a night of the suite
+    summary(run("report", "--config", config, "--run-date", RUN_DATE, "--out", page, "--model-card", card))
+    assert "Groups against groups" in page.read_text(encoding="utf-8")  # without a run of the suite
     assert "coarse minus constant" in card.read_text(encoding="utf-8")
 
 
@@ -222,20 +226,20 @@ def test_nan_of_a_column_with_one_value_is_no_number(tmp_path: Path) -> None:
     rows = make_rows()
     rows["male"] = [0.5 if number % 2 else float("nan") for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows, files=1)
-    summary(run("measure", "--config", write_config(tmp_path), "--run-date", NIGHT))
+    summary(run("measure", "--config", write_config(tmp_path), "--run-date", RUN_DATE))
     query = "SELECT n_subgroup_positive + n_subgroup_negative FROM latest_bias_metrics WHERE identity = 'male'"
     assert ask(tmp_path / "warehouse", query) == [(len(rows["id"]) // 2,)]
 
 
-def test_a_night_of_partitions_of_which_one_has_no_date(tmp_path: Path) -> None:
+def test_a_run_of_partitions_of_which_one_has_no_date(tmp_path: Path) -> None:
     rows = make_rows()
     del rows["day"]
-    for folder in (f"day={NIGHT}", "day=2026-01-16", "day=__HIVE_DEFAULT_PARTITION__"):
+    for folder in (f"day={RUN_DATE}", "day=2026-01-16", "day=__HIVE_DEFAULT_PARTITION__"):
         write_parquet(tmp_path / "corpus" / folder, rows)
     config = write_config(tmp_path, corpus={"run_date_column": "day"})
-    assert summary(run("measure", "--config", config, "--run-date", NIGHT))["n_rows"] == len(rows["id"])
+    assert summary(run("measure", "--config", config, "--run-date", RUN_DATE))["n_rows"] == len(rows["id"])
     config = write_config(tmp_path, corpus={"filter": "day IS NULL"})
-    assert summary(run("measure", "--config", config, "--run-date", NIGHT))["n_rows"] == len(rows["id"])
+    assert summary(run("measure", "--config", config, "--run-date", RUN_DATE))["n_rows"] == len(rows["id"])
 
 
 def _missing(folder: Path) -> None:
@@ -270,7 +274,7 @@ def _two_cases(folder: Path) -> None:
 @pytest.mark.parametrize("make", [_missing, _empty, _corrupt, _no_bytes, _other_types, _two_cases])
 def test_broken_input_ends_as_on_spark(make: Any, tmp_path: Path) -> None:
     make(tmp_path / "corpus")
-    done = run("measure", "--config", write_config(tmp_path), "--run-date", NIGHT)
+    done = run("measure", "--config", write_config(tmp_path), "--run-date", RUN_DATE)
     assert done.code == 3, done.err
     assert str(tmp_path / "corpus") in done.err
     assert not (tmp_path / "warehouse" / "bias_runs").exists()
@@ -291,7 +295,7 @@ def test_broken_input_ends_as_on_spark(make: Any, tmp_path: Path) -> None:
 )
 def test_what_the_engine_cannot_do_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
-    done = run("measure", "--config", write_config(tmp_path, **changes), "--run-date", NIGHT)
+    done = run("measure", "--config", write_config(tmp_path, **changes), "--run-date", RUN_DATE)
     assert done.code == 2, done.err
 
 
@@ -306,7 +310,7 @@ def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:
         file = tmp_path / "corpus" / f"{number}.parquet"
         pq.write_table(rows, file, use_deprecated_int96_timestamps=True, store_schema=arrow)
     config = write_config(tmp_path, corpus={"run_date_column": "day", "filter": "length >= 500"})
-    assert summary(run("measure", "--config", config, "--run-date", NIGHT))["n_rows"] == 2 * (len(rows) - 500)
+    assert summary(run("measure", "--config", config, "--run-date", RUN_DATE))["n_rows"] == 2 * (len(rows) - 500)
 
 
 def test_categories_are_read_as_their_values(tmp_path: Path) -> None:
@@ -323,7 +327,7 @@ def test_categories_are_read_as_their_values(tmp_path: Path) -> None:
         identities={"columns": None, "categorical": ["kind", "code"]},
         slices={"known": "kind = 'a' AND code > 6"},
     )
-    run_id = summary(run("measure", "--config", config, "--run-date", NIGHT))["run_id"]
+    run_id = summary(run("measure", "--config", config, "--run-date", RUN_DATE))["run_id"]
     query = (
         "SELECT slice, identity, n_subgroup_positive + n_subgroup_negative FROM bias_metrics "
         f"WHERE run_id = '{run_id}' ORDER BY ALL"
@@ -341,7 +345,7 @@ def write_csv(folder: Path, *lines: str) -> None:
 def measure_csv(folder: Path, **changes: Any) -> Done:
     corpus = {"format": "csv"} | changes
     config = write_config(folder, corpus=corpus, identities={"columns": ["male"]}, slices={"long": "length > 9"})
-    return run("measure", "--config", config, "--run-date", NIGHT)
+    return run("measure", "--config", config, "--run-date", RUN_DATE)
 
 
 def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
@@ -379,7 +383,7 @@ def test_a_nan_with_a_sign_is_a_nan(tmp_path: Path) -> None:
     rows["male"] = [0.5 if number % 2 else -float("nan") for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows)
     config = write_config(tmp_path, slices={"high": "male > 0.4"})
-    summary(run("measure", "--config", config, "--run-date", NIGHT))
+    summary(run("measure", "--config", config, "--run-date", RUN_DATE))
     query = (
         "SELECT slice, n_subgroup_positive + n_subgroup_negative FROM latest_bias_metrics WHERE identity = 'male' "
         "ORDER BY slice"
@@ -396,7 +400,7 @@ def test_a_zero_with_a_sign_is_zero(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", rows)
     label = {"threshold": None, "positive": [0]}
     slices = {"zero": "target IN (0)", "another": "target NOT IN (0)"}
-    summary(run("measure", "--config", write_config(tmp_path, label=label, slices=slices), "--run-date", NIGHT))
+    summary(run("measure", "--config", write_config(tmp_path, label=label, slices=slices), "--run-date", RUN_DATE))
     query = "SELECT n_negative, n_positive FROM latest_model_summary ORDER BY slice"
     n_zero = rows["target"].count(0.0)
     n_others = len(rows["id"]) - n_zero
@@ -408,19 +412,19 @@ def test_floats_as_names_are_refused(tmp_path: Path) -> None:
     rows["code"] = [float(number % 3) for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows)
     by_code = {"columns": None, "categorical": ["code"]}
-    night = ("--run-date", NIGHT)
-    summary(run("measure", "--config", write_config(tmp_path, identities=by_code), *night))
+    flags = ("--run-date", RUN_DATE)
+    summary(run("measure", "--config", write_config(tmp_path, identities=by_code), *flags))
     rows["code"][0] = 1e9
     write_parquet(tmp_path / "corpus", rows)
     for changes in ({"identities": by_code}, {"corpus": {"id": "code"}}):
-        done = run("measure", "--config", write_config(tmp_path, **changes), *night)
+        done = run("measure", "--config", write_config(tmp_path, **changes), *flags)
         assert done.code == 3
         assert "embedded engine" in done.err
 
 
 def dry_run(folder: Path, slices: dict[str, str]) -> Done:
     write_parquet(folder / "corpus", make_rows(200))
-    return run("measure", "--config", write_config(folder, slices=slices), "--run-date", NIGHT, "--dry-run")
+    return run("measure", "--config", write_config(folder, slices=slices), "--run-date", RUN_DATE, "--dry-run")
 
 
 def test_what_looks_at_other_rows_or_is_left_to_chance(tmp_path: Path) -> None:
@@ -438,7 +442,7 @@ def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path)
     text = "exists(split(comment_text, ' '), word -> word = 'a')"
     write_parquet(tmp_path / "corpus", make_rows())
     config = write_config(tmp_path, corpus={"filter": text}, slices={"some": text})
-    done = run("measure", "--config", config, "--run-date", NIGHT, "--dry-run")
+    done = run("measure", "--config", config, "--run-date", RUN_DATE, "--dry-run")
     assert done.code == 3, done.err
     assert "[corpus] filter" in done.err
     assert "[slices]" not in done.err
@@ -461,31 +465,44 @@ def test_models_are_measured_without_identities(tmp_path: Path) -> None:
     config = tmp_path / "models.toml"
     lines = write_config(tmp_path, **parts).read_text().splitlines()
     config.write_text("\n".join(line for line in lines if not line.startswith("identities")))
-    night = ("--config", config, "--run-date", NIGHT)
-    done = run("measure", *night)
+    flags = ("--config", config, "--run-date", RUN_DATE)
+    done = run("measure", *flags)
     assert summary(done)["tables"] == {"u_statistics": 2, "bias_metrics": 0, "model_summary": 2} | {
         name: summary(done)["tables"][name] for name in ("label_balance", "score_histograms")
     }
     assert done.out.startswith("overall AUC:\n")
-    summary(run("measure", "--config", with_identities, "--run-date", NIGHT))
+    summary(run("measure", "--config", with_identities, "--run-date", RUN_DATE))
     aucs = "SELECT model, slice, auc, auc_low, auc_high FROM latest_model_summary ORDER BY ALL"
     assert ask(tmp_path / "warehouse", aucs) == ask(tmp_path / "other", aucs)
     nulls = "SELECT count(*) FROM latest_model_summary WHERE bpsn_auc_min IS NULL AND bpsn_auc_power_mean IS NULL"
     assert ask(tmp_path / "warehouse", nulls) == [(2,)]
-    assert summary(run("compare", *night))["tables"] == {"model_comparisons": 1}
-    summary(run("report", *night, "--out", tmp_path / "report.html"))
-    done = run("measure", *night, "--set", "pinned_skew.identity=male")
+    assert summary(run("compare", *flags))["tables"] == {"model_comparisons": 1}
+    summary(run("report", *flags, "--out", tmp_path / "report.html"))
+    done = run("measure", *flags, "--set", "pinned_skew.identity=male")
     assert (done.code, "[identities]: missing" in done.err) == (2, True)
 
 
-def test_a_night_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> None:
+def test_a_run_is_accepted_once(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows(2_000))
+    flags = ("--config", write_config(tmp_path), "--run-date", RUN_DATE)
+    run_id = summary(run("measure", *flags))["run_id"]
+    assert summary(run("accept", *flags, "--reason", "seen", "--by", "Ada"))["status"] == "accepted"
+    again = run("accept", *flags, "--reason", "seen again", "--by", "Grace")
+    outcome = summary(again)
+    assert (outcome["status"], outcome["accepted_run_id"], outcome["by"]) == ("already_accepted", run_id, "Ada")
+    assert f"{run_id} was already accepted by Ada at {outcome['accepted_at'][:19]} UTC: seen\n" in again.out
+    accepted = "SELECT accepted_by, acceptance_note FROM bias_runs WHERE job = 'accept_run'"
+    assert ask(tmp_path / "warehouse", accepted) == [("Ada", "seen")]
+
+
+def test_a_run_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     config = write_config(tmp_path, pinned_skew={"identity": "male", "trials": 3})
-    night = ("--config", config, "--run-date", NIGHT)
-    done = run("report", *night, "--out", tmp_path / "report.html")
+    flags = ("--config", config, "--run-date", RUN_DATE)
+    done = run("report", *flags, "--out", tmp_path / "report.html")
     assert (done.code, "bias_metrics" in done.err) == (3, True)
-    experiment = summary(run("pinned-skew", *night))
-    drawn = summary(run("report", *night, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md"))
+    experiment = summary(run("pinned-skew", *flags))
+    drawn = summary(run("report", *flags, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md"))
     assert (drawn["run_id"], drawn["outcome"]) == (experiment["run_id"], None)
     assert "Why not: an experiment that drops rows of" in (tmp_path / "report.html").read_text("utf-8")
     assert "were dropped at random" in (tmp_path / "card.md").read_text("utf-8")
@@ -499,17 +516,17 @@ def test_labels_are_balanced_without_models(tmp_path: Path) -> None:
     config = tmp_path / "balance.toml"
     lines = write_config(tmp_path, label_balance={"length": "length"}).read_text().splitlines()
     config.write_text("\n".join(line for line in lines if not line.startswith("models")))
-    night = ("--config", config, "--run-date", NIGHT)
-    measured = summary(run("measure", *night))
+    flags = ("--config", config, "--run-date", RUN_DATE)
+    measured = summary(run("measure", *flags))
     assert set(measured["tables"]) == {"label_balance", "rejected_rows"}
-    summary(run("measure", "--config", with_models, "--run-date", NIGHT))
+    summary(run("measure", "--config", with_models, "--run-date", RUN_DATE))
     query = "SELECT * EXCLUDE (run_id) FROM latest_label_balance ORDER BY ALL"
     assert ask(tmp_path / "warehouse", query) == ask(tmp_path / "other", query)
     page, card = tmp_path / "report.html", tmp_path / "card.md"
-    summary(run("report", *night, "--out", page, "--model-card", card))
+    summary(run("report", *flags, "--out", page, "--model-card", card))
     assert "Share of positives by length" in page.read_text()
     assert "AUC" not in page.read_text().partition('id="definitions"')[0]
     assert "Share of positives" in card.read_text()
-    done = run("side-by-side", *night, "--models", "a", "b")
+    done = run("side-by-side", *flags, "--models", "a", "b")
     assert (done.code, "bias_metrics: run" in done.err) == (3, True)
     assert "gone" not in done.err

@@ -13,7 +13,7 @@ from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from tests.embedded.test_jobs import run, summary
-from tests.harness.main_job import NIGHT
+from tests.harness.main_job import RUN_DATE
 from tests.harness.running_jobs import ask
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
@@ -59,14 +59,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def configure(folder: Path, name: str, mitigation: str, more: str = "") -> tuple[object, ...]:
     (folder / name).write_text(CONFIG.format(folder=folder, mitigation=mitigation, more=more), "utf-8")
-    return "--config", folder / name, "--run-date", NIGHT
+    return "--config", folder / name, "--run-date", RUN_DATE
 
 
 def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
-    night = configure(folder, "mine.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
-    assert summary(run("mitigation", *night, "--dry-run"))["status"] == "planned"
+    flags = configure(folder, "mine.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
+    assert summary(run("mitigation", *flags, "--dry-run"))["status"] == "planned"
     assert not (folder / "warehouse").exists()
-    done = summary(run("mitigation", *night))
+    done = summary(run("mitigation", *flags))
     assert done["best"] == "mitigated"
     assert (done["n_rows"], set(done["tables"])) == (
         1_200,
@@ -94,14 +94,14 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     )
     assert n_added == n_control == done["models"][2]["n_added"]
     page = folder / "page.html"
-    summary(run("report", *night, "--out", page))
+    summary(run("report", *flags, "--out", page))
     assert "After comments were added" in page.read_text()
     assert "mitigated</bdi></span> against" in page.read_text()
-    assert run("side-by-side", *night, "--models", "baseline", "mitigated").code == 0
-    summary(run("export", *night, "--table", "training_balance", "--out", tmp_path / "x.csv"))
+    assert run("side-by-side", *flags, "--models", "baseline", "mitigated").code == 0
+    summary(run("export", *flags, "--table", "training_balance", "--out", tmp_path / "x.csv"))
     with (tmp_path / "x.csv").open() as file:
         assert {row["model"] for row in csv.DictReader(file)} == {"baseline", "control", "mitigated"}
-    refused = run("measure", *night)
+    refused = run("measure", *flags)
     assert (refused.code, "[mitigation]" in refused.err) == (2, True)
 
     # The same test set with the scores under names of one's own: the numbers are the same, and nothing is trained.
@@ -116,8 +116,8 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_refused_before_anything_is_trained(folder: Path) -> None:
-    night = configure(folder, "wrong.toml", 'pool = "test.parquet"\ntest = "test.parquet"')
-    done = run("mitigation", *night, "--set", "mitigation.text=comment")
+    flags = configure(folder, "wrong.toml", 'pool = "test.parquet"\ntest = "test.parquet"')
+    done = run("mitigation", *flags, "--set", "mitigation.text=comment")
     assert done.code == 3
     assert "comment" in done.err
     assert "training" not in done.err
@@ -125,8 +125,8 @@ def test_what_is_not_there_is_refused_before_anything_is_trained(folder: Path) -
 
 @pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])
 def test_faults_name_the_key_that_is_written(folder: Path, key: str, value: str) -> None:
-    night = configure(folder, "faults.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
-    done = run("mitigation", *night, "--dry-run", "--set", f"mitigation.{key}={value}")
+    flags = configure(folder, "faults.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
+    done = run("mitigation", *flags, "--dry-run", "--set", f"mitigation.{key}={value}")
     assert (done.code, f"[mitigation] {key}" in done.err) == (3, True), done.err
     assert "corpus: " not in done.err
     assert "label_balance" not in done.err

@@ -1,4 +1,4 @@
-"""What the tests of faults share: the night before the one that fails, and the tables of an undisturbed job."""
+"""What the tests of faults share: the run before the one that fails, and the tables of an undisturbed job."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
 from tests.harness.compared_jobs import Place, make_place, read_tables
-from tests.harness.sample_night import record_of, run_at, suite_tables
+from tests.harness.sample_run import record_of, run_at, suite_tables
 
 
 @pytest.fixture(scope="session")
-def night_before(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse with one published night, which no test supersedes."""
+def run_before(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse with one published run, which no test supersedes."""
     folder = tmp_path_factory.mktemp("before") / "warehouse"
     publish(spark_session, suite_tables(0.6), run_at(1, "r1"), PathStore(str(folder)), record_of())
     return folder

@@ -258,7 +258,7 @@ def test_scores_of_every_type_of_number_are_ranked(spark: SparkSession, odd: Pat
     """Scores are unsigned, decimal, or dictionary-encoded text, next to nested columns, bytes and INT96 times: all are
     ranked alike.
 
-    The one row after midnight, in UTC, is of the next night.
+    The one row after midnight, in UTC, is of the next date.
     """
     corpus = read(spark, odd, run_date_column="moment")
     measures = parse_measures({"label": {"column": "y"}, "models": list(ODD_KINDS), "identities": ["u"]})

@@ -19,8 +19,8 @@ from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
-from tests.harness.compared_jobs import CANARY, JOB, N_ROWS, NIGHT, Place, list_runs, read_pages, read_tables
-from tests.harness.sample_night import read_latest, record_of, start_run, suite_tables
+from tests.harness.compared_jobs import CANARY, JOB, N_ROWS, RUN_DATE, Place, list_runs, read_pages, read_tables
+from tests.harness.sample_run import read_latest, record_of, start_run, suite_tables
 from tests.harness.spark_versions import say_part
 from tests.harness.submitting import ROOT, submit, submitted, wait_for
 
@@ -62,10 +62,10 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(place: Place, tmp_pat
         "spark.eventLog.compress=false",
     ]
     options = ("--master", "local[2]", *(word for event in events for word in ("--conf", event)))
-    # A night that keeps its state withholds nothing.
+    # A run that keeps its state withholds nothing.
     own = ("--config", str(place.config("submitted", privacy="")), "--set", "state.keep=true")
     summaries = []
-    for job_flags in ((JOB, *own, "--run-date", NIGHT), (WINDOW_JOB, *own, "--from", NIGHT, "--to", NIGHT)):
+    for job_flags in ((JOB, *own, "--run-date", RUN_DATE), (WINDOW_JOB, *own, "--from", RUN_DATE, "--to", RUN_DATE)):
         code, printed = submit(*options, *job_flags, cwd=tmp_path)
         assert code == 0, printed
         summaries.append(json.loads(printed.splitlines()[-1]))
@@ -125,7 +125,7 @@ def test_a_killed_job_leaves_nothing_that_is_seen(
         options = ("--master", "local[2]", str(tmp_path / "dying.py"))
         code, printed = submit(*options, *flags, cwd=tmp_path, DIES_BEFORE=table, PYTHONPATH=str(ROOT))
         assert code == -signal.SIGKILL, printed
-    assert len(list((warehouse / "u_statistics" / f"run_date={NIGHT}").iterdir())) >= 2
+    assert len(list((warehouse / "u_statistics" / f"run_date={RUN_DATE}").iterdir())) >= 2
     assert (read_latest(warehouse, "*"), list_runs(warehouse)) == (before, runs)
 
     with contextlib.redirect_stdout(io.StringIO()):
@@ -137,7 +137,7 @@ def test_a_killed_job_leaves_nothing_that_is_seen(
 # ---- two jobs at once
 
 
-def test_two_jobs_at_once_publish_one_whole_night(place: Place, numbers: dict[str, list[str]], tmp_path: Path) -> None:
+def test_two_jobs_at_once_publish_one_whole_run(place: Place, numbers: dict[str, list[str]], tmp_path: Path) -> None:
     """Two jobs measure the same date at once: readers see one whole run."""
     flags = place.flags("twice")
     with (

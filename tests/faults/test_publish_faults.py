@@ -1,4 +1,4 @@
-"""Publishing when something breaks: nothing half-done is ever seen, and the night before is untouched."""
+"""Publishing when something breaks: nothing half-done is ever seen, and the run before is untouched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import PathStore
 from biasspark.workflows.maintain import copy_run
-from tests.harness.sample_night import NIGHT, read_latest, record_of, run_at, skew_tables, start_run, suite_tables
+from tests.harness.sample_run import RUN_DATE, read_latest, record_of, run_at, skew_tables, start_run, suite_tables
 from tests.harness.submitting import run_python
 
 BEFORE = [("female", 0.6), ("male", 0.6)]
@@ -77,27 +77,27 @@ def nudge(rows: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("table", [*suite_tables(), BIAS_RUNS], ids=lambda table: table.name)
-def test_a_write_that_fails_publishes_nothing(spark: SparkSession, night_before: Path, table: Table) -> None:
+def test_a_write_that_fails_publishes_nothing(spark: SparkSession, run_before: Path, table: Table) -> None:
     """The write of the first table, the last, or the ledger fails: the table is named, and readers still see the
     earlier run.
     """
     with pytest.raises(BiasSparkError, match=f"{table.name}: broken"):
-        publish(spark, suite_tables(0.7), start_run(), BrokenStore(str(night_before), table), record_of())
-    assert latest(night_before) == BEFORE
+        publish(spark, suite_tables(0.7), start_run(), BrokenStore(str(run_before), table), record_of())
+    assert latest(run_before) == BEFORE
 
 
 @pytest.mark.parametrize("change", [lambda rows: rows.slice(1), nudge], ids=["a row fewer", "a bit flipped"])
 def test_rows_that_do_not_come_back_are_not_published(
-    spark: SparkSession, night_before: Path, change: Callable[[Any], Any]
+    spark: SparkSession, run_before: Path, change: Callable[[Any], Any]
 ) -> None:
     """A table is read back with fewer rows than were written, or another value: the run is not published."""
     run = start_run()
     with pytest.raises(BiasSparkError) as caught:
-        publish(spark, suite_tables(0.7), run, ChangingStore(str(night_before), change), record_of())
+        publish(spark, suite_tables(0.7), run, ChangingStore(str(run_before), change), record_of())
     (fault,) = caught.value.messages
-    assert fault.startswith(f"{night_before}/bias_metrics/{run.partition}: ")
+    assert fault.startswith(f"{run_before}/bias_metrics/{run.partition}: ")
     assert f"{2 if change is nudge else 1} rows were read back. They are not the 2 rows written" in fault
-    assert latest(night_before) == BEFORE
+    assert latest(run_before) == BEFORE
 
 
 CHANGES = {"a row": (lambda rows: rows.limit(1), 1), "a value": (lambda rows: rows.withColumn("reason", F.lit("x")), 3)}
@@ -105,18 +105,18 @@ CHANGES = {"a row": (lambda rows: rows.limit(1), 1), "a value": (lambda rows: ro
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_rows_of_a_large_table_that_do_not_come_back_are_not_published(
-    spark: SparkSession, night_before: Path, change: str
+    spark: SparkSession, run_before: Path, change: str
 ) -> None:
     """A table that grows with the corpus is read back with fewer rows, or another value: the run is not published."""
     frame = to_frame(spark, suite_tables(rejected=3)[REJECTED_ROWS], value_schema(REJECTED_ROWS))
     apply, n_rows = CHANGES[change]
-    run, store = start_run(), ChangingStore(str(night_before), apply)
+    run, store = start_run(), ChangingStore(str(run_before), apply)
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, {REJECTED_ROWS: frame}, run, store, record_of())
     (fault,) = caught.value.messages
-    assert fault.startswith(f"{night_before}/rejected_rows/{run.partition}: {n_rows} rows with checksum ")
+    assert fault.startswith(f"{run_before}/rejected_rows/{run.partition}: {n_rows} rows with checksum ")
     assert "3 rows with checksum" in fault
-    assert latest(night_before) == BEFORE
+    assert latest(run_before) == BEFORE
 
 
 def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ from biasspark.session import build_session
 from biasspark.tables.publish import publish
 from biasspark.tables.schemas import REJECTED_ROWS
 from biasspark.tables.store import PathStore
-from tests.harness.sample_night import record_of, start_run, suite_tables
+from tests.harness.sample_run import record_of, start_run, suite_tables
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 settings = {
@@ -276,13 +276,13 @@ except BiasSparkError as error:
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_named_and_publishes_nothing(night_before: Path) -> None:
+def test_a_full_disk_is_named_and_publishes_nothing(run_before: Path) -> None:
     """A file cannot grow beyond a limit: the folder is named, and readers still see the earlier run.
 
     A limit on the size of files fails a write half-way, as a full disk does.
     """
-    done = run_python("-c", LIMITED, night_before)
+    done = run_python("-c", LIMITED, run_before)
     assert done.returncode == 1, done.stderr
-    assert f"{night_before}/rejected_rows/run_date={NIGHT}/run_id=" in done.stdout
+    assert f"{run_before}/rejected_rows/run_date={RUN_DATE}/run_id=" in done.stdout
     assert "could not be written, java.io.IOException: File too large" in done.stdout
-    assert latest(night_before) == BEFORE
+    assert latest(run_before) == BEFORE

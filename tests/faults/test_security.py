@@ -19,7 +19,7 @@ from biasspark.workflows import measure as job
 from tests.harness.listening_sockets import find_descendants, find_listening
 from tests.harness.running_jobs import Done, run_main
 
-NIGHT = "2026-01-15"
+RUN_DATE = "2026-01-15"
 CANARY = "canary-91ab"
 VALUES = [
     "",
@@ -45,10 +45,10 @@ VALUES = [
 N_ROWS = 30 * len(VALUES)
 
 
-def run_night(config: str, folder: Path) -> Done:
-    path = folder / "night.toml"
+def run_job(config: str, folder: Path) -> Done:
+    path = folder / "job.toml"
     path.write_text(config, encoding="utf-8")
-    return run_main(job.main, "--config", path, "--run-date", NIGHT)
+    return run_main(job.main, "--config", path, "--run-date", RUN_DATE)
 
 
 # ---- sockets
@@ -86,7 +86,7 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     (tmp_path / "lake" / "corpus").mkdir(parents=True)
     pq.write_table(pa.table(rows), tmp_path / "lake" / "corpus" / "a.parquet")
     warehouse = tmp_path / "lake" / "warehouse"
-    done = run_night(
+    done = run_job(
         f"""
         corpus = {{ name = "../../x", path = "{tmp_path}/lake/corpus", id = "id" }}
         label = {{ column = "y" }}
@@ -110,11 +110,11 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     assert len(found) == 2 * len(VALUES)
 
     outside = {path for path in tmp_path.rglob("*") if path.is_file() and warehouse not in path.parents}
-    assert outside == {tmp_path / "night.toml", tmp_path / "lake" / "corpus" / "a.parquet"}
+    assert outside == {tmp_path / "job.toml", tmp_path / "lake" / "corpus" / "a.parquet"}
     for file in warehouse.rglob("*.parquet"):
-        table, night, run, _ = file.relative_to(warehouse).parts
+        table, run_date, run, _ = file.relative_to(warehouse).parts
         assert table.isidentifier()
-        assert night == f"run_date={NIGHT}"
+        assert run_date == f"run_date={RUN_DATE}"
         assert run.startswith("run_id=r2")
 
 
@@ -134,7 +134,7 @@ def test_a_table_that_fails_fast_does_not_print_the_record(spark: SparkSession, 
         f"OPTIONS (path '{tmp_path}/rows.csv', mode 'FAILFAST')"
     )
     try:
-        done = run_night(
+        done = run_job(
             f"""
             corpus = {{ name = "c", table = "fails_fast", id = "id" }}
             label = {{ column = "y" }}

@@ -23,9 +23,9 @@ from biasspark.workflows import accept_run, maintain, print_side_by_side, window
 from biasspark.workflows import export_table as export
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import write_report as report
-from tests.harness.main_job import NIGHT, list_files, make_rows, run, write_config, write_parquet
+from tests.harness.main_job import RUN_DATE, list_files, make_rows, run, write_config, write_parquet
 from tests.harness.running_jobs import run_main
-from tests.harness.sample_night import record_of, run_at, suite_tables
+from tests.harness.sample_run import record_of, run_at, suite_tables
 
 NEXT = "2026-01-16"
 RULES = [
@@ -33,19 +33,19 @@ RULES = [
     {"name": "floor", "metric": "auc", "min": 0.1},
 ]
 JOBS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
-    "night": (bias_metrics, None, ("--run-date", NEXT)),
-    "rerun": (bias_metrics, None, ("--run-date", NIGHT)),
-    "report": (report, report.COMMAND.parser, ("--run-date", NIGHT, "--out", "page.html")),
-    "export": (export, export.COMMAND.parser, ("--run-date", NIGHT, "--table", "bias_metrics", "--out", "rows.csv")),
+    "date": (bias_metrics, None, ("--run-date", NEXT)),
+    "rerun": (bias_metrics, None, ("--run-date", RUN_DATE)),
+    "report": (report, report.COMMAND.parser, ("--run-date", RUN_DATE, "--out", "page.html")),
+    "export": (export, export.COMMAND.parser, ("--run-date", RUN_DATE, "--table", "bias_metrics", "--out", "rows.csv")),
     "side_by_side": (
         print_side_by_side,
         print_side_by_side.COMMAND.parser,
-        ("--run-date", NIGHT, "--models", "m", "n"),
+        ("--run-date", RUN_DATE, "--models", "m", "n"),
     ),
-    "window": (window, window.COMMAND.parser, ("--from", NIGHT, "--to", NIGHT)),
+    "window": (window, window.COMMAND.parser, ("--from", RUN_DATE, "--to", RUN_DATE)),
     "maintain": (maintain, maintain.COMMAND.parser, ("--run-date", "2026-06-01")),
 }
-LEVELS = ("table", "night", "run", "file")
+LEVELS = ("table", "date", "run", "file")
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def closed(path: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def accepted(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A configuration, and the warehouse of its one night, which the gate accepted."""
+    """A configuration, and the warehouse of its one run, which the gate accepted."""
     folder = tmp_path_factory.mktemp("unreadable")
     write_parquet(folder / "corpus", make_rows())
     config = write_config(folder, models={"n": "length"}, gate={"rule": RULES}, state={"keep": True})
@@ -96,7 +96,7 @@ def test_no_job_takes_a_ledger_that_may_not_be_read_for_an_empty_one(
     before = list_files(warehouse.parent)
     with closed(path):
         done = run_main(job.main, "--config", config, *flags, parser=parser and parser())
-    if level == "table" and name in ("export", "side_by_side"):  # they list one night alone
+    if level == "table" and name in ("export", "side_by_side"):  # they list one date alone
         assert done.code == 0, done.err
         return
     assert done.code == 3, done.err
@@ -116,7 +116,7 @@ def test_a_baseline_that_may_not_be_read_is_not_gone(spark: SparkSession, accept
     assert list_files(warehouse) == before
 
 
-def test_a_lost_ledger_is_not_taken_for_a_first_night(
+def test_a_lost_ledger_is_not_taken_for_a_first_run(
     spark: SparkSession, accepted: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """The ledger is gone and the tables are not: the next run says so."""
@@ -145,9 +145,9 @@ def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSessi
     assert len(catalog.read_ledger(spark)) == 2
     location = Path(catalog._describe(spark, BIAS_RUNS)["Location"].removeprefix("file:"))
     (location / run.partition).rename(location / "elsewhere")
-    for night in (None, run.run_date):
+    for run_date in (None, run.run_date):
         with pytest.raises(InputError, match=run.partition):
-            catalog.read_ledger(spark, night)
+            catalog.read_ledger(spark, run_date)
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
     (file,) = (warehouse / "bias_metrics").rglob("*.parquet")
     gone = file.rename(warehouse.parent / file.name)
     try:
-        flags = ("--config", config, "--run-date", NIGHT, "--reason", "seen")
+        flags = ("--config", config, "--run-date", RUN_DATE, "--reason", "seen")
         done = run_main(accept_run.main, *flags, parser=accept_run.COMMAND.parser())
     finally:
         gone.rename(file)
@@ -218,7 +218,9 @@ def test_a_window_takes_no_damaged_state_for_a_whole_one(
     contents = [file.read_bytes() for file in files]
     try:
         damage(files)
-        done = run_main(window.main, "--config", config, "--from", NIGHT, "--to", NIGHT, parser=window.COMMAND.parser())
+        done = run_main(
+            window.main, "--config", config, "--from", RUN_DATE, "--to", RUN_DATE, parser=window.COMMAND.parser()
+        )
     finally:
         for file, content in zip(files, contents, strict=True):
             file.write_bytes(content)

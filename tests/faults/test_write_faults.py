@@ -1,4 +1,4 @@
-"""Disks that run full or may not be written, and tasks that fail half-way: the night before stays as it was."""
+"""Disks that run full or may not be written, and tasks that fail half-way: the run before stays as it was."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from biasspark.errors import BiasSparkError
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.schemas import REJECTED_ROWS, Table
 from biasspark.tables.store import PathStore
-from tests.harness.sample_night import NIGHT, read_latest, record_of, start_run, suite_tables
+from tests.harness.sample_run import RUN_DATE, read_latest, record_of, start_run, suite_tables
 
 BEFORE = [("female", 0.6), ("male", 0.6)]
 AFTER = [("female", 0.7), ("male", 0.7)]
@@ -31,13 +31,13 @@ def mount(*arguments: str) -> None:
 
 
 @pytest.fixture
-def small_disk(night_before: Path, tmp_path: Path) -> Iterator[Path]:
-    """Return a warehouse with one night on a disk of its own, with room for little more."""
+def small_disk(run_before: Path, tmp_path: Path) -> Iterator[Path]:
+    """Return a warehouse with one run on a disk of its own, with room for little more."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount("-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(folder))
     try:
-        copytree(night_before, folder / "warehouse")
+        copytree(run_before, folder / "warehouse")
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
@@ -48,7 +48,7 @@ def latest(disk: Path) -> list[tuple[Any, ...]]:
 
 
 def with_rejects(spark: SparkSession, row_id: str) -> dict[Table, Rows]:
-    """Return the tables of a night in which many rows are rejected."""
+    """Return the tables of a run in which many rows are rejected."""
     rejects = spark.range(0, N_REJECTS, 1, 1).select(
         F.expr(row_id).alias("row_id"), F.lit(None).cast("string").alias("model"), F.lit("null_label").alias("reason")
     )
@@ -68,7 +68,7 @@ def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: S
     store = PathStore(f"{small_disk}/warehouse")
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, with_rejects(spark, HASH), start_run(), store, record_of())
-    assert re.match(rf"{small_disk}/warehouse/\w+/run_date={NIGHT}/run_id=", str(caught.value))
+    assert re.match(rf"{small_disk}/warehouse/\w+/run_date={RUN_DATE}/run_id=", str(caught.value))
     assert re.search(r"could not be written, (java\.io\.IOException: )?No space left on device", str(caught.value))
     assert latest(small_disk) == BEFORE
     mount("-o", "remount,size=50m", str(small_disk))
@@ -93,14 +93,14 @@ def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: 
 
 @pytest.mark.spark("a task of Spark fails")
 def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(
-    spark: SparkSession, night_before: Path, tmp_path: Path
+    spark: SparkSession, run_before: Path, tmp_path: Path
 ) -> None:
     """A task fails in the middle of a file: the table is named without the value it failed on, and readers still see
     the earlier run.
 
     It has written thousands of rows by then.
     """
-    copytree(night_before, tmp_path / "warehouse")
+    copytree(run_before, tmp_path / "warehouse")
     store = PathStore(str(tmp_path / "warehouse"))
     half_way = f"if(id < {N_REJECTS // 2}, {HASH}, raise_error('canary-42'))"
     with pytest.raises(BiasSparkError) as caught:

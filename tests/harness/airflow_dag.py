@@ -1,6 +1,6 @@
-"""Checks of the example for Airflow, run by Airflow's own Python: ``airflow_dag.py FOLDER [NIGHT]``.
+"""Checks of the example for Airflow, run by Airflow's own Python: ``airflow_dag.py FOLDER [RUN]``.
 
-NIGHT is a file of JSON: ``constants`` of the example to replace, the ``connection`` to Spark, and the date ``ds``. Its
+RUN is a file of JSON: ``constants`` of the example to replace, the ``connection`` to Spark, and the date ``ds``. Its
 tasks are run in order, with the spark-submit on the PATH; the last line printed is JSON, what each ended with.
 """
 
@@ -59,7 +59,7 @@ def check_order(dag: Any) -> None:
     }
 
 
-def check_night(dag: Any) -> None:
+def check_tasks(dag: Any) -> None:
     """The run at half past two on the 16th is that of the 15th."""
     timetable = CronDataIntervalTimetable(dag.timetable.expression, timezone=dag.timetable.timezone)
     interval = timetable.infer_manual_data_interval(run_after=pendulum.datetime(2026, 1, 16, 2, 30))
@@ -76,7 +76,7 @@ def execute(operator: Any) -> tuple[int | None, type[BaseException] | None]:
 
 
 def check_exit_codes(dag: Any) -> None:
-    """A night that is published goes on to its report; a fault of the configuration is not tried again."""
+    """A run that is published goes on to its report; a fault of the configuration is not tried again."""
     path, operator = os.environ["PATH"], dag.get_task("measure")
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "spark-submit"
@@ -96,7 +96,7 @@ def check_exit_codes(dag: Any) -> None:
 
 
 def pass_gate(dag: Any, code: int) -> type[BaseException] | None:
-    """Run the task gate after a night that ended with a code; give what it raises."""
+    """Run the task gate after a run that ended with a code; give what it raises."""
     try:
         dag.get_task("gate").python_callable(code)
     except AirflowException as error:
@@ -114,8 +114,8 @@ def list_in_order(dag: Any) -> Iterator[str]:
             del waiting[task_id]
 
 
-def run_night(dag: Any, ds: str) -> dict[str, Any]:
-    """Run all tasks of a night; give what each returned, or the name of what it raised."""
+def run_tasks(dag: Any, ds: str) -> dict[str, Any]:
+    """Run all tasks of a run; give what each returned, or the name of what it raised."""
     ended: dict[str, Any] = {}
     for task_id in list_in_order(dag):
         operator = dag.get_task(task_id)
@@ -128,17 +128,17 @@ def run_night(dag: Any, ds: str) -> dict[str, Any]:
     return ended
 
 
-def main(folder: str, night: str | None = None) -> None:
+def main(folder: str, run: str | None = None) -> None:
     example = Path(folder) / "biasspark_nightly.py"
     connect(CONNECTION)
     dag = load(example, {}).dag
     check_order(dag)
-    check_night(dag)
+    check_tasks(dag)
     check_exit_codes(dag)
-    if night:
-        given = json.loads(Path(night).read_text("utf-8"))
+    if run:
+        given = json.loads(Path(run).read_text("utf-8"))
         connect(given["connection"])
-        print(json.dumps(run_night(load(example, given["constants"]).dag, given["ds"])))
+        print(json.dumps(run_tasks(load(example, given["constants"]).dag, given["ds"])))
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasspark.tables.schemas import Table, tables_of
-from tests.harness.sample_night import read_latest
+from tests.harness.sample_run import read_latest
 from tests.harness.submitting import ROOT
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
-NIGHT = "2026-01-15"
+RUN_DATE = "2026-01-15"
 CANARY = "canary7e2d"
 N_ROWS = 400
 CONFIG = """
@@ -81,7 +81,7 @@ class Place:
         return path
 
     def flags(self, warehouse: str) -> list[str]:
-        return ["--config", str(self.config(warehouse)), "--run-date", NIGHT]
+        return ["--config", str(self.config(warehouse)), "--run-date", RUN_DATE]
 
 
 def make_place(folder: Path) -> Place:

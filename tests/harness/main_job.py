@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from biasspark.workflows import measure as job
 from tests.harness.running_jobs import Done, run_main
 
-NIGHT = "2026-01-15"
+RUN_DATE = "2026-01-15"
 CANARY = "canary-3f1c"
 N_ROWS = 2_000
 
@@ -38,7 +38,7 @@ def make_rows(n_rows: int = N_ROWS, seed: int = 11) -> Rows:
         "male": [None if math.isnan(share) else share for share in male],
         "female": [None if math.isnan(share) else share for share in female],
         "length": rng.integers(1, 200, n_rows).tolist(),
-        "day": [NIGHT] * n_rows,
+        "day": [RUN_DATE] * n_rows,
         "comment_text": [f"{CANARY} {number}" for number in range(n_rows)],
     }
 
@@ -79,7 +79,7 @@ def write_config(folder: Path, **tables: Any) -> Path:
     return path
 
 
-def run(config: Path, *flags: str, run_date: str = NIGHT) -> Done:
+def run(config: Path, *flags: str, run_date: str = RUN_DATE) -> Done:
     done = run_main(job.main, "--config", config, "--run-date", run_date, *flags)
     assert CANARY not in done.out + done.err
     return done

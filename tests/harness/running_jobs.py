@@ -35,7 +35,7 @@ def run_main(
     main: Callable[[argparse.Namespace], Outcome], *flags: object, parser: argparse.ArgumentParser | None = None
 ) -> Done:
     """Run a job with these arguments; none prints a traceback."""
-    parser = parser or make_parser("", flags=(*on_date("the night"), DRY_RUN))
+    parser = parser or make_parser("", flags=(*on_date("the run date"), DRY_RUN))
     return _record(lambda: run_job(main, parser, list(map(str, flags))))
 
 

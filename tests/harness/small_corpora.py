@@ -25,7 +25,7 @@ from biasspark.corpus.survey import Survey
 from biasspark.errors import Fault, InputError
 from biasspark.workflows.measurement import Measurement, measure, survey_for_ranking
 
-NIGHT = date(2026, 1, 15)
+RUN_DATE = date(2026, 1, 15)
 SECRET = "secret"
 
 
@@ -40,7 +40,7 @@ def corpus_of(**source: Any) -> Corpus:
 def read(
     spark: SparkSession, path: Path | str | None = None, measures: Measures | None = None, **source: Any
 ) -> DataFrame:
-    return read_corpus(spark, corpus_of(**({"path": str(path)} if path else {}), **source), NIGHT, measures)
+    return read_corpus(spark, corpus_of(**({"path": str(path)} if path else {}), **source), RUN_DATE, measures)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from biasspark.session import is_connect
 
 MOST_SPARK_JOBS = 25
-"""Of a night, whatever parts are on."""
+"""Of a run, whatever parts are on."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def watch(spark: SparkSession, n_rows: int, found: list[Effort]) -> Iterator[Non
     """Count what Spark does in a block, over a corpus of so many rows.
 
     Spark knows of every stage how many records its tasks read, from files or from its cache. The corpus has more rows
-    than all else that a night reads, so a stage that read as many has scanned it, whatever its plan looks like. Spark
+    than all else that a run reads, so a stage that read as many has scanned it, whatever its plan looks like. Spark
     Connect tells nothing, and nothing is found.
     """
     if is_connect(spark):

@@ -1,8 +1,8 @@
-"""Trees grown by the kernels alone, from histograms that numpy makes: what Spark does, in one process."""
+"""Searches over sums by cell that numpy makes of a sample: what Spark does, in one process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import NamedTuple, TypeVar
@@ -10,27 +10,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.block_sums import NodeSums
-from biasspark.attribution.segments import MeasuredSet, TreeKey, list_segments
-from biasspark.attribution.significance import Moments
-from biasspark.attribution.trees import Asked, Node, NodeKey, Tree, grow
+from biasspark.attribution.block_sums import AUC, CellSums, SummedValue, Target
+from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
+from biasspark.attribution.moments import Moments
+from biasspark.attribution.segments import TreeKey, list_segments
+from biasspark.attribution.trees import Tree, grow_trees
 from biasspark.config.attribution_settings import TreeSettings
-from biasspark.features import Feature
+from biasspark.features import Condition, Feature
+from biasspark.ranking.kernels.row_block import CellColumns, Cells
+from biasspark.ranking.row_blocks import Search
 
-Question = TypeVar("Question")
-Answer = TypeVar("Answer")
 Result = TypeVar("Result")
-
-
-def run(search: Generator[Question, Answer, Result], answer: Callable[[Question], Answer]) -> Result:
-    """Answer all that a search asks, and return what it finds."""
-    try:
-        asked = next(search)
-        while True:
-            asked = search.send(answer(asked))
-    except StopIteration as end:
-        result: Result = end.value
-        return result
 
 
 class Sample(NamedTuple):
@@ -40,55 +30,64 @@ class Sample(NamedTuple):
     values: npt.NDArray[np.int64]
     honest: npt.NDArray[np.bool_]
 
-    def inside(self, node: Node) -> npt.NDArray[np.bool_]:
-        """Say which rows meet a node's condition."""
+    def inside(self, condition: Condition) -> npt.NDArray[np.bool_]:
+        """Return which rows meet a condition."""
         inside = np.ones(len(self.values), bool)
-        for place, bins in node.condition.items():
-            inside &= np.isin(self.bins[:, place], list(bins))
+        for index, bins in condition.items():
+            inside &= np.isin(self.bins[:, index], list(bins))
         return inside
 
+    def sum_rows(self, rows: npt.NDArray[np.bool_], unit: float) -> NodeSums:
+        """Return the moments of some rows, of values in these units."""
 
-def measure_samples(
-    samples: Sequence[Sample], features: Sequence[Feature]
-) -> Callable[[Asked], Mapping[NodeKey, npt.NDArray[np.int64]]]:
-    def histogram(sample: Sample, inside: npt.NDArray[np.bool_], place: int, n_bins: int) -> npt.NDArray[np.int64]:
-        training, honest = inside & ~sample.honest, inside & sample.honest
-        sums = np.zeros(n_bins, np.int64)
-        np.add.at(sums, sample.bins[training, place], sample.values[training])
-        counts = (np.bincount(sample.bins[rows, place], minlength=n_bins) for rows in (training, honest))
-        return np.stack([next(counts), sums, next(counts)])
+        def moments(rows: npt.NDArray[np.bool_]) -> Moments:
+            values, exact = self.values[rows].astype(object), Fraction(unit)
+            return Moments(len(values), int(values.sum()) * exact, int((values**2).sum()) * exact**2)
 
-    def measure(asked: Asked) -> Mapping[NodeKey, npt.NDArray[np.int64]]:
-        nodes = {(number, node.node_id): node for number, tree in enumerate(asked.trees) for node in tree}
-        return {
-            key: np.concatenate(
-                [
-                    histogram(samples[key[0]], samples[key[0]].inside(nodes[key]), place, feature.n_bins)
-                    for place, feature in enumerate(features)
-                ],
-                axis=1,
+        return NodeSums(moments(rows & ~self.honest), moments(rows & self.honest))
+
+
+def name_values(samples: Sequence[Sample]) -> list[SummedValue]:
+    """Return the values of samples, each that of a model, in units of 1."""
+    return [SummedValue(Target(number, 0, AUC), 0) for number in range(len(samples))]
+
+
+def run(search: Search[Result], samples: Sequence[Sample]) -> Result:
+    """Answer all queries of a search about the values of samples; each row is a cell."""
+    blocks = [
+        CellSums(
+            Cells(
+                CellColumns(1, n_features=sample.bins.shape[1]),
+                np.vstack([sample.honest, sample.honest, sample.bins.T]).astype(np.uint16),
+            ),
+            {value: np.stack([np.ones_like(sample.values), sample.values, np.zeros_like(sample.values)])},
+        )
+        for sample, value in zip(samples, name_values(samples), strict=True)
+    ]
+    try:
+        query = next(search)
+        while True:
+            measured = [[*query.measure(model, 0, block)] for model, block in enumerate(blocks)]
+            query = search.send(
+                {
+                    (model, part, chunk): arrays
+                    for model, of_model in enumerate(measured)
+                    for part, chunk, arrays in of_model
+                }
             )
-            for key in asked.leaves
-        }
-
-    return measure
+    except StopIteration as end:
+        result: Result = end.value
+        return result
 
 
 def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: TreeSettings) -> list[Tree]:
     growing = [sample.values[~sample.honest] for sample in samples]
     square_sums = [float(values.var() * len(values)) if len(values) else 0.0 for values in growing]
-    return run(grow(features, settings, square_sums), measure_samples(samples, features))
+    return run(grow_trees(features, name_values(samples), settings, square_sums), samples)
 
 
 def judge(tree: Tree, sample: Sample, features: Sequence[Feature], unit: float = 1.0) -> list[SimpleNamespace]:
     """Return what each node shows, of values in these units."""
-
-    def moments(rows: npt.NDArray[np.bool_]) -> Moments:
-        values, exact = sample.values[rows].astype(object), Fraction(unit)
-        return Moments(len(values), int(values.sum()) * exact, int((values**2).sum()) * exact**2)
-
-    inside = [sample.inside(node) for node in tree]
-    sums = [NodeSums(moments(rows & ~sample.honest), moments(rows & sample.honest)) for rows in inside]
-    measured = [MeasuredSet(of_node, None) for of_node in sums]
+    measured = [MeasuredSet(sample.sum_rows(sample.inside(node.condition), unit), None) for node in tree]
     rows = list_segments(TreeKey("m", "", "all", "auc"), tree, measured, features, 0.95)
     return [SimpleNamespace(**row) for row in rows]

@@ -55,18 +55,18 @@ Values = dict[str, Any]
 Tables = dict[str, dict[tuple[Any, ...], Values]]
 
 
-def compute_night(corpus: Path, config: Mapping[str, Any]) -> Tables:
-    """Compute the rows of all tables of a night: by table and key, the columns. Where names tie, a set of them."""
+def compute_tables(corpus: Path, config: Mapping[str, Any]) -> Tables:
+    """Compute the rows of all tables of a run: by table and key, the columns. Where names tie, a set of them."""
     rows = pd.read_parquet(corpus)
     rows = rows[rows[config["label"]["column"]].notna()]
     slices = {"all": np.full(len(rows), True)}
     slices |= {name: rows.eval(condition).to_numpy(bool) for name, condition in config.get("slices", {}).items()}
-    night: Tables = {table: {} for table in KEYS}
+    tables: Tables = {table: {} for table in KEYS}
     for (model, column), (cut, chosen) in product(config["models"].items(), slices.items()):
         for table, found in measure_slice(rows[chosen & rows[column].notna()], column, config).items():
-            night[table] |= {(model, cut, *key): values for key, values in found.items()}
-    night["label_balance"] = balance_labels(rows, config)
-    return night
+            tables[table] |= {(model, cut, *key): values for key, values in found.items()}
+    tables["label_balance"] = balance_labels(rows, config)
+    return tables
 
 
 def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) -> Tables:

@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from biasspark.attribution.block_sums import NodeSums
-from biasspark.attribution.segments import MeasuredSet, list_slices
-from biasspark.attribution.significance import Moments
-from biasspark.attribution.slice_kernel import Candidates, Counts, Searched, Slice, search
-from biasspark.attribution.slice_search import SliceCounter
+from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
+from biasspark.attribution.segments import list_slices
+from biasspark.attribution.slice_kernel import BestSlices, Counts, Slice, list_batches
+from biasspark.attribution.slice_search import make_counter
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature, write_predicate
-from tests.oracle.grown_trees import Sample, run
+from tests.oracle.grown_trees import Sample
 
 UNIT = 2.0**-30
 """What a value of 1 stands for."""
@@ -37,62 +36,42 @@ def each_row(sample: Sample) -> list[np.ndarray]:
 
 def by_bin(sample: Sample, features: Sequence[Feature]) -> list[np.ndarray]:
     each = np.stack(each_row(sample), axis=1)
-    found = [np.zeros((feature.n_bins, 5), np.int64) for feature in features]
-    for place, counts in enumerate(found):
-        np.add.at(counts, sample.bins[:, place], each)
-    return found
+    sums = [np.zeros((feature.n_bins, 5), np.int64) for feature in features]
+    for index, counts in enumerate(sums):
+        np.add.at(counts, sample.bins[:, index], each)
+    return sums
 
 
-class CountBatches:
-    """Counts candidates in samples, and remembers what was asked."""
+class Searched(NamedTuple):
+    """The best slices of a sample, and the most that a slice which was not counted may score."""
 
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self.samples = samples
-        self.asked: list[Mapping[int, Candidates]] = []
-
-    def __call__(self, batch: Mapping[int, Candidates]) -> dict[int, dict[Slice, Counts]]:
-        """Count the candidates of each tree."""
-        self.asked.append(batch)
-        found = {}
-        for tree, candidates in batch.items():
-            sample = self.samples[tree]
-            sums = SliceCounter.of(candidates).count(list(sample.bins.T), each_row(sample))
-            found[tree] = {own: Counts(*counts) for own, counts in zip(candidates.slices, sums.T.tolist(), strict=True)}
-        return found
+    conditions: Sequence[Condition]
+    missed: int
 
 
 def search_samples(
     samples: Sequence[Sample], features: Sequence[Feature], wanted: SliceSearch
-) -> tuple[list[Searched], list[Mapping[int, Candidates]]]:
-    count = CountBatches(samples)
-    return run(search([by_bin(sample, features) for sample in samples], features, wanted), count), count.asked
-
-
-def inside(sample: Sample, condition: Condition) -> npt.NDArray[np.bool_]:
-    """Say which rows meet a condition."""
-    inside = np.ones(len(sample.values), bool)
-    for place, bins in condition.items():
-        inside &= np.isin(sample.bins[:, place], list(bins))
-    return inside
+) -> tuple[list[Searched], list[Mapping[int, Sequence[Slice]]]]:
+    """Search the slices of each sample; return the candidates that were counted together, too."""
+    searches, batches = [BestSlices.of(by_bin(sample, features), features, wanted) for sample in samples], []
+    for batch in list_batches(searches, wanted.max_predicates):
+        batches.append(batch)
+        for number, slices in batch.items():
+            sample = samples[number]
+            [sums] = make_counter(searches[number].predicates, slices)(sample.bins.T, np.array(each_row(sample)))
+            counted = zip(slices, sums.T.tolist(), strict=True)
+            searches[number].take({one: Counts(*counts) for one, counts in counted})
+    return [Searched(one.conditions(), one.missed) for one in searches], batches
 
 
 def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
     """Values in units of 2^-30; every row has a loss of one."""
-
-    def moments(values: np.ndarray) -> Moments:
-        whole = values.astype(object)
-        return Moments(len(whole), int(whole.sum()) * Fraction(UNIT), int((whole**2).sum()) * Fraction(UNIT) ** 2)
-
-    return NodeSums(
-        moments(sample.values[rows & ~sample.honest]),
-        moments(sample.values[rows & sample.honest]),
-        loss_doubled=int(rows.sum()),
-    )
+    return sample.sum_rows(rows, UNIT)._replace(loss_doubled=int(rows.sum()))
 
 
 def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[SimpleNamespace]:
     (searched,), _ = search_samples([sample], features, wanted)
-    sums = [sums_of(sample, inside(sample, condition)) for condition in searched.conditions]
+    sums = [sums_of(sample, sample.inside(condition)) for condition in searched.conditions]
     return judge(searched.conditions, sums, sums_of(sample, np.ones(len(sample.values), bool)), features)
 
 

@@ -52,10 +52,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check_dag(folder: Path, night: Path) -> subprocess.CompletedProcess[str]:
+def check_dag(folder: Path, path: Path) -> subprocess.CompletedProcess[str]:
     """Run scripts/dev/check_dag where nothing but the zip brings biasspark."""
     done = subprocess.run(
-        [ROOT / "scripts" / "dev" / "check_dag", night],
+        [ROOT / "scripts" / "dev" / "check_dag", path],
         cwd=folder,
         env=clean_environment(
             SPARK_CONF_DIR=str(ROOT / "conf"),
@@ -74,9 +74,9 @@ def check_dag(folder: Path, night: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def run_night(folder: Path, name: str, floor: float, output: str, settings: dict[str, str]) -> dict[str, Any]:
-    """Run the tasks of a night in order; give what each ended with."""
-    config, night = folder / f"{name}.toml", folder / f"{name}.json"
+def run_tasks(folder: Path, name: str, floor: float, output: str, settings: dict[str, str]) -> dict[str, Any]:
+    """Run the tasks of a run in order; give what each ended with."""
+    config, path = folder / f"{name}.toml", folder / f"{name}.json"
     config.write_text(CONFIG.format(folder=folder, floor=floor, output=output), encoding="utf-8")
     constants = {
         "BIASSPARK": str(folder / "biasspark"),
@@ -84,8 +84,8 @@ def run_night(folder: Path, name: str, floor: float, output: str, settings: dict
         "SPARK": MODEST | settings,
     }
     connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
-    night.write_text(json.dumps({"constants": constants, "connection": connection, "ds": "2026-01-15"}), "utf-8")
-    ended: dict[str, Any] = json.loads(check_dag(folder, night).stdout.splitlines()[-1])
+    path.write_text(json.dumps({"constants": constants, "connection": connection, "ds": "2026-01-15"}), "utf-8")
+    ended: dict[str, Any] = json.loads(check_dag(folder, path).stdout.splitlines()[-1])
     return ended
 
 
@@ -106,7 +106,7 @@ def read_iceberg_settings(folder: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_all_tasks_run_in_order_on_a_path(folder: Path) -> None:
-    ended = run_night(folder, "path", PASSES, f'output = {{ path = "{folder}/warehouse" }}', {})
+    ended = run_tasks(folder, "path", PASSES, f'output = {{ path = "{folder}/warehouse" }}', {})
     assert ended == {"measure": 0, "gate": None, "maintain": 0, "report": 0}
     assert next(iter(ended)) == "measure"
     assert ask(folder / "warehouse", "SELECT job, status FROM bias_runs") == [("bias_metrics", "accepted")]
@@ -119,6 +119,6 @@ def test_all_tasks_run_in_order_on_a_catalog_also_when_the_gate_fails(folder: Pa
     output = (
         f'output = {{ catalog = "lake.bias", format = "iceberg" }}\nreport = {{ path = "{folder}/reports of lake" }}'
     )
-    ended = run_night(folder, "iceberg", FAILS, output, read_iceberg_settings(folder))
+    ended = run_tasks(folder, "iceberg", FAILS, output, read_iceberg_settings(folder))
     assert ended == {"measure": 5, "gate": "AirflowFailException", "maintain": 0, "report": 0}
     assert "The gate failed" in read_report(folder / "reports of lake")

@@ -14,7 +14,7 @@ from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import PINNED_SKEW, U_STATISTICS
 from biasspark.tables.store import DeltaStore, IcebergStore
 from scripts.dev.proof import prove
-from tests.harness.lake_nights import (
+from tests.harness.lake_runs import (
     ANSWERED,
     COMPARED,
     DELTA_CORPUS,
@@ -30,13 +30,13 @@ from tests.harness.lake_nights import (
     delta_corpus_flags,
 )
 from tests.harness.running_jobs import ask
-from tests.harness.sample_night import NIGHT
+from tests.harness.sample_run import RUN_DATE
 from tests.harness.spark_effort import MOST_SPARK_JOBS
 from tests.harness.submitting import run_python
 from tests.oracle.run_tables import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
-NIGHTS = ROOT / "docs" / "runs.md"
+RUNS_PAGE = ROOT / "docs" / "runs.md"
 pytestmark = pytest.mark.slow
 BEFORE_LAST = [["2026-01-15", 0.7], ["2026-01-16", 0.9]]
 
@@ -50,12 +50,12 @@ def life_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def life(life_folder: Path) -> dict[str, Results]:
-    """Run tests/harness/lake_nights.py in a process of its own; skip where its jars cannot be had."""
+    """Run tests/harness/lake_runs.py in a process of its own; skip where its jars cannot be had."""
     if not (known := [kind for kind in STORES if kind.split()[0] in FORMATS]):
         return {}
     out = life_folder / "results.json"
-    nights = ("-m", "tests.harness.lake_nights", out, life_folder, *known)
-    done = run_python(*nights, SPARK_CONF_DIR=str(ROOT / "conf"))
+    program = ("-m", "tests.harness.lake_runs", out, life_folder, *known)
+    done = run_python(*program, SPARK_CONF_DIR=str(ROOT / "conf"))
     if "unresolved dependency" in done.stdout + done.stderr:
         pytest.skip("the jars of conf/lake-*.conf cannot be had here: no repository of Maven answers")
     assert done.returncode == 0, done.stderr[-5000:]
@@ -63,7 +63,7 @@ def life(life_folder: Path) -> dict[str, Results]:
 
 
 def select(results: dict[str, Results], kind: str) -> Results:
-    """Return the results of the nights on a kind of store; skip where its format has no runtime."""
+    """Return the results of the runs on a kind of store; skip where its format has no runtime."""
     if kind not in results:
         pytest.skip(f"{kind}: no runtime is known for Spark {pyspark.__version__}")
     return results[kind]
@@ -81,7 +81,7 @@ def jobs(request: pytest.FixtureRequest, life: dict[str, Results]) -> tuple[str,
     return request.param, select(life, request.param)["job"], life["parquet"]["job"]
 
 
-def test_readers_see_the_latest_published_run_of_each_night(results: Results) -> None:
+def test_readers_see_the_latest_published_run_of_each_date(results: Results) -> None:
     assert results["latest"] == BEFORE_LAST
     assert results["rows"] == [["a", 0.7], ["b", 0.7]]
 
@@ -137,12 +137,12 @@ def test_the_job_publishes_what_it_does_on_parquet(jobs: tuple[str, Results, Res
         assert job["tables"][table.name] == on_parquet["tables"][table.name]
 
 
-def test_a_night_takes_few_spark_jobs(jobs: tuple[str, Results, Results]) -> None:
+def test_a_run_takes_few_spark_jobs(jobs: tuple[str, Results, Results]) -> None:
     """The first of a warehouse, and the next. On Parquet and Delta in a folder of this machine no table costs any.
 
-    On Iceberg one writes each table, one reads them back, and a few look at the ledger and at the night before, and add
+    On Iceberg one writes each table, one reads them back, and a few look at the ledger and at the run before, and add
     the row of the ledger. Delta by Spark alone reads the log of each table for itself, and makes none without a job;
-    the number differs by a few from night to night.
+    the number differs by a few from run to run.
     """
     kind, job, on_parquet = jobs
     n_written = sum(n_rows > 0 for n_rows in job["counted"].values())
@@ -173,9 +173,9 @@ def test_a_question_is_asked_in_the_catalog_as_on_the_path(life: dict[str, Resul
 
 
 def test_what_the_job_published_is_proved(life: dict[str, Results], life_folder: Path) -> None:
-    """By an oracle, on a night that was really measured."""
+    """By an oracle, on a run that was really measured."""
     assert "fault" not in select(life, "parquet")["job"]
-    proof = prove(life_folder / "parquet", {NIGHT: life_folder / JOB_CORPUS}, life_folder / JOB_CONFIG)
+    proof = prove(life_folder / "parquet", {RUN_DATE: life_folder / JOB_CORPUS}, life_folder / JOB_CONFIG)
     assert proof.numbers.keys() == KEYS.keys()
 
 
@@ -214,13 +214,13 @@ def test_the_docs_name_the_runtimes_that_are_not_in_the_files() -> None:
         for spark, artifact in store.artifacts.items()
         if spark != SPARK_OF_THE_FILES
     ]
-    assert [artifact for artifact in artifacts if f"`{artifact}`" not in NIGHTS.read_text("utf-8")] == []
+    assert [artifact for artifact in artifacts if f"`{artifact}`" not in RUNS_PAGE.read_text("utf-8")] == []
 
 
 def test_the_docs_say_which_tables_refuse_what(life: dict[str, Results]) -> None:
-    rows = re.findall(r"^\| `(path|catalog) = .*\|$", NIGHTS.read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| `(path|catalog) = .*\|$", RUNS_PAGE.read_text("utf-8"), re.MULTILINE)
     assert rows == ["path", "path", "catalog", "catalog", "catalog"]
-    for line in NIGHTS.read_text("utf-8").splitlines():
+    for line in RUNS_PAGE.read_text("utf-8").splitlines():
         if line.startswith("|") and 'format = "' in line:
             refused = line.split("|")[4].strip()
             assert refused == ("NULL in a key, NaN" if "delta" in line else "NULL in a key")

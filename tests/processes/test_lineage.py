@@ -1,4 +1,4 @@
-"""OpenLineage by configuration alone: the real listener reports what a night reads and writes, and quotes no record."""
+"""OpenLineage by configuration alone: the real listener reports what a run reads and writes, and quotes no record."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
 def test_lineage_names_the_corpus_and_every_table_but_not_what_they_hold(tmp_path: Path) -> None:
     """The output counts as another file system: on a local one the driver writes small tables, unseen by Spark."""
     (tmp_path / "terms.txt").write_text("gay\nstraight\n", encoding="utf-8")
-    (tmp_path / "night.toml").write_text(CONFIG.format(folder=tmp_path), encoding="utf-8")
+    (tmp_path / "job.toml").write_text(CONFIG.format(folder=tmp_path), encoding="utf-8")
     mount = f"spark.hadoop.fs.viewfs.mounttable.lineage.link./warehouse=file://{tmp_path}/warehouse"
     (tmp_path / "warehouse").mkdir()
-    job = [str(ROOT / "jobs" / "bias_metrics.py"), "--config", str(tmp_path / "night.toml"), "--run-date", "2026-01-15"]
+    job = [str(ROOT / "jobs" / "bias_metrics.py"), "--config", str(tmp_path / "job.toml"), "--run-date", "2026-01-15"]
     code, printed, events = run(tmp_path, "--conf", mount, *job)
     assert code == 0, printed
     assert "Exception" not in printed

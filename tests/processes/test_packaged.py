@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.harness.sample_night import read_latest
+from tests.harness.sample_run import read_latest
 from tests.harness.submitting import (
     PLATFORM,
     ROOT,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.harness.main_job import CANARY, NIGHT, make_rows, write_config, write_parquet
+from tests.harness.main_job import CANARY, RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.submitting import ROOT, clean_environment, submit
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
@@ -61,7 +61,7 @@ def tools(tmp_path: Path) -> str:
 
 
 def test_a_job_without_java_says_how_to_get_it(config: Path, tools: str) -> None:
-    done = run_python(JOB, "--engine", "spark", "--config", str(config), "--run-date", NIGHT, PATH=tools)
+    done = run_python(JOB, "--engine", "spark", "--config", str(config), "--run-date", RUN_DATE, PATH=tools)
     error = find_error(done.stderr)
     assert done.returncode == 2
     assert all(words in error for words in ("Java 17 or newer", "JAVA_HOME is not set", "scripts/submit"))
@@ -86,7 +86,7 @@ def test_a_java_that_is_too_old_or_none_is_named(config: Path, tmp_path: Path, v
         (home / "bin").mkdir(parents=True)
         (home / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-16' >&2\nexit 1\n")
         (home / "bin" / "java").chmod(0o755)
-    done = run_python(JOB, "--engine", "spark", "--config", str(config), "--run-date", NIGHT, JAVA_HOME=str(home))
+    done = run_python(JOB, "--engine", "spark", "--config", str(config), "--run-date", RUN_DATE, JAVA_HOME=str(home))
     error = find_error(done.stderr)
     assert done.returncode == 2
     assert f"JAVA_HOME: {home}/bin/java" in error
@@ -98,7 +98,7 @@ def test_a_java_that_is_too_old_or_none_is_named(config: Path, tmp_path: Path, v
 def test_a_java_that_ends_at_once_is_no_missing_one(config: Path) -> None:
     arguments = "--driver-memory 1k pyspark-shell"
     java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
-    done = run_python(JOB, "--config", str(config), "--run-date", NIGHT, PYSPARK_SUBMIT_ARGS=arguments, **java)
+    done = run_python(JOB, "--config", str(config), "--run-date", RUN_DATE, PYSPARK_SUBMIT_ARGS=arguments, **java)
     error = find_error(done.stderr)
     assert done.returncode == 1
     assert "ended at once" in error
@@ -115,7 +115,7 @@ def test_a_lake_runtime_for_another_spark_ends_the_job_before_any_work(config: P
     jar = tmp_path / f"iceberg-spark-runtime-{other}_2.13-1.12.0.jar"
     with zipfile.ZipFile(jar, "w") as archive:
         archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
-    code, printed = submit("--jars", str(jar), JOB, "--config", str(config), "--run-date", NIGHT, cwd=tmp_path)
+    code, printed = submit("--jars", str(jar), JOB, "--config", str(config), "--run-date", RUN_DATE, cwd=tmp_path)
     error = find_error(printed)
     assert code == 2, printed
     assert f"{jar.name} is for Spark {other}, and Spark {pyspark.__version__} runs" in error
@@ -137,7 +137,7 @@ def test_a_path_that_may_not_be_read_is_named(tmp_path: Path, closed: str) -> No
     path.chmod(0)
     try:
         code, printed = submit(
-            *(JOB, "--config", str(config), "--run-date", NIGHT),
+            *(JOB, "--config", str(config), "--run-date", RUN_DATE),
             cwd=tmp_path,
             program=write_submit(tmp_path / "submit"),
         )

@@ -16,19 +16,19 @@ from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.tables.views import refresh_views
-from tests.harness.sample_night import NIGHT, full_rows, record_of, run_at, start_run, suite_tables
+from tests.harness.sample_run import RUN_DATE, full_rows, record_of, run_at, start_run, suite_tables
 
 ANNOTATED_ROWS = 20_000
 HOSTILE = 'it\'s `a` "b"; DROP TABLE x --\n../../x/y=z\u202e\x00é'
-NEXT_NIGHT = date(2026, 1, 16)
+NEXT_DATE = date(2026, 1, 16)
 
 
 @pytest.fixture(scope="session")
 def formats(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same six rows in every format."""
     place = tmp_path_factory.mktemp("formats")
-    nights = ["2026-01-15", "2026-01-15", "2026-01-16", None, "2026-01-14", "2026-01-15"]
-    rows = [(n, n % 2 == 0, n / 8, 1.0, night, f"text {n}") for n, night in enumerate(nights)]
+    days = ["2026-01-15", "2026-01-15", "2026-01-16", None, "2026-01-14", "2026-01-15"]
+    rows = [(n, n % 2 == 0, n / 8, 1.0, day, f"text {n}") for n, day in enumerate(days)]
     frame = spark_session.createDataFrame(rows, "id INT, y BOOLEAN, s DOUBLE, u DOUBLE, night STRING, text STRING")
     frame = frame.withColumn("day", F.to_date("night"))
     frame = frame.withColumn("moment", F.col("day").cast("timestamp") + F.expr("INTERVAL 23 HOURS"))
@@ -57,7 +57,7 @@ def annotated_path(spark_session: SparkSession, tmp_path_factory: pytest.TempPat
 
 
 class Warehouse(NamedTuple):
-    """A folder with published nights, and the run of its hostile corpus."""
+    """A folder with published runs, and the run of its hostile corpus."""
 
     folder: Path
     hostile: PublishedRun
@@ -67,12 +67,12 @@ class Warehouse(NamedTuple):
         return PathStore(str(self.folder))
 
 
-def publish_nights(spark: SparkSession, store: Store) -> PublishedRun:
-    """Publish two corpora and two nights; the first night of civil is run again, and once more by a run that dies."""
+def publish_runs(spark: SparkSession, store: Store) -> PublishedRun:
+    """Publish two corpora and two dates; the first date of civil is run again, and once more by a run that dies."""
     publish(spark, suite_tables(0.6), run_at(1, "r9_first", "civil"), store, record_of())
     publish(spark, suite_tables(0.7), start_run("civil"), store, record_of())
     hostile = publish(spark, suite_tables(0.8, rejected=0), start_run(HOSTILE), store, record_of())
-    publish(spark, suite_tables(0.9), start_run("civil", NEXT_NIGHT), store, record_of())
+    publish(spark, suite_tables(0.9), start_run("civil", NEXT_DATE), store, record_of())
     dead = run_at(2, "rz_crashed", "civil")
     store.write(spark, BIAS_METRICS, full_rows(BIAS_METRICS, suite_tables(0.1)[BIAS_METRICS], dead), dead)
     return hostile
@@ -80,10 +80,10 @@ def publish_nights(spark: SparkSession, store: Store) -> PublishedRun:
 
 @pytest.fixture(scope="session")
 def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """Nights under a path with characters that quoting must survive, for tests that only read them."""
+    """Runs under a path with characters that quoting must survive, for tests that only read them."""
     folder = tmp_path_factory.mktemp('o\'brien; "x" `y` é%20') / "ware house"
-    hostile = publish_nights(spark_session, PathStore(str(folder)))
-    leftover = folder / "model_summary" / f"run_date={NIGHT}" / "run_id=r_dead" / "_temporary" / "0"
+    hostile = publish_runs(spark_session, PathStore(str(folder)))
+    leftover = folder / "model_summary" / f"run_date={RUN_DATE}" / "run_id=r_dead" / "_temporary" / "0"
     leftover.mkdir(parents=True)
     (leftover / "part-00000.snappy.parquet").write_bytes(b"half a file")
     assert refresh_views(spark_session, PathStore(str(folder))) == ()

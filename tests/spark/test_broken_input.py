@@ -66,7 +66,7 @@ def test_an_empty_folder(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("csv", "json"))])
 def test_files_of_no_bytes_are_named(spark: SparkSession, formats: Path, tmp_path: Path, kind: str) -> None:
-    """Spark skips them in silence: a copy that failed would look like a small night."""
+    """Spark skips them in silence: a copy that failed would look like a small run."""
     rows = tmp_path / "rows"
     shutil.copytree(formats / kind, rows)
     for name in ("b", "a"):

@@ -24,7 +24,7 @@ from biasspark.corpus.values import boolean
 from biasspark.errors import BiasSparkError, Fault, InputError
 from biasspark.ranking.engine import count_rows
 from biasspark.ranking.task_rows import TaskRows
-from tests.harness.small_corpora import NIGHT, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
+from tests.harness.small_corpora import RUN_DATE, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
 
 NAN, INFINITY = math.nan, math.inf
 NO_LABEL, OUT_OF_RANGE = "null_label", "label_out_of_range"
@@ -182,7 +182,7 @@ def test_identities_in_any_mixture(spark: SparkSession, unannotated: str) -> Non
 
 
 def test_a_category_of_numbers_or_dates_is_named_by_its_text(spark: SparkSession) -> None:
-    rows = [(True, 0.1, 10, NIGHT, True), (True, 0.1, 9, NIGHT, False), (True, 0.1, None, None, None)]
+    rows = [(True, 0.1, 10, RUN_DATE, True), (True, 0.1, 9, RUN_DATE, False), (True, 0.1, None, None, None)]
     corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, level INT, day DATE, flag BOOLEAN").coalesce(1)
     measures = measures_of(identities={"categorical": ["level", "day", "flag"]})
     values = survey_corpus(corpus, measures).values

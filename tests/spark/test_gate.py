@@ -65,13 +65,13 @@ def write_corpus(folder: Path, shift: float) -> None:
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
 
 
-def run(job: Any, config: Path, night: str, *flags: str) -> Done:
+def run(job: Any, config: Path, run_date: str, *flags: str) -> Done:
     parser = accept_run.COMMAND.parser() if job is accept_run else None
-    return run_main(job.main, "--config", config, "--run-date", night, *flags, parser=parser)
+    return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=parser)
 
 
 @dataclass(frozen=True)
-class Nights:
+class Runs:
     config: Path
     planned: Done
     good: Done
@@ -83,13 +83,13 @@ class Nights:
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         return ask(self.config.parent / "warehouse", query)
 
-    def alerts(self, night: str, columns: str = "outcome") -> dict[tuple[str, str], Any]:
-        rows = self.ask(f"SELECT rule, identity, {columns} FROM latest_bias_alerts WHERE run_date = '{night}'")
+    def alerts(self, run_date: str, columns: str = "outcome") -> dict[tuple[str, str], Any]:
+        rows = self.ask(f"SELECT rule, identity, {columns} FROM latest_bias_alerts WHERE run_date = '{run_date}'")
         return {(rule, identity): values[0] if len(values) == 1 else values for rule, identity, *values in rows}
 
 
 @pytest.fixture(scope="module")
-def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Nights:
+def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """A good run; a bad one, and again with suppressed groups; a person accepts it; and one more."""
     folder = tmp_path_factory.mktemp("gate")
     write_corpus(folder / "good", 0)
@@ -104,7 +104,7 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     bad = ("--set", f"corpus.path={folder}/bad")
     guarded = [*bad, *(part for change in GUARDED for part in ("--set", change))]
     lenient = (*bad, "--set", "thresholds.at=[0.2, 0.5]", "--set", f"gate.rule=[{', '.join(LENIENT)}]")
-    return Nights(
+    return Runs(
         config,
         planned=run(bias_metrics, config, "2026-01-01", "--dry-run"),
         good=run(bias_metrics, config, "2026-01-01"),
@@ -115,40 +115,40 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     )
 
 
-def test_a_dry_run_names_the_rules(nights: Nights) -> None:
-    assert nights.planned.code == 0
-    assert "gate:        shift, auc holds, bpsn holds, floor\n" in nights.planned.out
-    assert "bias_alerts" in nights.planned.out
+def test_a_dry_run_names_the_rules(runs: Runs) -> None:
+    assert runs.planned.code == 0
+    assert "gate:        shift, auc holds, bpsn holds, floor\n" in runs.planned.out
+    assert "bias_alerts" in runs.planned.out
 
 
-def test_a_good_first_night_is_accepted_though_nothing_can_be_compared(nights: Nights) -> None:
-    assert nights.good.code == 0, nights.good.err
-    summary = nights.good.summary
+def test_a_good_first_run_is_accepted_though_nothing_can_be_compared(runs: Runs) -> None:
+    assert runs.good.code == 0, runs.good.err
+    summary = runs.good.summary
     assert (summary["status"], summary["gate"], summary["tables"]["bias_alerts"]) == (
         *("accepted", "insufficient_evidence", 5),
     )
-    assert nights.alerts("2026-01-01") == {
+    assert runs.alerts("2026-01-01") == {
         ("shift", "gay"): "pass",
         ("shift", "male"): "pass",
         ("auc holds", "(overall)"): "insufficient_evidence",
         ("bpsn holds", "gay"): "insufficient_evidence",
         ("floor", "gay"): "pass",
     }
-    assert "gate: 2 insufficient_evidence, 3 pass\n" in nights.good.out
-    [undecided] = [line for line in nights.good.out.splitlines() if line.startswith("insufficient_evidence")]
+    assert "gate: 2 insufficient_evidence, 3 pass\n" in runs.good.out
+    [undecided] = [line for line in runs.good.out.splitlines() if line.startswith("insufficient_evidence")]
     assert "2 checks" in undecided
     assert "auc holds (1), bpsn holds (1)" in undecided
     assert "latest_bias_alerts" in undecided
-    said = nights.ask("SELECT message FROM latest_bias_alerts WHERE rule = 'auc holds' AND run_date = '2026-01-01'")
-    assert said[0][0] not in nights.good.out
+    said = runs.ask("SELECT message FROM latest_bias_alerts WHERE rule = 'auc holds' AND run_date = '2026-01-01'")
+    assert said[0][0] not in runs.good.out
     assert "no accepted run before this one has an interval of it to compare with." in said[0][0]
 
 
-def test_a_bad_night_is_published_and_ends_with_5(nights: Nights) -> None:
-    assert nights.bad.code == 5, nights.bad.err
-    summary, baseline = nights.bad.summary, nights.good.summary["run_id"]
+def test_a_bad_run_is_published_and_ends_with_5(runs: Runs) -> None:
+    assert runs.bad.code == 5, runs.bad.err
+    summary, baseline = runs.bad.summary, runs.good.summary["run_id"]
     assert (summary["status"], summary["gate"]) == ("published", "fail")
-    found = nights.alerts("2026-01-02", "outcome, baseline_run_id")
+    found = runs.alerts("2026-01-02", "outcome, baseline_run_id")
     assert found == {
         ("shift", "gay"): ["warn", None],
         ("shift", "male"): ["pass", None],
@@ -156,41 +156,41 @@ def test_a_bad_night_is_published_and_ends_with_5(nights: Nights) -> None:
         ("bpsn holds", "gay"): ["fail", baseline],
         ("floor", "gay"): ["fail", None],
     }
-    lines = nights.bad.out.splitlines()
+    lines = runs.bad.out.splitlines()
     shown = [line.split(":")[0] for line in lines[lines.index("gate: 3 fail, 1 warn, 1 pass") + 1 : -1]]
     assert shown == ["fail", "fail", "fail", "warn"]
-    assert nights.ask("SELECT status FROM bias_runs WHERE run_date = '2026-01-02'") == [("published",)]
+    assert runs.ask("SELECT status FROM bias_runs WHERE run_date = '2026-01-02'") == [("published",)]
 
 
-def test_a_failed_night_is_never_the_baseline(nights: Nights) -> None:
-    assert nights.again.code == 5, nights.again.err
-    found = nights.alerts("2026-01-03", "outcome, baseline_run_id")
-    assert found["bpsn holds", "gay"] == ["fail", nights.good.summary["run_id"]]
+def test_a_failed_run_is_never_the_baseline(runs: Runs) -> None:
+    assert runs.again.code == 5, runs.again.err
+    found = runs.alerts("2026-01-03", "outcome, baseline_run_id")
+    assert found["bpsn holds", "gay"] == ["fail", runs.good.summary["run_id"]]
 
 
-def test_a_person_accepts_a_night_and_the_next_is_compared_with_it(nights: Nights) -> None:
-    assert nights.accepted.code == 0, nights.accepted.err
-    run_id = nights.again.summary["run_id"]
-    assert nights.accepted.summary["accepted_run_id"] == run_id
+def test_a_person_accepts_a_run_and_the_next_is_compared_with_it(runs: Runs) -> None:
+    assert runs.accepted.code == 0, runs.accepted.err
+    run_id = runs.again.summary["run_id"]
+    assert runs.accepted.summary["accepted_run_id"] == run_id
     columns = "status, n_rows, accepts_run_id, accepted_by, acceptance_note"
-    assert nights.ask(f"SELECT {columns} FROM bias_runs WHERE job = 'accept_run'") == [
+    assert runs.ask(f"SELECT {columns} FROM bias_runs WHERE job = 'accept_run'") == [
         ("accepted", 0, run_id, "Ada", "the model was meant to")
     ]
-    assert nights.ask("SELECT DISTINCT run_id FROM latest_bias_metrics WHERE run_date = '2026-01-03'") == [(run_id,)]
+    assert runs.ask("SELECT DISTINCT run_id FROM latest_bias_metrics WHERE run_date = '2026-01-03'") == [(run_id,)]
 
-    assert nights.after.code == 0, nights.after.err
-    found = nights.alerts("2026-01-04", "outcome, baseline_run_id, change")
+    assert runs.after.code == 0, runs.after.err
+    found = runs.alerts("2026-01-04", "outcome, baseline_run_id, change")
     assert found["bpsn holds", "gay"] == ["pass", run_id, 0]
-    # What the accepted night withholds is compared with the night before that was accepted.
-    assert found["bpsn holds", "rare"][:2] == ["insufficient_evidence", nights.good.summary["run_id"]]
+    # What the accepted run withholds is compared with the run before that was accepted.
+    assert found["bpsn holds", "rare"][:2] == ["insufficient_evidence", runs.good.summary["run_id"]]
     assert found["bpsn holds", "(overall)"] == ["insufficient_evidence", None, None]
-    assert nights.after.summary["status"] == "accepted"
+    assert runs.after.summary["status"] == "accepted"
 
 
-def test_rates_are_judged_and_compared_with_the_accepted_night(nights: Nights) -> None:
+def test_rates_are_judged_and_compared_with_the_accepted_run(runs: Runs) -> None:
     """The run before had only the threshold 0.5, and suppressed the rare identity."""
-    run_id = nights.again.summary["run_id"]
-    found = nights.alerts("2026-01-04", "outcome, baseline_run_id, change, paired")
+    run_id = runs.again.summary["run_id"]
+    found = runs.alerts("2026-01-04", "outcome, baseline_run_id, change, paired")
     assert {key: values for key, values in found.items() if key[0] != "bpsn holds"} == {
         ("quiet", "gay"): ["warn", None, None, None],
         ("quiet", "rare"): ["insufficient_evidence", None, None, None],
@@ -199,35 +199,35 @@ def test_rates_are_judged_and_compared_with_the_accepted_night(nights: Nights) -
         ("no wider", "gay"): ["pass", run_id, 0, False],
         ("elsewhere", "gay"): ["insufficient_evidence", None, None, None],
     }
-    assert "warn: quiet, m, all: fpr at 0.5 of gay is 0." in nights.after.out
+    assert "warn: quiet, m, all: fpr at 0.5 of gay is 0." in runs.after.out
 
 
-def test_small_groups_and_values_of_few_rows_are_withheld(nights: Nights) -> None:
+def test_small_groups_and_values_of_few_rows_are_withheld(runs: Runs) -> None:
     """In every table with identities, and in the summaries: the rare identity would be the worst by far."""
-    run_id = nights.again.summary["run_id"]
+    run_id = runs.again.summary["run_id"]
     reasons = {"bias_metrics": "bpsn_auc_reason"}
     for table in ("bias_metrics", "u_statistics", "pinned_auc", "threshold_rates", "label_balance"):
-        rows = nights.ask(
+        rows = runs.ask(
             f"SELECT DISTINCT identity, {reasons.get(table, 'reason')} FROM {table} "
             f"WHERE run_id = '{run_id}' AND identity IN ('rare', 'nearly_all', 'gay') ORDER BY 1, 2"
         )
         assert {("rare", "withheld"), ("nearly_all", "withheld")} <= set(rows), table
         assert table == "pinned_auc" or ("gay", None) in rows
-    bins = nights.ask(f"SELECT DISTINCT identity FROM score_histograms WHERE run_id = '{run_id}' ORDER BY 1")
+    bins = runs.ask(f"SELECT DISTINCT identity FROM score_histograms WHERE run_id = '{run_id}' ORDER BY 1")
     assert bins == [("(overall)",), ("gay",), ("male",)]
     columns = "bnsp_auc_min_identity, bpsn_auc_min_identity, auc_reason, n_identities_undefined"
-    summaries = nights.ask(f"SELECT run_date, slice, {columns} FROM latest_model_summary WHERE run_date < '2026-01-04'")
-    found = {(str(night), part): tuple(values) for night, part, *values in summaries}
+    summaries = runs.ask(f"SELECT run_date, slice, {columns} FROM latest_model_summary WHERE run_date < '2026-01-04'")
+    found = {(str(run_date), part): tuple(values) for run_date, part, *values in summaries}
     assert found["2026-01-02", "all"][0] == "rare"
     assert found["2026-01-03", "all"] == (None, "gay", None, 4)
     assert found["2026-01-03", "few"] == (None, None, "withheld", 4)
-    few = nights.ask("SELECT bnsp_auc, bnsp_auc_reason, bpsn_auc IS NULL FROM latest_bias_metrics "
+    few = runs.ask("SELECT bnsp_auc, bnsp_auc_reason, bpsn_auc IS NULL FROM latest_bias_metrics "
                      "WHERE identity = 'gay' AND slice = 'all' AND run_date = '2026-01-03'")  # fmt: skip
     assert few == [(None, "below_minimum_rows", False)]
 
 
-def test_what_is_not_published_is_not_accepted(nights: Nights) -> None:
-    done = run(accept_run, nights.config, "2026-02-01", "--reason", "why not")
+def test_what_is_not_published_is_not_accepted(runs: Runs) -> None:
+    done = run(accept_run, runs.config, "2026-02-01", "--reason", "why not")
     assert done.code == 3
     assert "no run of bias_metrics is published" in done.err
-    assert run(accept_run, nights.config, "2026-01-03", "--reason", " ").code == 2
+    assert run(accept_run, runs.config, "2026-01-03", "--reason", " ").code == 2

@@ -24,7 +24,7 @@ from biasspark.tables.store import PathStore
 from biasspark.workflows.judge import Verdict, judge
 from biasspark.workflows.nightly import RunContext
 from tests.harness.least_configuration import changed
-from tests.harness.sample_night import record_of
+from tests.harness.sample_run import record_of
 
 
 def record(status: str, **changes: Any) -> RunRecord:
@@ -53,11 +53,11 @@ def ledger(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return store
 
 
-def test_the_accepted_runs_of_the_nights_before(spark: SparkSession, ledger: PathStore) -> None:
+def test_the_accepted_runs_of_the_dates_before(spark: SparkSession, ledger: PathStore) -> None:
     def list_ids(day: int, most: int = 9) -> list[str]:
         return [run.run_id for run in list_accepted(spark, ledger, run_of(day), most)]
 
-    # A night that is run again is compared with the nights before it.
+    # A run that is run again is compared with the runs before it.
     assert [list_ids(day) for day in (1, 2, 3, 4)] == [[], ["a"], ["a"], ["c", "a"]]
     assert list_ids(4, 1) == ["c"]
     assert list_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) == {}
@@ -103,7 +103,7 @@ def store(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     return store
 
 
-def judge_night(
+def judge_run(
     spark: SparkSession, store: PathStore, config: Config, jackknife: pa.Table | None = None, day: int = 3
 ) -> tuple[list[Any], Verdict]:
     context = RunContext(spark, config, store, run_of(day), Progress())
@@ -112,8 +112,8 @@ def judge_night(
     return [(row["slice"], row["outcome"], row["baseline_run_id"]) for row in verdict.alerts.to_pylist()], verdict
 
 
-def test_a_night_of_which_nothing_is_known_is_nothing_to_compare_with(spark: SparkSession, store: PathStore) -> None:
-    alerts, verdict = judge_night(spark, store, settings_of())
+def test_a_run_of_which_nothing_is_known_is_nothing_to_compare_with(spark: SparkSession, store: PathStore) -> None:
+    alerts, verdict = judge_run(spark, store, settings_of())
     assert alerts == [("all", "fail", "good"), ("short", "fail", "good")]
     assert (verdict.status, verdict.outcome, verdict.warnings) == ("published", "fail", ())
 
@@ -125,10 +125,10 @@ def test_a_night_of_which_nothing_is_known_is_nothing_to_compare_with(spark: Spa
         ({"slices": {"short": "length < 5"}}, {"all": "good", "short": None}, "slices.short"),
     ],
 )
-def test_a_night_is_not_compared_with_one_that_was_measured_differently(
+def test_a_run_is_not_compared_with_one_that_was_measured_differently(
     spark: SparkSession, store: PathStore, changes: Any, baselines: Any, words: str
 ) -> None:
-    alerts, verdict = judge_night(spark, store, settings_of(**changes))
+    alerts, verdict = judge_run(spark, store, settings_of(**changes))
     assert {part: run_id for part, _, run_id in alerts} == baselines
     assert {outcome for _, outcome, run_id in alerts if run_id is None} == {"insufficient_evidence"}
     warning, *undecided = verdict.warnings
@@ -136,9 +136,9 @@ def test_a_night_is_not_compared_with_one_that_was_measured_differently(
     assert len(undecided) == all(run_id is None for run_id in baselines.values())
 
 
-def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSession, store: PathStore) -> None:
+def test_a_run_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSession, store: PathStore) -> None:
     config = settings_of(corpus={"id": "id"}, gate={"paired": True, "rule": [HOLDS]})
-    alerts, verdict = judge_night(spark, store, config, JACKKNIFE_STATISTICS.arrow_schema.empty_table())
+    alerts, verdict = judge_run(spark, store, config, JACKKNIFE_STATISTICS.arrow_schema.empty_table())
     assert {run_id for *_, run_id in alerts} == {"good"}
     assert verdict.alerts is not None
     assert verdict.alerts["paired"].to_pylist() == [False, False]
@@ -147,7 +147,7 @@ def test_a_night_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSe
     assert "paired" in warning
 
 
-def test_a_baseline_that_is_gone_is_no_first_night(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_baseline_that_is_gone_is_no_first_run(spark: SparkSession, tmp_path: Path) -> None:
     """No earlier run takes its place. An old run that is gone is only named."""
     store, accepted = PathStore(str(tmp_path)), record("accepted", config=settings_of().json)
 
@@ -158,21 +158,21 @@ def test_a_baseline_that_is_gone_is_no_first_night(spark: SparkSession, tmp_path
     lose((1, "gone"))
     floor = settings_of(gate={"rule": [{"name": "floor", "metric": "auc", "min": 0.2}]})
     with pytest.raises(InputError, match="run_id=gone:"):
-        judge_night(spark, store, settings_of())
-    (warning,) = judge_night(spark, store, floor)[1].warnings  # which compares with nothing
+        judge_run(spark, store, settings_of())
+    (warning,) = judge_run(spark, store, floor)[1].warnings  # which compares with nothing
     assert "run_id=gone:" in warning
     publish(spark, {U_STATISTICS: statistics_of(0.9)}, run_of(2, "good"), store, accepted)
-    alerts, verdict = judge_night(spark, store, settings_of())
+    alerts, verdict = judge_run(spark, store, settings_of())
     assert {run_id for *_, run_id in alerts} == {"good"}
     (warning,) = verdict.warnings
     assert "run_id=gone:" in warning
     lose((3, "lost"), (4, "lost_too"))
     with pytest.raises(InputError) as caught:
-        judge_night(spark, store, settings_of(), day=5)
+        judge_run(spark, store, settings_of(), day=5)
     assert ["run_id=lost_too:" in fault for fault in caught.value.messages] == [True, False]
     other = settings_of(label={"threshold": 0.2})
     publish(spark, {U_STATISTICS: statistics_of(0.9)}, run_of(5, "other"), store, record("accepted", config=other.json))
-    assert {run_id for *_, run_id in judge_night(spark, store, other, day=6)[0]} == {"other"}
+    assert {run_id for *_, run_id in judge_run(spark, store, other, day=6)[0]} == {"other"}
 
 
 def test_groups_of_a_baseline_that_are_gone_are_not_left_out(spark: SparkSession, tmp_path: Path) -> None:
@@ -184,10 +184,10 @@ def test_groups_of_a_baseline_that_are_gone_are_not_left_out(spark: SparkSession
     publish(spark, tables, run_of(1, "paired"), store, record("accepted", config=config.json))
     shutil.rmtree(store.location(JACKKNIFE_STATISTICS, run_of(1, "paired")))
     with pytest.raises(InputError, match=r"jackknife_statistics/.*run_id=paired:"):
-        judge_night(spark, store, config, schema.empty_table())
+        judge_run(spark, store, config, schema.empty_table())
 
 
-# ---- what a night lacks
+# ---- what a run lacks
 
 
 def rename(statistics: pa.Table, **names: str) -> pa.Table:
@@ -195,7 +195,7 @@ def rename(statistics: pa.Table, **names: str) -> pa.Table:
 
 
 @pytest.mark.parametrize("rule", [HOLDS, {"name": "floor", "metric": "auc", "min": 0.2}], ids=["change", "floor"])
-def test_what_the_last_accepted_run_had_and_the_night_lacks_is_named(
+def test_what_the_last_accepted_run_had_and_the_date_lacks_is_named(
     spark: SparkSession, tmp_path: Path, rule: dict[str, Any]
 ) -> None:
     store, config = PathStore(str(tmp_path)), settings_of(gate={"rule": [rule]})
@@ -205,7 +205,7 @@ def test_what_the_last_accepted_run_had_and_the_night_lacks_is_named(
     earlier = pa.concat_tables([last, rename(statistics, model="oldest")])
     for day, run_id, table in ((1, "earlier", earlier), (2, "last", last)):
         publish(spark, {U_STATISTICS: table}, run_of(day, run_id), store, record("accepted", config=config.json))
-    _, verdict = judge_night(spark, store, config)
+    _, verdict = judge_run(spark, store, config)
     model, identity = verdict.warnings
     assert all(name in model for name in ("1 model ", '"older"', "last", "2026-01-02"))
     assert all(name in identity for name in ("1 identity ", '"gay"', "last"))
@@ -218,7 +218,7 @@ def test_identities_of_rules_that_the_corpus_lacks_are_named(spark: SparkSession
     store = PathStore(str(tmp_path))
     last = pa.concat_tables([rename(statistics_of(0.9), identity=name) for name in ("(overall)", "race=black")])
     publish(spark, {U_STATISTICS: last}, run_of(1, "last"), store, record("accepted", config=config.json))
-    _, verdict = judge_night(spark, store, config)
+    _, verdict = judge_run(spark, store, config)
     unknown, nothing_decided = verdict.warnings
     assert all(name in unknown for name in ('"bpsn"', '"race=black"', '"race=white"'))
     assert "no check" in nothing_decided

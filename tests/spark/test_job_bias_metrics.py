@@ -28,7 +28,7 @@ from biasspark.workflows.nightly import warn_of_future
 from tests.harness.main_job import (
     CANARY,
     N_ROWS,
-    NIGHT,
+    RUN_DATE,
     Rows,
     make_rows,
     run,
@@ -54,7 +54,7 @@ SLICE = "lang = 'en' \\"
 
 
 @dataclass(frozen=True)
-class Night:
+class JobRuns:
     """A run with hostile names and bad rows, then the same date with a clean corpus."""
 
     folder: Path
@@ -87,8 +87,8 @@ def spoil(rows: Rows) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Night:
-    folder = tmp_path_factory.mktemp("night")
+def job_runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> JobRuns:
+    folder = tmp_path_factory.mktemp("runs")
     clean = hostile_rows()
     rows = spoil(clean)
     write_parquet(folder / "corpus", rows)
@@ -109,7 +109,7 @@ def night(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
         first = run_well(config)
     with watch(spark_session, N_ROWS - 100, efforts):
         second = run_well(config, "--set", f"corpus.path={folder}/clean", "--set", "identities.threshold=0.45")
-    return Night(folder, rows, clean, first, second, efforts)
+    return JobRuns(folder, rows, clean, first, second, efforts)
 
 
 def expected_aucs(rows: Rows, inside: list[bool | None], use: Callable[[int], bool]) -> dict[str, float]:
@@ -124,8 +124,8 @@ def expected_aucs(rows: Rows, inside: list[bool | None], use: Callable[[int], bo
     return found | {name: found[name] - 0.5 for name in ("negative_aeg", "positive_aeg")}
 
 
-def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
-    *table, last = night.first.out.splitlines()
+def test_a_run_prints_a_table_and_one_line_of_json(job_runs: JobRuns) -> None:
+    *table, last = job_runs.first.out.splitlines()
     summary = json.loads(last)
     assert last.isascii()
     assert table[1].split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
@@ -138,7 +138,7 @@ def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
     assert summary == {
         "job": "bias_metrics",
         "status": "published",
-        "run_date": NIGHT,
+        "run_date": RUN_DATE,
         "n_rows": N_ROWS,
         "n_rejected": 2,
         "rejects": {"null_id": 1, "null_label": 1, "null_score": 2, "nan_score": 2, "infinite_score": 2},
@@ -150,20 +150,22 @@ def test_a_night_prints_a_table_and_one_line_of_json(night: Night) -> None:
             "pinned_auc": 2 * 2 * n_identities,
             "threshold_rates": 2 * 2 * n_identities * 2,
             "threshold_summary": 2 * 2 * 2,
-            "score_histograms": len(ask(night.warehouse, f"SELECT 1 FROM score_histograms WHERE run_id = '{run_id}'")),
+            "score_histograms": len(
+                ask(job_runs.warehouse, f"SELECT 1 FROM score_histograms WHERE run_id = '{run_id}'")
+            ),
             "label_balance": (n_identities + 1) * 2,
             "rejected_rows": 8,
         },
-        "output": str(night.warehouse),
+        "output": str(job_runs.warehouse),
         "gate": None,
     }
-    stages = [line.split("] ", 1)[1].split()[0] for line in night.first.err.splitlines()]
+    stages = [line.split("] ", 1)[1].split()[0] for line in job_runs.first.err.splitlines()]
     # A stage that takes long is said again.
     assert [stage for stage in stages if stage != "still"] == ["starting", "surveying", "ranking", "publishing", "done"]
 
 
-def test_the_numbers_are_those_of_the_definitions(night: Night) -> None:
-    rows, usable = night.rows, set(range(N_ROWS)) - set(range(40, 48))
+def test_the_numbers_are_those_of_the_definitions(job_runs: JobRuns) -> None:
+    rows, usable = job_runs.rows, set(range(N_ROWS)) - set(range(40, 48))
     annotated: list[bool | None] = [None if value is None else value >= 0.5 for value in rows[IDENTITY]]
     cases = {
         # A row is decided where any column of annotations is; these have NULL in the same rows.
@@ -175,8 +177,8 @@ def test_the_numbers_are_those_of_the_definitions(night: Night) -> None:
             lambda n: n in usable,
         ),
     }
-    run_id = night.first.summary["run_id"]
-    views = open_views(night.warehouse)
+    run_id = job_runs.first.summary["run_id"]
+    views = open_views(job_runs.warehouse)
     for (identity, cut), (inside, use) in cases.items():
         found = views.execute(
             f"SELECT {', '.join(PAIRS)} FROM bias_metrics WHERE (run_id, model, identity, slice) = (?, ?, ?, ?)",
@@ -186,9 +188,9 @@ def test_the_numbers_are_those_of_the_definitions(night: Night) -> None:
         assert found == [pytest.approx(tuple(wanted.values()), abs=1e-14)]
 
 
-def test_hostile_names_come_back_as_they_are(night: Night) -> None:
+def test_hostile_names_come_back_as_they_are(job_runs: JobRuns) -> None:
     columns = "corpus, model, slice, identity"
-    found = ask(night.warehouse, f"SELECT DISTINCT {columns} FROM latest_bias_metrics")
+    found = ask(job_runs.warehouse, f"SELECT DISTINCT {columns} FROM latest_bias_metrics")
     races = [f"{RACE}={race}" for race in ("O'Brien", 'a "b" `c`', "=x")]
     assert set(found) == {
         (CORPUS, model, cut, identity)
@@ -196,31 +198,31 @@ def test_hostile_names_come_back_as_they_are(night: Night) -> None:
         for cut in ("all", SLICE)
         for identity in (IDENTITY, "female", PREDICATE, *races)
     }
-    assert set(ask(night.warehouse, "SELECT corpus, model, slice FROM latest_model_summary")) == {
+    assert set(ask(job_runs.warehouse, "SELECT corpus, model, slice FROM latest_model_summary")) == {
         (CORPUS, model, cut) for model in (MODEL, "lengths") for cut in ("all", SLICE)
     }
 
 
 @pytest.mark.slow
 @pytest.mark.spark("reads tables by Spark")
-def test_spark_pandas_and_duckdb_read_the_same_tables(spark: SparkSession, night: Night) -> None:
-    for statement in (night.warehouse / SPARK_FILE).read_text(encoding="utf-8").split(";\n"):
+def test_spark_pandas_and_duckdb_read_the_same_tables(spark: SparkSession, job_runs: JobRuns) -> None:
+    for statement in (job_runs.warehouse / SPARK_FILE).read_text(encoding="utf-8").split(";\n"):
         if statement.strip():
             spark.sql(statement)
     for table in WRITTEN:
         query = f"SELECT {', '.join(table.names)} FROM {table.name}"
-        by_duckdb = ask(night.warehouse, query)
-        assert len(by_duckdb) == len(pd.read_parquet(night.warehouse / table.name))
+        by_duckdb = ask(job_runs.warehouse, query)
+        assert len(by_duckdb) == len(pd.read_parquet(job_runs.warehouse / table.name))
         if table.name not in ("bias_runs", "rejected_rows"):  # a map and NULLs, which do not sort
             by_spark = [tuple(row) for row in spark.sql(query).collect()]
             assert sorted(map(repr, by_spark)) == sorted(map(repr, by_duckdb))
     latest = spark.sql("SELECT DISTINCT run_id FROM latest_u_statistics").collect()
-    assert [row["run_id"] for row in latest] == [night.second.summary["run_id"]]
+    assert [row["run_id"] for row in latest] == [job_runs.second.summary["run_id"]]
 
 
-def test_rejected_rows_are_kept_with_their_reasons_and_without_text(night: Night) -> None:
-    run_id = night.first.summary["run_id"]
-    kept = ask(night.warehouse, f"SELECT row_id, model, reason FROM rejected_rows WHERE run_id = '{run_id}'")
+def test_rejected_rows_are_kept_with_their_reasons_and_without_text(job_runs: JobRuns) -> None:
+    run_id = job_runs.first.summary["run_id"]
+    kept = ask(job_runs.warehouse, f"SELECT row_id, model, reason FROM rejected_rows WHERE run_id = '{run_id}'")
     assert sorted(kept, key=repr) == sorted(
         [
             ("c40", MODEL, "null_score"),
@@ -235,51 +237,53 @@ def test_rejected_rows_are_kept_with_their_reasons_and_without_text(night: Night
         key=repr,
     )
     ledger = ask(
-        night.warehouse,
+        job_runs.warehouse,
         "SELECT corpus, job, status, n_rows, n_rejected, rejects, warnings, run_id FROM bias_runs ORDER BY started_at",
     )
     counts = {"null_id": 1, "null_label": 1, "null_score": 2, "nan_score": 2, "infinite_score": 2}
     assert ledger == [
         (CORPUS, "bias_metrics", "published", N_ROWS, 2, counts, [], run_id),
-        (CORPUS, "bias_metrics", "published", N_ROWS - 100, 0, {}, [], night.second.summary["run_id"]),
+        (CORPUS, "bias_metrics", "published", N_ROWS - 100, 0, {}, [], job_runs.second.summary["run_id"]),
     ]
 
 
-def test_no_text_of_a_comment_is_in_any_file(night: Night) -> None:
+def test_no_text_of_a_comment_is_in_any_file(job_runs: JobRuns) -> None:
     secret = CANARY.encode()
-    files = [path for path in night.warehouse.rglob("*") if path.is_file()]
+    files = [path for path in job_runs.warehouse.rglob("*") if path.is_file()]
     assert len(files) > 10
     for path in files:
         assert secret not in path.read_bytes()
     for table in WRITTEN:  # pages are compressed
-        assert CANARY not in repr(pd.read_parquet(night.warehouse / table.name).to_numpy().tolist())
+        assert CANARY not in repr(pd.read_parquet(job_runs.warehouse / table.name).to_numpy().tolist())
 
 
-def test_a_rerun_supersedes_the_night_and_overrides_hold(night: Night) -> None:
-    run_id = night.second.summary["run_id"]
+def test_a_rerun_supersedes_the_date_and_overrides_hold(job_runs: JobRuns) -> None:
+    run_id = job_runs.second.summary["run_id"]
     for table in ("bias_metrics", "u_statistics", "model_summary"):
-        assert ask(night.warehouse, f"SELECT DISTINCT run_id FROM latest_{table}") == [(run_id,)]
-        assert len(ask(night.warehouse, f"SELECT DISTINCT run_id FROM {table}")) == 2
-    assert ask(night.warehouse, "SELECT * FROM latest_rejected_rows") == []
-    configs = [json.loads(row[0]) for row in ask(night.warehouse, "SELECT config FROM bias_runs ORDER BY started_at")]
+        assert ask(job_runs.warehouse, f"SELECT DISTINCT run_id FROM latest_{table}") == [(run_id,)]
+        assert len(ask(job_runs.warehouse, f"SELECT DISTINCT run_id FROM {table}")) == 2
+    assert ask(job_runs.warehouse, "SELECT * FROM latest_rejected_rows") == []
+    configs = [
+        json.loads(row[0]) for row in ask(job_runs.warehouse, "SELECT config FROM bias_runs ORDER BY started_at")
+    ]
     assert [config["identities"]["threshold"] for config in configs] == [0.5, 0.45]
-    assert configs[1]["corpus"]["path"] == f"{night.folder}/clean"
-    assert len(ask(night.warehouse, "SELECT DISTINCT config_hash FROM bias_runs")) == 2
+    assert configs[1]["corpus"]["path"] == f"{job_runs.folder}/clean"
+    assert len(ask(job_runs.warehouse, "SELECT DISTINCT config_hash FROM bias_runs")) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(night: Night) -> None:
-    with_rejects, without = night.efforts
+def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(job_runs: JobRuns) -> None:
+    with_rejects, without = job_runs.efforts
     assert with_rejects.n_scans == 3
     assert without.n_scans == 2
 
 
 @pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_a_night_is_a_fixed_number_of_spark_jobs(night: Night) -> None:
+def test_a_run_is_a_fixed_number_of_spark_jobs(job_runs: JobRuns) -> None:
     """Two models, two slices and six identities: none of them may cost a job."""
-    assert max(effort.n_jobs for effort in night.efforts) <= MOST_SPARK_JOBS
+    assert max(effort.n_jobs for effort in job_runs.efforts) <= MOST_SPARK_JOBS
 
 
 @pytest.mark.slow
@@ -300,7 +304,7 @@ def test_repeated_ids_are_left_out_for_two_scans_more(spark: SparkSession, tmp_p
 
 
 @pytest.mark.slow
-def test_what_fails_after_a_night_is_published_is_a_warning(
+def test_what_fails_after_a_run_is_published_is_a_warning(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -19,7 +19,7 @@ from biasspark.workflows import measure as job
 from tests.conftest import ROOT
 from tests.harness.main_job import (
     CANARY,
-    NIGHT,
+    RUN_DATE,
     Rows,
     assert_refused,
     make_rows,
@@ -29,7 +29,7 @@ from tests.harness.main_job import (
     write_parquet,
 )
 from tests.harness.running_jobs import Done
-from tests.harness.sample_night import record_of, start_run, suite_tables
+from tests.harness.sample_run import record_of, start_run, suite_tables
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,11 @@ def test_a_wrong_configuration_ends_with_2_and_names_every_fault(published: Path
 @pytest.mark.parametrize(
     ("flags", "fault"),
     [
-        (["--run-date", NIGHT], "the following arguments are required: --config"),
+        (["--run-date", RUN_DATE], "the following arguments are required: --config"),
         (["--config", "x.toml"], "the following arguments are required: --run-date"),
         (["--config", "x.toml", "--run-date", "15.1.2026"], 'argument --run-date: "15.1.2026". '),
-        (["--config", "x.toml", "--run-date", NIGHT, "--fast"], "unrecognized arguments: --fast"),
-        (["--config", "nowhere.toml", "--run-date", NIGHT], '"nowhere.toml": '),
+        (["--config", "x.toml", "--run-date", RUN_DATE, "--fast"], "unrecognized arguments: --fast"),
+        (["--config", "nowhere.toml", "--run-date", RUN_DATE], '"nowhere.toml": '),
     ],
     ids=["no config", "no date", "no such date", "no such flag", "no such file"],
 )
@@ -210,7 +210,7 @@ MEANINGLESS: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MEANINGLESS)
-def test_a_night_that_means_nothing_ends_with_3_in_place_of_a_good_one(
+def test_a_run_that_means_nothing_ends_with_3_in_place_of_a_good_one(
     spark: SparkSession, published: Path, tmp_path: Path, name: str
 ) -> None:
     change, tables, fault = MEANINGLESS[name]
@@ -252,12 +252,12 @@ def test_passwords_in_paths_are_not_shown(spark: SparkSession, published: Path) 
     assert "hunter2" not in done.err
 
 
-def test_a_night_without_rows_ends_with_3_and_names_dates(spark: SparkSession, published: Path) -> None:
+def test_a_run_without_rows_ends_with_3_and_names_dates(spark: SparkSession, published: Path) -> None:
     config = write_config(published, corpus={"run_date_column": "day"})
     with untouched(published):
         done = run(config, run_date="2026-01-16")
     assert_refused(done, 3, '[corpus] run_date_column = "day". ')
-    assert NIGHT in done.err
+    assert RUN_DATE in done.err
 
 
 def test_a_failure_that_nobody_foresaw_ends_with_1_and_quotes_nothing(
@@ -298,7 +298,7 @@ def test_a_catalog_that_the_session_lacks_ends_every_job_with_2_before_any_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The missing corpus is not read."""
-    dates = ("--from", NIGHT, "--to", NIGHT) if name == "window_metrics" else ("--run-date", NIGHT)
+    dates = ("--from", RUN_DATE, "--to", RUN_DATE) if name == "window_metrics" else ("--run-date", RUN_DATE)
     config = write_config(tmp_path, output={"path": None, "catalog": "nosuch.bias"})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [name, "--config", str(config), *dates, *OTHER_JOBS.get(name, ())])

@@ -19,7 +19,7 @@ from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.workflows import maintain as job
 from biasspark.workflows.maintain import Policy, copy_run, plan_maintenance, remove_runs
 from tests.harness.running_jobs import Done, run_main
-from tests.harness.sample_night import NIGHT, read_latest, record_of, skew_tables, start_run, table_rows
+from tests.harness.sample_run import RUN_DATE, read_latest, record_of, skew_tables, start_run, table_rows
 
 LISTING = pytest.mark.classic("Spark Connect lists and deletes no files")
 EAGER = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(0))
@@ -43,7 +43,7 @@ def latest(folder: Path) -> list[tuple[object, ...]]:
 
 
 def maintain(tmp_path: Path, folder: Path, *flags: str, maintenance: str = "") -> Done:
-    config = tmp_path / "night.toml"
+    config = tmp_path / "job.toml"
     config.write_text(
         '[corpus]\nname = "civil"\npath = "x"\n[label]\ncolumn = "y"\n'
         '[models]\nm = "m"\n[identities]\ncolumns = ["a"]\n'
@@ -61,14 +61,14 @@ def test_the_job_plans_and_removes_what_nobody_sees(spark: SparkSession, tmp_pat
     store = PathStore(str(folder))
     old, current = (publish_skew(spark, store, auc).run_id for auc in (0.6, 0.7))
     dead = leave_behind(folder)
-    night = folder / PINNED_SKEW.name / "run_date=2026-01-15"
-    (night / "run_id=mine").mkdir()
+    date_folder = folder / PINNED_SKEW.name / "run_date=2026-01-15"
+    (date_folder / "run_id=mine").mkdir()
     (folder / PINNED_SKEW.name / "notes").mkdir()
     before, ledger = latest(folder), sorted(path.name for path in (folder / "bias_runs").glob("*/*"))
 
     # What is younger than a month, or may still be running, stays.
     assert maintain(tmp_path, folder).summary["removals"] == 0
-    assert {path.name for path in night.iterdir()} == {f"run_id={name}" for name in (old, current, dead, "mine")}
+    assert {path.name for path in date_folder.iterdir()} == {f"run_id={name}" for name in (old, current, dead, "mine")}
     planned = maintain(tmp_path, folder, "--keep-days", "0", "--dry-run").summary
     assert (planned["status"], planned["runs"], planned["undated"]) == ("planned", [old], ["mine"])
 
@@ -81,7 +81,7 @@ def test_the_job_plans_and_removes_what_nobody_sees(spark: SparkSession, tmp_pat
     assert maintain(tmp_path, folder, "--keep-days", "0").summary["runs"] == [old]
     assert [removal.run_id for removal in plan_maintenance(spark, store, EAGER, compact=True).removals] == [dead]
     remove_runs(spark, store, plan.removals)
-    assert {path.name for path in night.iterdir()} == {f"run_id={current}", "run_id=mine"}
+    assert {path.name for path in date_folder.iterdir()} == {f"run_id={current}", "run_id=mine"}
     assert latest(folder) == before == [("a", 0.7), ("b", 0.7)]
     assert sorted(path.name for path in (folder / "bias_runs").glob("*/*")) == ledger
 
@@ -104,7 +104,7 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
     assert read_latest(tmp_path, "row_id, score", table=table.name) == before
     assert plan_maintenance(spark, store, policy, compact=True).fragmented == ()
     again = copy_run(spark, store, copy)
-    ledger = {row["run_id"]: row for row in read_ledger(spark, store, NIGHT)}
+    ledger = {row["run_id"]: row for row in read_ledger(spark, store, RUN_DATE)}
     original = {"config_hash", "warnings", "table_rows", "n_rows"}
     for run_id in (copy.run_id, again.run_id):
         assert {name: ledger[run_id][name] for name in original} == {
@@ -136,11 +136,11 @@ def test_partitions_of_a_catalog_go_with_their_directories(spark: SparkSession, 
     plan = plan_maintenance(spark, catalog, EAGER, compact=True)
     assert [removal.run_id for removal in plan.removals] == [old.run_id, dead]
     remove_runs(spark, catalog, plan.removals)
-    assert catalog.list_runs(spark, PINNED_SKEW) == {(NIGHT, current.run_id)}
+    assert catalog.list_runs(spark, PINNED_SKEW) == {(RUN_DATE, current.run_id)}
     assert {path.name for path in (folder / "run_date=2026-01-15").iterdir()} == {f"run_id={current.run_id}"}
     assert catalog.read(spark, PINNED_SKEW, current).count() == 2
     assert spark.table(catalog.name(PINNED_SKEW.name)).count() == 2
-    assert catalog.list_runs(spark, BIAS_RUNS) == {(NIGHT, run.run_id) for run in (old, current)}
+    assert catalog.list_runs(spark, BIAS_RUNS) == {(RUN_DATE, run.run_id) for run in (old, current)}
 
 
 def test_keys_of_maintenance_are_checked(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from biasspark.errors import InputError
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows import compare as compare_models
 from biasspark.workflows import pinned_skew
-from tests.harness.main_job import NIGHT, make_rows, run, toml, write_config, write_parquet
+from tests.harness.main_job import RUN_DATE, make_rows, run, toml, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 600
@@ -48,7 +48,7 @@ def write_keys(keys: dict[str, Any]) -> str:
 
 
 def run_other(job: Any, config: Path) -> Done:
-    return run_main(job.main, "--config", config, "--run-date", NIGHT)
+    return run_main(job.main, "--config", config, "--run-date", RUN_DATE)
 
 
 def assert_nothing_published(done: Done, folder: Path, *parts: str) -> None:
@@ -149,7 +149,7 @@ def test_attribution_of_the_rest_is_published_where_a_model_may_be_missing(
     assert ask(tmp_path / "warehouse", "SELECT DISTINCT model FROM latest_loss_by_segment") == [("new",)]
 
 
-def test_a_night_with_more_rejected_rows_than_are_allowed_is_refused(
+def test_a_run_with_more_rejected_rows_than_are_allowed_is_refused(
     spark: SparkSession, tmp_path: Path, corpus: Path
 ) -> None:
     """60 of 600 rows have no label."""

@@ -20,7 +20,7 @@ from biasspark.tables.schemas import LABEL_BALANCE
 from biasspark.workflows import mitigation_experiment as job
 from tests.harness.running_jobs import Done, ask, run_main
 
-NIGHT = "2026-01-15"
+RUN_DATE = "2026-01-15"
 TERMS = ("gay", "muslim", "old", "male")
 IMBALANCED = ("gay", "muslim")
 ROWS, TEST_ROWS = 3_000, 1_600
@@ -49,7 +49,7 @@ class Experiment:
 
     @property
     def corpora(self) -> Path:
-        return self.warehouse / "mitigation" / f"run_date={NIGHT}" / f"run_id={self.summary['run_id']}"
+        return self.warehouse / "mitigation" / f"run_date={RUN_DATE}" / f"run_id={self.summary['run_id']}"
 
     def ask(self, query: str, corpus: str = "") -> list[tuple[Any, ...]]:
         """Query the tables, or one of the corpora, which replaces FROM it."""
@@ -66,7 +66,7 @@ def run(folder: Path, *flags: str) -> Done:
     (folder / "warehouse").mkdir(exist_ok=True)
     config = folder / "c.toml"
     config.write_text(CONFIG, "utf-8")
-    return run_main(job.main, "--config", config, "--run-date", NIGHT, *flags)
+    return run_main(job.main, "--config", config, "--run-date", RUN_DATE, *flags)
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
+from biasspark.corpus.values import category
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.workflows import compare as job
 from biasspark.workflows import measure as bias_metrics
-from biasspark.workflows.compare import cluster_of, group_of
-from tests.harness.main_job import NIGHT, write_config
+from biasspark.workflows.compare import group_of
+from tests.harness.main_job import RUN_DATE, write_config
 from tests.harness.running_jobs import Done, open_views, run_main
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS
@@ -135,7 +136,7 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
 
 def groups_of(rows: DataFrame, cluster: str | None, n_groups: int = 1 << 20) -> list[int]:
     """The groups of all rows, in the order of ids."""
-    group = group_of("id", cluster_of(cluster, rows.schema), n_groups)
+    group = group_of("id", cluster and category(cluster, rows.schema[cluster].dataType), n_groups)
     return [row[0] for row in rows.orderBy("id").select(group).collect()]
 
 
@@ -218,7 +219,7 @@ def config(corpus: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(config: Path, *flags: str) -> Done:
-    return run_main(job.main, "--config", config, "--run-date", NIGHT, *flags)
+    return run_main(job.main, "--config", config, "--run-date", RUN_DATE, *flags)
 
 
 def test_the_job_publishes_what_the_function_returns(config: Path, rows: pd.DataFrame, found: pd.DataFrame) -> None:
@@ -251,7 +252,7 @@ RULES = """gate.rule=[
 def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, found: pd.DataFrame) -> None:
     """With the baseline and the model exchanged, better becomes worse."""
     rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
-    flags = ("--config", config, "--run-date", NIGHT, "--dry-run", *rules)
+    flags = ("--config", config, "--run-date", RUN_DATE, "--dry-run", *rules)
     nightly = run_main(bias_metrics.main, *flags)
     assert "left to the nightly job; judged by biasspark compare: fails, warns, keeps" in nightly.out
     done = run(config, *rules, "--set", f"output.path={config.parent}/gated")

@@ -36,8 +36,8 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, DeltaFolder, IcebergStore, PathStore
 from tests.harness.main_job import untouched
-from tests.harness.sample_night import (
-    NIGHT,
+from tests.harness.sample_run import (
+    RUN_DATE,
     full_rows,
     read_latest,
     record_of,
@@ -61,7 +61,7 @@ def file_of(folder: Path, table: Table, run: Run) -> Path:
 
 
 def test_run_ids_begin_with_a_letter_and_are_never_the_same() -> None:
-    runs = [new_run(NIGHT, "c", "j") for _ in range(100)]
+    runs = [new_run(RUN_DATE, "c", "j") for _ in range(100)]
     assert len({run.run_id for run in runs}) == 100
     assert all(re.fullmatch(r"r\d{8}T\d{12}_[0-9a-f]{6}", run.run_id) for run in runs)
     assert all(run.started_at.tzinfo is UTC for run in runs)
@@ -70,12 +70,12 @@ def test_run_ids_begin_with_a_letter_and_are_never_the_same() -> None:
 @pytest.mark.parametrize("run_id", ["", "20260115", "../x", "r/1", "r 1", "r=1", "r1\n", "r" * 65])
 def test_a_run_id_that_is_no_folder_name_is_refused(run_id: str) -> None:
     with pytest.raises(ValueError, match="is not a run id"):
-        Run(NIGHT, "c", "j", run_id, datetime.now(UTC))
+        Run(RUN_DATE, "c", "j", run_id, datetime.now(UTC))
 
 
 def test_a_start_without_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="has no time zone"):
-        Run(NIGHT, "c", "j", "r1", datetime(2026, 1, 15))
+        Run(RUN_DATE, "c", "j", "r1", datetime(2026, 1, 15))
 
 
 # ---- plain paths
@@ -135,7 +135,7 @@ def test_rows_come_back_exactly_in_the_order_of_the_contract(warehouse: Warehous
 
 def test_the_ledger_has_what_the_record_says(warehouse: Warehouse, spark: SparkSession) -> None:
     run, published_at, n_rows = vars(warehouse.hostile).values()
-    (row,) = (row for row in read_ledger(spark, warehouse.store, NIGHT) if row["corpus"] == HOSTILE)
+    (row,) = (row for row in read_ledger(spark, warehouse.store, RUN_DATE) if row["corpus"] == HOSTILE)
     record = vars(record_of()) | vars(run) | {"published_at": published_at, "table_rows": n_rows}
     assert row == record | {"warnings": list(record["warnings"])}
 
@@ -147,7 +147,7 @@ def test_pandas_reads_the_folder_as_it_is(warehouse: Warehouse) -> None:
     assert set(rows["run_date"].astype(str)) == {"2026-01-15"}
 
 
-def test_a_rerun_supersedes_the_night_with_equal_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rerun_supersedes_the_date_with_equal_files(spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(f"file://{tmp_path}/")
     first = publish(spark, suite_tables(), run_at(1, "r1"), store, record_of())
     backwards = {table: rows.take(list(reversed(range(len(rows))))) for table, rows in suite_tables().items()}
@@ -218,7 +218,7 @@ def test_on_another_file_system_each_table_takes_a_job_and_reading_back_one(
     rows, _ = read_rows(spark, store, U_STATISTICS, [published.run])
     assert rows.select(U_STATISTICS.value_columns).sort_by("identity").equals(tables[U_STATISTICS].sort_by("identity"))
     assert [row["table_rows"] for row in read_ledger(spark, store)] == [published.n_rows]
-    assert store.list_runs(spark, U_STATISTICS) == {(NIGHT, "r1")}
+    assert store.list_runs(spark, U_STATISTICS) == {(RUN_DATE, "r1")}
     assert read_latest(tmp_path, "identity, subgroup_auc") == [("female", 0.75), ("male", 0.75)]
 
 
@@ -268,8 +268,8 @@ def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: 
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, tables, start_run(), PathStore(str(tmp_path)), record_of())
     assert [fault.partition(".")[0] for fault in caught.value.messages] == [
-        "bias_metrics: 1 keys repeat",
-        "bias_metrics: 1 values are NaN",
+        "bias_metrics: 2 rows have 1 keys",
+        "bias_metrics: 1 rows hold NaN",
     ]
     assert not list(tmp_path.iterdir())
 
@@ -341,7 +341,7 @@ def test_check_refuses_other_types_and_a_missing_key_with_both_lists(spark: Spar
 
 
 @pytest.mark.classic("Spark Connect lists no folders")
-def test_check_looks_at_the_last_night_that_has_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_check_looks_at_the_last_run_that_has_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Older runs are not read, however many exist."""
     store, run = PathStore(str(tmp_path)), run_at(2, "r2")
     rows = full_rows(BIAS_METRICS, suite_tables()[BIAS_METRICS], run)
@@ -423,7 +423,7 @@ def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
 @pytest.mark.spark("writes to a catalog")
 def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, catalog: CatalogStore) -> None:
     catalog.check(spark, TABLES.values())
-    assert read_ledger(spark, catalog, NIGHT) == []
+    assert read_ledger(spark, catalog, RUN_DATE) == []
     first = publish(spark, suite_tables(0.6), run_at(1, "r1", HOSTILE), catalog, record_of())
     second = publish(spark, suite_tables(0.7, rejected=0), start_run(HOSTILE), catalog, record_of())
     catalog.check(spark, TABLES.values())
@@ -439,7 +439,7 @@ def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, ca
         assert partitions == {f"run_date=2026-01-15/run_id={run.run_id}" for run in (first.run, second.run)}
     assert not catalog.has(spark, PINNED_SKEW)
     assert read_rows(spark, catalog, PINNED_SKEW, [first.run, second.run])[1] == []
-    counted = {row["run_id"]: row["table_rows"] for row in read_ledger(spark, catalog, NIGHT)}
+    counted = {row["run_id"]: row["table_rows"] for row in read_ledger(spark, catalog, RUN_DATE)}
     assert counted == {published.run.run_id: published.n_rows for published in (first, second)}
 
 

@@ -22,7 +22,7 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
-from tests.harness.example_night import write_table
+from tests.harness.example_run import write_table
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
 QUERIES = (
@@ -60,7 +60,7 @@ def metrics_of(model: str, cut: str, identity: str, auc: float | None, width: fl
     return row
 
 
-def night_of(day: int) -> Rows:
+def rows_of_day(day: int) -> Rows:
     """Give two models and two slices: `gay` loses 0.01 a day, `few` is lower still and wide, `none` has no value."""
     return [
         metrics_of("new", "all", "gay", 0.9 - day / 100),
@@ -84,7 +84,7 @@ def add_run(folder: Path, run: Run, rows: Rows | None, ledger: dict[str, Any]) -
 
 
 def merge_of(folder: Path, run_id: str, hour: int, merged: list[str] | None) -> None:
-    """Give the ledger a window of nights 0 and 1."""
+    """Give the ledger a window of days 0 and 1."""
     own = {"window_start": FIRST, "merged_run_ids": merged}
     add_run(folder, run_of(1, run_id, hour, "window_metrics"), None, own)
 
@@ -95,21 +95,21 @@ def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics") -> R
 
 @pytest.fixture(scope="module")
 def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nights 0, 1, 29 and 31: of 29 a person accepted the first of its two runs, of 31 the gate did, and 1 has none.
+    """Days 0, 1, 29 and 31: of 29 a person accepted the first of its two runs, of 31 the gate did, and 1 has none.
 
-    A window merged the first run of night 1.
+    A window merged the first run of day 1.
     """
     folder = tmp_path_factory.mktemp("queries") / "it's"
-    add_run(folder, run_of(0, "r0"), night_of(0), {"status": "accepted"})
-    add_run(folder, run_of(1, "r1", 2), night_of(1), {})
+    add_run(folder, run_of(0, "r0"), rows_of_day(0), {"status": "accepted"})
+    add_run(folder, run_of(1, "r1", 2), rows_of_day(1), {})
     merge_of(folder, "w1", 2, ["r0", "r1"])
-    add_run(folder, run_of(1, "r1_again", 3), night_of(2), {})
-    add_run(folder, run_of(29, "r29"), night_of(29), {})
-    add_run(folder, run_of(29, "r29_failed", 2), night_of(45), {})
+    add_run(folder, run_of(1, "r1_again", 3), rows_of_day(2), {})
+    add_run(folder, run_of(29, "r29"), rows_of_day(29), {})
+    add_run(folder, run_of(29, "r29_failed", 2), rows_of_day(45), {})
     acceptance = {"status": "accepted", "accepts_run_id": "r29", "accepted_by": "Ada"}
     add_run(folder, run_of(29, "r_accepts", 3, "accept_run"), None, acceptance)
-    add_run(folder, run_of(31, "r31"), night_of(31), {"status": "accepted"})
-    add_run(folder, run_of(31, "r31_failed", 2), night_of(59), {})
+    add_run(folder, run_of(31, "r31"), rows_of_day(31), {"status": "accepted"})
+    add_run(folder, run_of(31, "r31_failed", 2), rows_of_day(59), {})
     assert refresh_views(spark_session, PathStore(str(folder))) == ()
     return folder
 
@@ -178,7 +178,7 @@ def test_worst_is_what_is_surely_low(answers: dict[str, Rows]) -> None:
     assert rows[0]["value"] == pytest.approx(0.59, abs=1e-12)
 
 
-def test_the_trend_has_the_nights_of_thirty_days(answers: dict[str, Rows]) -> None:
+def test_the_trend_has_the_runs_of_thirty_days(answers: dict[str, Rows]) -> None:
     rows = answers["identity_trend"]
     assert [(row["run_id"], row["accepted"]) for row in rows] == [("r29", True), ("r31", True)]
     assert [row["bpsn_auc"] for row in rows] == pytest.approx([0.61, 0.59], abs=1e-12)
@@ -196,7 +196,7 @@ def test_changes_are_those_since_the_run_that_a_person_accepted(answers: dict[st
 
 
 def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSession, tmp_path: Path) -> None:
-    add_run(tmp_path, run_of(0, "r0"), night_of(0), {})
+    add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), {})
     refresh_views(spark, PathStore(str(tmp_path)))
     (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
     assert len(rows) == 8
@@ -207,16 +207,16 @@ def test_a_corpus_without_an_accepted_run_is_shown_as_such(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a gate no run is accepted, and a dashboard is not empty for it."""
-    add_run(tmp_path, run_of(0, "r0"), night_of(0), {})
-    monkeypatch.setattr("tests.harness.example_night.CORPUS", "wiki")
-    add_run(tmp_path, run_of(0, "r_wiki"), night_of(0), {"status": "accepted"})
+    add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), {})
+    monkeypatch.setattr("tests.harness.example_run.CORPUS", "wiki")
+    add_run(tmp_path, run_of(0, "r_wiki"), rows_of_day(0), {"status": "accepted"})
     refresh_views(spark, PathStore(str(tmp_path)))
     names = ("worst_identities", "identity_trend", "which_slice")
     for rows in run_in_duckdb(tmp_path, *(TEXTS[name] for name in names)):
         assert {(row["corpus"], row["accepted"]) for row in rows} == {("civil", False), ("wiki", True)}
 
 
-def test_a_night_that_was_accepted_and_run_again_is_not_compared_with_itself(
+def test_a_date_that_was_accepted_and_run_again_is_not_compared_with_itself(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for run, ledger in (
@@ -224,22 +224,22 @@ def test_a_night_that_was_accepted_and_run_again_is_not_compared_with_itself(
         (run_of(1, "r1", 2), {"status": "accepted"}),
         (run_of(1, "r1_again", 3), {}),
     ):
-        add_run(tmp_path, run, night_of((run.run_date - FIRST).days), ledger)
+        add_run(tmp_path, run, rows_of_day((run.run_date - FIRST).days), ledger)
     refresh_views(spark, PathStore(str(tmp_path)))
     (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
     assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r0", "r1_again")}
     assert rows[0]["most_worsened"] == pytest.approx(0.01, abs=1e-12)
 
 
-def test_a_window_is_stale_once_a_night_of_it_was_run_again(
+def test_a_window_is_stale_once_a_date_of_it_was_run_again(
     spark: SparkSession, answers: dict[str, Rows], tmp_path: Path
 ) -> None:
-    nights = [
-        (row["window_start"], row["run_date"], row["night"], row["merged_run_id"], row["run_id"])
+    stale = [
+        (row["window_start"], row["run_date"], row["stale_date"], row["merged_run_id"], row["run_id"])
         for row in answers["stale_windows"]
     ]
     second = FIRST + timedelta(days=1)
-    assert nights == [(FIRST, second, second, "r1", "r1_again")]
+    assert stale == [(FIRST, second, second, "r1", "r1_again")]
 
     def ask(merged: list[str] | None) -> list[tuple[str | None, str]]:
         hours.append(hours[-1] + 1)
@@ -255,7 +255,7 @@ def test_a_window_is_stale_once_a_night_of_it_was_run_again(
         add_run(tmp_path, run_of(1, copy, hour), None, {"copied_from_run_id": "r1"})
     for merged in ("r1", "copy", "copy_again"):  # the same rows
         assert ask(["r0", merged]) == []
-    assert ask(["r0"]) == [(None, "copy_again")]  # a night that was late
+    assert ask(["r0"]) == [(None, "copy_again")]  # a date that was late
     assert ask(None) == []  # of a window before the column, what was published later
     add_run(tmp_path, run_of(0, "late", 20), None, {})
     (rows,) = run_in_duckdb(tmp_path, TEXTS["stale_windows"])
@@ -266,7 +266,7 @@ def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:
     first, *others = answers["which_slice"]
     assert (first["slice"], first["identity"], first["metric"], first["apart"]) == ("short", "male", "bpsn_auc", False)
     assert first["difference"] == pytest.approx(-0.005, abs=1e-12)
-    # The night's whole is worse for `gay` than the slice is.
+    # The run's whole is worse for `gay` than the slice is.
     assert others[-1]["identity"] == "gay"
     assert others[-1]["difference"] == pytest.approx(0.01, abs=1e-12)
 

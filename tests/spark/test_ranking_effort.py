@@ -112,10 +112,10 @@ def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated
         assert not is_anything_persisted(spark)
 
 
-# ---- a whole night
+# ---- a whole run
 
 
-def test_a_night_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_path: Path) -> None:
     """Survey and ranking: no part, no rule, no table and no stored state costs another."""
     write_parquet(tmp_path / "corpus", make_rows())
     parts: dict[str, Any] = {"thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}

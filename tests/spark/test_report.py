@@ -24,9 +24,9 @@ from biasspark.tables.store import PathStore
 from biasspark.workflows import export_table as export
 from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
-from tests.fixtures.made_up_report import MODELS, NIGHT, SCRIPT, alert, make_report
+from tests.fixtures.made_up_report import MODELS, RUN_DATE, SCRIPT, alert, make_report
 from tests.harness.browsing import launched, needs_browser, opening
-from tests.harness.example_night import write_history, write_night, write_table
+from tests.harness.example_run import write_history, write_run, write_table
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, run_main
 
@@ -36,7 +36,7 @@ SUITE = ("bias_metrics", "model_summary")
 
 
 def start_run(back: int, run_id: str, job: str = "bias_metrics") -> Run:
-    return Run(NIGHT - timedelta(days=back), "civil", job, run_id, datetime.now(UTC))
+    return Run(RUN_DATE - timedelta(days=back), "civil", job, run_id, datetime.now(UTC))
 
 
 def write(store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -63,8 +63,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     """Two run dates, the earlier one accepted by a person; neither has pinned AUC."""
     store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
     tables = make_report(identities=NAMES).tables
-    nights = ((start_run(1, "r_1"), SUITE), (start_run(0, "r_0"), (*SUITE, "score_histograms", "threshold_summary")))
-    for run, names in nights:
+    published = ((start_run(1, "r_1"), SUITE), (start_run(0, "r_0"), (*SUITE, "score_histograms", "threshold_summary")))
+    for run, names in published:
         for name in names:
             write(store, run, name, tables[name])
         enter(store, run, names, config='{"histograms": {"bins": 200}}')
@@ -73,8 +73,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     return store
 
 
-def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, warehouse: PathStore) -> None:
-    data = night_report(spark, warehouse, NIGHT, "civil").data
+def test_a_run_is_read_with_what_it_is_compared_with(spark: SparkSession, warehouse: PathStore) -> None:
+    data = night_report(spark, warehouse, RUN_DATE, "civil").data
     assert data.models() == list(MODELS)
     assert data.identities()[0] == "gay"
     assert set(data.identities()) == {*NAMES, "unmentioned"}
@@ -94,10 +94,10 @@ def test_a_night_is_read_with_what_it_is_compared_with(spark: SparkSession, ware
 @pytest.mark.classic("Spark Connect counts no jobs")
 def test_a_report_takes_few_spark_jobs(spark: SparkSession, tmp_path: Path) -> None:
     """Two for the ledger and two for earlier runs; the tables of the run are read from their files."""
-    write_night(tmp_path)
+    write_run(tmp_path)
     write_history(tmp_path)
     spark.sparkContext.setJobGroup("report", "a report")
-    data = read_report_data(spark, PathStore(str(tmp_path)), NIGHT, "civil")
+    data = read_report_data(spark, PathStore(str(tmp_path)), RUN_DATE, "civil")
     n_jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup("report"))
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
     assert (len(data.history), len(data.tables)) == (3, 19)
@@ -116,7 +116,7 @@ def test_a_page_that_would_have_no_decision_or_numbers_is_not_drawn(
         write(store, run, name, [alert("pass")] if name == "bias_alerts" else make_report().tables[name])
     enter(store, run, names if knows_tables else None, config='{"gate": {"rule": []}}')
     with pytest.raises(InputError) as caught:
-        read_report_data(spark, store, NIGHT, "civil")
+        read_report_data(spark, store, RUN_DATE, "civil")
     (fault,) = caught.value.faults
     assert store.location(TABLES[gone], run) in str(fault)
 
@@ -131,12 +131,12 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
     before = start_run(1, "r_before")
     write(store, before, "model_summary", make_report().tables["model_summary"])
     enter(store, before, SUITE, status="accepted")
-    data = read_report_data(spark, store, NIGHT, "civil")
-    *warnings, of_nights = data.run["warnings"]
+    data = read_report_data(spark, store, RUN_DATE, "civil")
+    *warnings, of_runs = data.run["warnings"]
     places = (store.location(TABLES["score_histograms"], runs[0]), store.location(TABLES["model_comparisons"], runs[1]))
     assert [warning.startswith(place) for warning, place in zip(warnings, places, strict=True)] == [True, True]
     assert data.lost == dict(zip(("score_histograms", "model_comparisons"), warnings, strict=True))
-    assert "r_before" in of_nights
+    assert "r_before" in of_runs
     assert data.baseline is not None
     assert data.baseline.is_lost
     assert data.history == [data.baseline]
@@ -147,7 +147,7 @@ def run_here(spark: SparkSession, warehouse: PathStore, tmp_path: Path) -> Calla
     """Return a function that runs a job on the session of the tests."""
     config = write_config(tmp_path, corpus={"name": "civil"}, output={"path": warehouse.path})
 
-    def run(job: Any, *flags: object, run_date: object = NIGHT) -> Done:
+    def run(job: Any, *flags: object, run_date: object = RUN_DATE) -> Done:
         return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=job.COMMAND.parser())
 
     return run
@@ -157,7 +157,7 @@ def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore,
     page, card = tmp_path / "report.html", tmp_path / "card.md"
     code, out, err = run_here(report, "--out", page, "--publish", "--model-card", card)
     assert (code, json.loads(out.splitlines()[-1])["run_id"]) == (0, "r_0"), err
-    published = Path(warehouse.path) / "reports" / f"run_date={NIGHT}" / "r_0.html"
+    published = Path(warehouse.path) / "reports" / f"run_date={RUN_DATE}" / "r_0.html"
     assert published.read_bytes() == page.read_bytes()
     assert "accepted by hand" in page.read_text("utf-8")
     assert SCRIPT not in page.read_text("utf-8")
@@ -176,7 +176,7 @@ def test_a_browser_shows_what_the_job_drew_from_published_tables(
     run_here: Any, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A gate, a baseline run, attribution, a comparison, and the trends of four runs."""
-    write_night(tmp_path / "lake")
+    write_run(tmp_path / "lake")
     write_history(tmp_path / "lake")
     out = tmp_path / "report.html"
     code, _, err = run_here(report, "--out", out, "--set", f"output.path={json.dumps(str(tmp_path / 'lake'))}")
@@ -194,7 +194,7 @@ def test_a_browser_shows_what_the_job_drew_from_published_tables(
     assert page.get_by_text("Not measured").count() == 0
 
 
-def test_a_night_that_is_not_published_is_refused_with_those_that_are(run_here: Any) -> None:
+def test_a_run_that_is_not_published_is_refused_with_those_that_are(run_here: Any) -> None:
     code, _, err = run_here(report, "--publish", run_date="2026-02-01")
     assert code == 3
     assert "2026-01-15, 2026-01-14" in err
@@ -233,7 +233,7 @@ def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
 
 
 def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathStore) -> None:
-    metrics = spark.read.parquet(f"{warehouse.path}/bias_metrics/run_date={NIGHT}/run_id=r_0")
+    metrics = spark.read.parquet(f"{warehouse.path}/bias_metrics/run_date={RUN_DATE}/run_id=r_0")
     shown = metric_table(metrics)._repr_html_()
     assert shown.startswith('<iframe sandbox="allow-scripts"')
     assert "&lt;bdi&gt;gay&lt;/bdi&gt;" in shown
@@ -271,7 +271,7 @@ def test_a_frame_of_no_table_is_refused_before_any_work(spark: SparkSession) -> 
     ],
 )
 def test_arguments_of_other_types_are_named(warehouse: PathStore, spark: SparkSession, name: str, value: Any) -> None:
-    arguments: dict[str, Any] = {"spark": spark, "store": warehouse, "run_date": NIGHT, "corpus": "civil"}
+    arguments: dict[str, Any] = {"spark": spark, "store": warehouse, "run_date": RUN_DATE, "corpus": "civil"}
     with pytest.raises(TypeError, match=f"^{name}: "):
         night_report(**arguments | {name: value})
 

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from biasspark.tables.schemas import TABLES
 from biasspark.workflows import write_report
 from biasspark.workflows import write_report as report
-from tests.fixtures.made_up_report import NIGHT, make_report
-from tests.harness.example_night import write_table
+from tests.fixtures.made_up_report import RUN_DATE, make_report
+from tests.harness.example_run import write_table
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, run_main
 
 RUN_ID = "r_0"
-PAGE = f"run_date={NIGHT}/{RUN_ID}.html"
+PAGE = f"run_date={RUN_DATE}/{RUN_ID}.html"
 classic = pytest.mark.classic("A session of Spark Connect writes files of this machine alone")
 
 
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ledger = run | {"started_at": now, "published_at": now, "rejects": {}, "warnings": []}
     rows = {name: tables[name] for name in ("bias_metrics", "model_summary")} | {"bias_runs": [ledger]}
     for name, of_table in rows.items():
-        write_table(folder / "warehouse", TABLES[name], of_table, NIGHT, RUN_ID)
+        write_table(folder / "warehouse", TABLES[name], of_table, RUN_DATE, RUN_ID)
     return folder
 
 
@@ -62,7 +62,7 @@ def publish(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     def run(*settings: str, flags: tuple[str, ...] = ("--publish",)) -> Done:
         config = write_config(folder, corpus={"name": "civil"})
         overrides = [part for setting in settings for part in ("--set", setting)]
-        arguments = ("--config", config, "--run-date", NIGHT, *flags, *overrides)
+        arguments = ("--config", config, "--run-date", RUN_DATE, *flags, *overrides)
         return run_main(report.main, *arguments, parser=report.COMMAND.parser())
 
     return run

@@ -27,22 +27,22 @@ from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
 from biasspark.workflows import print_side_by_side as job
 from biasspark.workflows.print_side_by_side import read_side_by_side
-from tests.fixtures.two_models import AUCS, Rows, metrics_table, night_rows, put_together
+from tests.fixtures.two_models import AUCS, Rows, metrics_table, put_together, run_rows
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, run_main
-from tests.harness.sample_night import NIGHT, run_at
+from tests.harness.sample_run import RUN_DATE, run_at
 
 QUERY = Path(__file__).resolve().parents[2] / "conf" / "sql" / "side_by_side.sql"
 LATEST = run_at(3, "r2_latest")
-OF_RUN = {"run_date": NIGHT, "corpus": "civil", "run_id": "r2_latest"}
+OF_RUN = {"run_date": RUN_DATE, "corpus": "civil", "run_id": "r2_latest"}
 MODELS = ("--models", "toxicity_1", "toxicity_6")
 
 
 def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
-    metrics = to_frame(spark, metrics_table(night_rows()), value_schema(BIAS_METRICS))
-    metrics = metrics.withColumn("run_date", F.lit(NIGHT))
+    metrics = to_frame(spark, metrics_table(run_rows()), value_schema(BIAS_METRICS))
+    metrics = metrics.withColumn("run_date", F.lit(RUN_DATE))
     compared = biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6")
-    expected = put_together(night_rows(), {"run_date": NIGHT}, with_crossed=True)
+    expected = put_together(run_rows(), {"run_date": RUN_DATE}, with_crossed=True)
     rows = sorted((row.asDict() for row in compared.collect()), key=lambda row: (row["slice"], row["identity"]))
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
     with pytest.raises(ConfigError, match='models: "m" twice'):
@@ -53,7 +53,7 @@ def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
         biasspark.side_by_side(metrics.drop("identity"), "toxicity_1", "toxicity_6")
 
 
-# ---- a published night
+# ---- a published run
 
 
 def add_run(spark: SparkSession, store: PathStore | CatalogStore, run: Run, rows: Rows, published: bool = True) -> None:
@@ -74,9 +74,9 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     """A date that was run again, an unfinished run, and another corpus."""
     folder = tmp_path_factory.mktemp("side_by_side")
     store = PathStore(str(folder))
-    wrong = [row | dict.fromkeys(AUCS, 0.125) for row in night_rows()]
+    wrong = [row | dict.fromkeys(AUCS, 0.125) for row in run_rows()]
     add_run(spark_session, store, run_at(1, "rz_first"), wrong)
-    add_run(spark_session, store, LATEST, night_rows())
+    add_run(spark_session, store, LATEST, run_rows())
     add_run(spark_session, store, run_at(5, "rz_crashed"), wrong, published=False)
     add_run(spark_session, store, run_at(6, "rz_wiki", "wiki"), wrong)
     assert refresh_views(spark_session, store) == ()
@@ -87,7 +87,7 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
 def run(warehouse: Path, tmp_path: Path) -> Callable[..., Done]:
     """Return a function that runs the job with flags."""
 
-    def run_it(*flags: str, corpus: str = "civil", run_date: date = NIGHT, folder: Path = warehouse) -> Done:
+    def run_it(*flags: str, corpus: str = "civil", run_date: date = RUN_DATE, folder: Path = warehouse) -> Done:
         config = write_config(tmp_path, corpus={"name": corpus}, output={"path": str(folder)})
         return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=job.COMMAND.parser())
 
@@ -136,7 +136,7 @@ def test_csv_on_stdout_stands_alone(run: Any) -> None:
     done = run(*MODELS, "--crossed", "--format", "csv")
     assert (done.code, done.err) == (0, "")
     rows = read_csv(done.out)
-    expected = put_together(night_rows(), OF_RUN, with_crossed=True)
+    expected = put_together(run_rows(), OF_RUN, with_crossed=True)
     assert rows == show_csv(expected, rows[0])
     assert set(rows[0]) == set(expected[0])
 
@@ -159,7 +159,7 @@ def test_a_file_in_place_of_stdout(run: Any, tmp_path: Path) -> None:
 # ---- what is refused
 
 
-def test_a_night_without_a_published_run(run: Any, tmp_path: Path) -> None:
+def test_a_date_without_a_published_run(run: Any, tmp_path: Path) -> None:
     for flags, words in (
         ({"run_date": date(2026, 1, 16)}, ("2026-01-16", "civil", "2026-01-15")),
         ({"corpus": "news"}, ("news", "civil", "wiki")),
@@ -219,7 +219,7 @@ def test_the_query_gives_the_same_in_spark_and_duckdb(run: Any, spark: SparkSess
         connection.execute((warehouse / DUCKDB_FILE).read_text("utf-8"))
         assert connection.sql(QUERY.read_text("utf-8")).to_arrow_table().to_pylist() == rows
     civil = [row for row in rows if row["corpus"] == "civil"]
-    assert civil == put_together(night_rows(), OF_RUN)
+    assert civil == put_together(run_rows(), OF_RUN)
     # The job's columns, in the job's order, and the job's rows in its order.
     listed = read_csv(run(*MODELS, "--format", "csv").out)
     assert list(listed[0]) == by_spark.columns
@@ -227,13 +227,13 @@ def test_the_query_gives_the_same_in_spark_and_duckdb(run: Any, spark: SparkSess
 
 
 @pytest.mark.spark("writes to a catalog")
-def test_a_night_in_a_catalog(spark: SparkSession) -> None:
+def test_a_run_in_a_catalog(spark: SparkSession) -> None:
     store = CatalogStore(f"spark_catalog.side_{uuid4().hex[:8]}")
     try:
-        add_run(spark, store, run_at(1, "rz_first"), [row | {"bpsn_auc": 0.0} for row in night_rows()])
-        add_run(spark, store, LATEST, night_rows())
+        add_run(spark, store, run_at(1, "rz_first"), [row | {"bpsn_auc": 0.0} for row in run_rows()])
+        add_run(spark, store, LATEST, run_rows())
         request = Request(models=("toxicity_1", "toxicity_6"), sort="bpsn_auc", limit=1)
-        compared = read_side_by_side(spark, store, NIGHT, "civil", request)
+        compared = read_side_by_side(spark, store, RUN_DATE, "civil", request)
     finally:
         spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
     assert compared.run == LATEST

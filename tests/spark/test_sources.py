@@ -1,4 +1,4 @@
-"""Where rows come from: formats, options, tables and views, the files and rows of a night, and what of them is read."""
+"""Where rows come from: formats, options, tables and views, the files and rows of a date, and what of them is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
 from biasspark.workflows.nightly import CorpusDates
-from tests.harness.small_corpora import NIGHT, corpus_of, examples_of, measures_of, read
+from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads files and tables")
 
@@ -92,9 +92,9 @@ def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSess
     source: dict[str, Any] = {"path": tmp_path, "format": "csv", "id": "id"}
     with pytest.raises(InputError) as of_columns:
         read(spark, **source, measures=measures_of(identities=identities, slices={"x": "n ="}))
-    with pytest.raises(InputError) as of_night:
+    with pytest.raises(InputError) as of_date:
         read(spark, **source, run_date_column="day")
-    for error in (of_columns.value, of_night.value):
+    for error in (of_columns.value, of_date.value):
         assert str(error).count("It has 3 columns") == str(error).count("header = false") == 1
         assert "secret" not in str(error)
     paths = [fault.path for fault in of_columns.value.faults if isinstance(fault, Fault)]
@@ -129,14 +129,14 @@ def test_the_columns_of_csv_are_listed_if_a_configured_one_is_there(spark: Spark
 # ---- the files of a run date
 
 
-def write_nights(spark: SparkSession, folder: Path, pattern: str) -> Path:
-    """Write three nights of a file each, in partitions; those of the other nights have an empty file as well."""
+def write_dates(spark: SparkSession, folder: Path, pattern: str) -> Path:
+    """Write three dates of a file each, in partitions; those of the other dates have an empty file as well."""
     for day in (14, 15, 16):
-        night = folder / pattern.format(f"day=2026-01-{day}")
+        date_folder = folder / pattern.format(f"day=2026-01-{day}")
         columns = ("id", "true AS y", "0.5D AS s", "1.0D AS u")
-        spark.range(day, day + 2).selectExpr(*columns).coalesce(1).write.parquet(str(night))
-        if day != NIGHT.day:
-            (night / "torn.parquet").touch()
+        spark.range(day, day + 2).selectExpr(*columns).coalesce(1).write.parquet(str(date_folder))
+        if day != RUN_DATE.day:
+            (date_folder / "torn.parquet").touch()
     return folder
 
 
@@ -144,27 +144,27 @@ def write_nights(spark: SparkSession, folder: Path, pattern: str) -> Path:
     "pattern", [*(pytest.param(place, marks=pytest.mark.slow) for place in ("{}", "lang=en/{}")), "lang=en/{}/hour=3"]
 )
 def test_only_the_files_of_the_run_date_are_listed(spark: SparkSession, tmp_path: Path, pattern: str) -> None:
-    """So a night costs what it did among few others, and their files cannot stop it."""
-    source = corpus_of(path=str(write_nights(spark, tmp_path / "rows", pattern)), run_date_column="day")
-    names = open_files(spark, source, NIGHT).names
+    """So a date costs what it did among few others, and their files cannot stop it."""
+    source = corpus_of(path=str(write_dates(spark, tmp_path / "rows", pattern)), run_date_column="day")
+    names = open_files(spark, source, RUN_DATE).names
     assert names is not None
     assert [Path(name).parent.name for name in names] == [pattern.format("day=2026-01-15").rpartition("/")[2]]
-    rows = read_corpus(spark, source, NIGHT)
+    rows = read_corpus(spark, source, RUN_DATE)
     assert len(rows.inputFiles()) == 1
-    assert sorted((row.id, str(row.day)) for row in rows.collect()) == [(15, str(NIGHT)), (16, str(NIGHT))]
+    assert sorted((row.id, str(row.day)) for row in rows.collect()) == [(15, str(RUN_DATE)), (16, str(RUN_DATE))]
     with pytest.raises(InputError, match=r"1 file has no bytes\. .*day=2026-01-16"):
         read_corpus(spark, source, date(2026, 1, 16))
 
 
 @pytest.mark.parametrize("value", ["2026-1-15", "2026-01-15 03%3A00%3A00"])
 def test_a_folder_may_write_the_run_date_otherwise(spark: SparkSession, tmp_path: Path, value: str) -> None:
-    write_nights(spark, tmp_path, "{}")
+    write_dates(spark, tmp_path, "{}")
     shutil.copytree(tmp_path / "day=2026-01-15", tmp_path / f"day={value}")
     assert read(spark, tmp_path, run_date_column="day").count() == 4
 
 
-def test_a_night_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
-    write_nights(spark, tmp_path, "{}")
+def test_a_date_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    write_dates(spark, tmp_path, "{}")
     for torn in tmp_path.glob("*/torn.parquet"):
         torn.unlink()
     assert read_corpus(spark, corpus_of(path=str(tmp_path), run_date_column="day"), date(2026, 1, 17)).isEmpty()
@@ -172,7 +172,7 @@ def test_a_night_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Pat
 
 def test_a_table_with_a_log_lists_its_files_itself(spark: SparkSession, tmp_path: Path) -> None:
     """Some of those in its folder are removed ones."""
-    assert open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), NIGHT).rows is None
+    assert open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), RUN_DATE).rows is None
 
 
 def test_a_temporary_view_and_a_table(spark: SparkSession, formats: Path) -> None:
@@ -214,14 +214,14 @@ def write_days(spark: SparkSession, folder: Path, kind: str) -> dict[str, str]:
         *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("date", "timestamp", "csv", "json")),
     ],
 )
-def test_a_night_without_rows_names_dates_that_have_some(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_a_date_without_rows_names_dates_that_have_some(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """The first, the last and the nearest; nothing but dates is shown of the column."""
     source = corpus_of(**write_days(spark, tmp_path, kind), run_date_column="day")
     dates = CorpusDates(spark, source)
-    with pytest.raises(NoRows) as caught, dates.in_faults(NIGHT):
-        survey_corpus(read_corpus(spark, source, NIGHT, measures_of()), measures_of())
+    with pytest.raises(NoRows) as caught, dates.in_faults(RUN_DATE):
+        survey_corpus(read_corpus(spark, source, RUN_DATE, measures_of()), measures_of())
     fault = str(caught.value)
-    assert re.findall(r"\d{4}-\d\d-\d\d", fault) == [str(NIGHT), DAYS[0], DAYS[-1], DAYS[1]]
+    assert re.findall(r"\d{4}-\d\d-\d\d", fault) == [str(RUN_DATE), DAYS[0], DAYS[-1], DAYS[1]]
     assert "secret" not in fault
     assert str(fault_without_rows(dates, date(2027, 1, 1))).count(DAYS[-1]) == 2
 
@@ -265,7 +265,7 @@ def test_a_filter_may_leave_no_row_of_a_date(
 
 
 def test_without_a_run_date_column_no_date_is_named(spark: SparkSession) -> None:
-    with pytest.raises(NoRows, match=r"^as it was$"), CorpusDates(spark, corpus_of(table="none")).in_faults(NIGHT):
+    with pytest.raises(NoRows, match=r"^as it was$"), CorpusDates(spark, corpus_of(table="none")).in_faults(RUN_DATE):
         raise NoRows("as it was")
 
 
@@ -280,14 +280,14 @@ def test_only_the_rows_of_the_run_date(spark: SparkSession, formats: Path, colum
     assert sorted(row.id for row in rows.collect()) == [0, 1, 5]
 
 
-def test_a_text_without_a_date_is_of_no_night(spark: SparkSession) -> None:
+def test_a_text_without_a_date_has_no_run_date(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("2026-01-15",), ("2026-01-15 03:00:00",), ("January",), (None,)], "night STRING")
     frame.createOrReplaceTempView("nights")
     assert read(spark, table="nights", run_date_column="night").count() == 2
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "STRING"])
-def test_a_night_begins_and_ends_at_midnight_of_the_session(spark: SparkSession, kind: str) -> None:
+def test_a_date_begins_and_ends_at_midnight_of_the_session(spark: SparkSession, kind: str) -> None:
     """Which is UTC in jobs; a time without a zone, and a text, are of the day that they name."""
     moments = ["2026-01-14 23:59:59.999999", "2026-01-15 00:00:00", "2026-01-15 23:59:59.999999", "2026-01-16 00:00:00"]
     if kind == "STRING":

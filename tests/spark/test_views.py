@@ -28,12 +28,12 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refresh_views, spark_views
-from tests.harness.sample_night import NIGHT, record_of, start_run, suite_tables
-from tests.spark.conftest import HOSTILE, NEXT_NIGHT, Warehouse, publish_nights
+from tests.harness.sample_run import RUN_DATE, record_of, start_run, suite_tables
+from tests.spark.conftest import HOSTILE, NEXT_DATE, Warehouse, publish_runs
 
 pytestmark = pytest.mark.spark("views for Spark")
 
-SEEN = [(NIGHT, "civil", 0.7), (NIGHT, HOSTILE, 0.8), (NEXT_NIGHT, "civil", 0.9)]
+SEEN = [(RUN_DATE, "civil", 0.7), (RUN_DATE, HOSTILE, 0.8), (NEXT_DATE, "civil", 0.9)]
 TABLES_OF_A_RUN = tuple(suite_tables())
 SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg")
 LATEST_SUITE = (
@@ -77,7 +77,7 @@ LATEST = "SELECT DISTINCT run_date, corpus, subgroup_auc FROM latest_bias_metric
 # ---- Spark on plain paths
 
 
-def test_spark_sees_the_latest_published_run_of_each_night_and_corpus(spark_views_made: SparkSession) -> None:
+def test_spark_sees_the_latest_published_run_of_each_date_and_corpus(spark_views_made: SparkSession) -> None:
     assert [tuple(row) for row in spark_views_made.sql(LATEST).collect()] == SEEN
 
 
@@ -88,15 +88,15 @@ def test_spark_views_have_the_columns_and_comments_of_the_contract(spark: SparkS
             assert spark.table(view).schema == spark_schema(table), view
 
 
-def scans_of_one_night(spark: SparkSession, view: str) -> list[bool]:
+def scans_of_one_date(spark: SparkSession, view: str) -> list[bool]:
     """Return for each scan of files whether it reads only the partitions of the requested date."""
     plan = str(spark.sql(f"EXPLAIN SELECT * FROM {view} WHERE run_date = DATE'2026-01-16'").collect()[0][0])
     return ["2026-01-16" in line.split("PartitionFilters")[1] for line in plan.splitlines() if "FileScan" in line]
 
 
 @pytest.mark.parametrize("view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite"])
-def test_spark_reads_one_night_of_rows_and_of_the_ledger(spark_views_made: SparkSession, view: str) -> None:
-    scans = scans_of_one_night(spark_views_made, view)
+def test_spark_reads_one_run_of_rows_and_of_the_ledger(spark_views_made: SparkSession, view: str) -> None:
+    scans = scans_of_one_date(spark_views_made, view)
     assert len(scans) >= 2
     assert all(scans)
 
@@ -124,7 +124,7 @@ def test_duckdb_views_have_the_columns_of_the_contract(duck: duckdb.DuckDBPyConn
 
 
 @pytest.mark.parametrize("view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite"])
-def test_duckdb_reads_one_night_of_rows_and_of_the_ledger(duck: duckdb.DuckDBPyConnection, view: str) -> None:
+def test_duckdb_reads_one_run_of_rows_and_of_the_ledger(duck: duckdb.DuckDBPyConnection, view: str) -> None:
     plan = duck.execute(f"EXPLAIN SELECT identity FROM {view} WHERE run_date = DATE '2026-01-16'").fetchall()[0][1]
     assert sorted(re.findall(r"Scanning Files: (\d+)/(\d+)", plan)) == [("1", "4"), ("1", "5")]
 
@@ -141,7 +141,7 @@ def test_duckdb_finds_a_folder_that_has_moved(warehouse: Warehouse, tmp_path: Pa
 
 def test_columns_that_files_lack_are_null(spark: SparkSession, tmp_path: Path) -> None:
     older = suite_tables(0.6)[BIAS_METRICS].drop_columns(["crossed", "positive_aeg"])
-    folder = tmp_path / BIAS_METRICS.name / f"run_date={NIGHT}" / "run_id=r1"
+    folder = tmp_path / BIAS_METRICS.name / f"run_date={RUN_DATE}" / "run_id=r1"
     folder.mkdir(parents=True)
     pq.write_table(older.append_column("corpus", [["civil"] * len(older)]), folder / "part-0.parquet")
     query = "SELECT DISTINCT subgroup_auc, crossed, positive_aeg FROM bias_metrics"
@@ -172,14 +172,14 @@ def test_the_narrow_view_has_the_suite_and_its_intervals(
 ACCEPTED_ROWS = LATEST.replace("latest_", "latest_accepted_")
 
 
-def publish_judged_nights(spark: SparkSession, store: Store) -> None:
-    """Publish one night: civil passes, then fails; wiki fails twice, and a person accepts the first; tail fails.
+def publish_judged_runs(spark: SparkSession, store: Store) -> None:
+    """Publish runs of one date: civil passes, then fails; wiki fails twice, and a person accepts the first; tail fails.
 
-    Another night of civil passes, passes again, and fails. `auc` tells the runs apart.
+    On another date civil passes, passes again, and fails. `auc` tells the runs apart.
     """
-    runs = [("civil", NIGHT, 0.61, True), ("civil", NIGHT, 0.62, False), ("wiki", NIGHT, 0.71, False)]
-    runs += [("tail", NIGHT, 0.81, False)]
-    runs += [("civil", NEXT_NIGHT, auc, passed) for auc, passed in ((0.63, True), (0.64, True), (0.65, False))]
+    runs = [("civil", RUN_DATE, 0.61, True), ("civil", RUN_DATE, 0.62, False), ("wiki", RUN_DATE, 0.71, False)]
+    runs += [("tail", RUN_DATE, 0.81, False)]
+    runs += [("civil", NEXT_DATE, auc, passed) for auc, passed in ((0.63, True), (0.64, True), (0.65, False))]
     for corpus, run_date, auc, passed in runs:
         run, record = start_run(corpus, run_date), record_of()
         publish(spark, suite_tables(auc), run, store, replace(record, status=ACCEPTED) if passed else record)
@@ -189,13 +189,18 @@ def publish_judged_nights(spark: SparkSession, store: Store) -> None:
             publish(spark, suite_tables(0.72), start_run(corpus), store, record)
 
 
-ACCEPTED_SEEN = [(NIGHT, "civil", 0.61), (NIGHT, "wiki", 0.71), (NEXT_NIGHT, "civil", 0.64)]
-LATEST_SEEN = [(NIGHT, "civil", 0.62), (NIGHT, "wiki", 0.72), (NIGHT, "tail", 0.81), (NEXT_NIGHT, "civil", 0.65)]
+ACCEPTED_SEEN = [(RUN_DATE, "civil", 0.61), (RUN_DATE, "wiki", 0.71), (NEXT_DATE, "civil", 0.64)]
+LATEST_SEEN = [
+    (RUN_DATE, "civil", 0.62),
+    (RUN_DATE, "wiki", 0.72),
+    (RUN_DATE, "tail", 0.81),
+    (NEXT_DATE, "civil", 0.65),
+]
 
 
 def test_a_run_that_failed_does_not_replace_the_accepted_one(spark: SparkSession, tmp_path: Path) -> None:
     """The last accepted run of each run date and corpus is visible, each row once."""
-    publish_judged_nights(spark, PathStore(str(tmp_path)))
+    publish_judged_runs(spark, PathStore(str(tmp_path)))
     assert refresh_views(spark, PathStore(str(tmp_path))) == ()
     make_spark_views(spark, tmp_path, "bias_metrics|bias_runs")
     with duckdb.connect() as connection:
@@ -249,7 +254,7 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path, spark: Spark
 @pytest.mark.parametrize("path", ["s3a://bucket/warehouse", "hdfs:/warehouse", "/no/such/folder"])
 def test_a_folder_of_another_machine_is_a_warning(path: str, spark: SparkSession) -> None:
     (warning,) = refresh_views(spark, PathStore(path))
-    assert f"{path} is no folder of this machine" in warning
+    assert f"{path} is not a folder of this machine" in warning
 
 
 # ---- a catalog
@@ -261,14 +266,14 @@ def describe(spark: SparkSession, view: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_catalog_holds_the_views(spark: SparkSession, catalog: CatalogStore) -> None:
-    publish_nights(spark, catalog)
+    publish_runs(spark, catalog)
     assert refresh_views(spark, catalog) == ()
     view = catalog.name("latest_bias_metrics")
     assert [tuple(row) for row in spark.sql(LATEST.replace("latest_bias_metrics", view)).collect()] == SEEN
     assert spark.table(view).schema == spark_schema(BIAS_METRICS)
     details = describe(spark, view)
     assert details["Comment"].startswith(BIAS_METRICS.comment)
-    scans = scans_of_one_night(spark, view)
+    scans = scans_of_one_date(spark, view)
     assert len(scans) >= 2
     assert all(scans)
     assert spark.table(catalog.name("latest_accepted_bias_metrics")).columns == list(BIAS_METRICS.names)
@@ -291,7 +296,7 @@ def test_a_catalog_shows_accepted_runs(spark: SparkSession, catalog: CatalogStor
     assert refresh_views(spark, catalog) == ()
     view = catalog.name("latest_accepted_bias_metrics")
     query = ACCEPTED_ROWS.replace("latest_accepted_bias_metrics", view)
-    assert [tuple(row) for row in spark.sql(query).collect()] == [(NIGHT, "civil", 0.61)]
+    assert [tuple(row) for row in spark.sql(query).collect()] == [(RUN_DATE, "civil", 0.61)]
     assert "accepted" in describe(spark, view)["Comment"]
 
 

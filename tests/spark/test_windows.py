@@ -36,12 +36,12 @@ def merge(config: Path, first: str, last: str, *flags: str) -> Done:
     return run_main(window_metrics.main, "--config", config, "--from", first, "--to", last, *flags, parser=parser)
 
 
-def write_rows(folder: Path, rows: list[tuple[Any, ...]], night: Callable[[Mapping[str, Any]], str]) -> Path:
+def write_rows(folder: Path, rows: list[tuple[Any, ...]], date_of: Callable[[Mapping[str, Any]], str]) -> Path:
     """Write rows of the edge case corpus, each with its date."""
     named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
     columns = {name: pa.array([row[name] for row in named], TYPES.get(name)) for name in COLUMNS}
     folder.mkdir()
-    columns |= {"same": [1.7] * len(rows), "day": [night(row) for row in named]}
+    columns |= {"same": [1.7] * len(rows), "day": [date_of(row) for row in named]}
     pq.write_table(pa.table(columns), folder / "part.parquet")
     return folder
 
@@ -85,13 +85,13 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """Two nights, of which one alone has the category `b c` and the other `a`; the night between them has no rows.
+    """Two dates, of which one alone has the category `b c` and the other `a`; the date between them has no rows.
 
     When they are merged their corpus is gone.
     """
     folder = tmp_path_factory.mktemp("windows")
     write_rows(folder / "corpus", make_rows(N_ROWS), lambda row: FIRST if row["cat"] == "a" else LAST)
-    config = write_config(folder, "nights.toml")
+    config = write_config(folder, "runs.toml")
     whole = write_config(
         folder,
         "union.toml",
@@ -105,7 +105,7 @@ def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     return Place(folder, config, backfill, window, union)
 
 
-def test_a_range_is_measured_night_by_night(place: Place) -> None:
+def test_a_range_is_measured_date_by_date(place: Place) -> None:
     """The date without rows fails and is reported. The others are measured."""
     assert place.backfill.code == 3
     first, empty, last, whole = map(json.loads, (line for line in place.backfill.out.splitlines() if line[:1] == "{"))
@@ -143,7 +143,7 @@ def test_every_row_of_a_window_is_in_one_bin(place: Place) -> None:
     assert ask(place.warehouse, f"{sums} ORDER BY ALL") == wanted
 
 
-def test_crossed_pairs_are_filtered_once_nights_are_merged(place: Place) -> None:
+def test_crossed_pairs_are_filtered_once_runs_are_merged(place: Place) -> None:
     """Some pairs have enough rows only in both runs together, some have a value that one run lacks."""
     pairs = "SELECT DISTINCT identity FROM latest_{}u_statistics WHERE crossed AND corpus = 'awkward'{}"
     window = {name for (name,) in ask(place.warehouse, pairs.format("window_", ""))}
@@ -156,7 +156,7 @@ def test_crossed_pairs_are_filtered_once_nights_are_merged(place: Place) -> None
     assert any("cat=b c" in name for name in window - first)
 
 
-def test_a_window_is_told_apart_by_its_first_night(place: Place) -> None:
+def test_a_window_is_told_apart_by_its_first_date(place: Place) -> None:
     days = (date.fromisoformat(FIRST), date.fromisoformat(LAST))
     query = "SELECT DISTINCT window_start, run_date, n_nights FROM latest_window_bias_metrics"
     assert ask(place.warehouse, query) == [(*days, 2)]
@@ -169,7 +169,7 @@ def test_a_window_is_told_apart_by_its_first_night(place: Place) -> None:
     assert place.window.summary["nights"] == 2
 
 
-def test_boundaries_are_those_of_the_first_night(place: Place) -> None:
+def test_boundaries_are_those_of_the_first_run(place: Place) -> None:
     query = "SELECT count(DISTINCT boundaries), count(DISTINCT state_key), max(octet_length(block)) <= 4 << 20"
     by_model = ask(place.warehouse, f"{query} FROM latest_score_blocks WHERE corpus = 'awkward' GROUP BY model")
     assert by_model == [(1, 1, True)] * 3
@@ -183,7 +183,7 @@ def test_what_is_missing_is_listed(place: Place) -> None:
     assert "--allow-missing" in fault
 
 
-def test_where_no_night_is_there_none_can_be_left_out(place: Place) -> None:
+def test_where_no_run_is_there_none_can_be_left_out(place: Place) -> None:
     done = merge(place.config, "2026-01-03", "2026-01-04", "--allow-missing")
     assert done.code == 3
     assert all(day in done.err for day in ("2026-01-03", "2026-01-04"))

@@ -13,7 +13,7 @@ from biasspark.cli import Outcome, Progress, make_parser, run_job
 from biasspark.config import Identities, Terms, parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.nightly import BACKFILL, describe_identities, list_dates, list_days, run_nights
+from biasspark.workflows.nightly import BACKFILL, describe_identities, list_dates, list_days, measure_dates
 from tests.harness.least_configuration import changed
 
 CANARY = "canary-3f1c"
@@ -24,7 +24,7 @@ def parse(run_date: str) -> object:
     return make_parser("", flags=BACKFILL).parse_args(["--config", "c.toml", "--run-date", run_date]).run_date
 
 
-def test_a_run_date_is_one_night_or_a_range() -> None:
+def test_a_run_date_is_one_date_or_a_range() -> None:
     assert parse("2026-03-31") == date(2026, 3, 31)
     assert parse("2026-02-27..2026-03-02") == (date(2026, 2, 27), date(2026, 3, 2))
     assert parse("2026-02-27..2026-02-27") == (date(2026, 2, 27), date(2026, 2, 27))
@@ -47,14 +47,14 @@ def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixtu
     assert fault in capsys.readouterr().err
 
 
-def test_a_range_needs_a_column_that_tells_nights_apart() -> None:
-    nights = DAYS[0], DAYS[-1]
+def test_a_range_needs_a_column_that_tells_dates_apart() -> None:
+    run_dates = DAYS[0], DAYS[-1]
     with pytest.raises(
         ConfigError, match=r"^--run-date 2026-02-27\.\.2026-03-02: \[corpus\] run_date_column is missing"
     ):
-        list_days(nights, parse_config(changed(), Path()))
+        list_days(run_dates, parse_config(changed(), Path()))
     assert list_days(DAYS[0], parse_config(changed(), Path())) == DAYS[:1]
-    assert list_days(nights, parse_config(changed(corpus={"run_date_column": "day"}), Path())) == DAYS
+    assert list_days(run_dates, parse_config(changed(corpus={"run_date_column": "day"}), Path())) == DAYS
 
 
 def test_a_window_begins_before_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,8 +79,8 @@ def failing(faults: dict[int, Exception]) -> Callable[[date], Outcome]:
     return measure
 
 
-def test_nights_are_measured_in_order_and_each_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = run_nights(DAYS, [DAYS[1]], published, Progress(), False)
+def test_runs_are_measured_in_order_and_each_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = measure_dates(DAYS, [DAYS[1]], published, Progress(), False)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["run_date"] for line in lines] == [str(day) for day in DAYS if day != DAYS[1]]
     assert outcome.exit_code == 0
@@ -99,7 +99,7 @@ def test_nights_are_measured_in_order_and_each_is_reported(capsys: pytest.Captur
     }
 
 
-def test_each_night_has_its_own_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_run_has_its_own_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     now = [100.0]
     progress = Progress(clock=lambda: now[0])
 
@@ -110,14 +110,14 @@ def test_each_night_has_its_own_seconds(capsys: pytest.CaptureFixture[str]) -> N
         return progress.end(published(day))
 
     now[0] += 5  # the start of Spark
-    outcome = run_nights(DAYS, [DAYS[1]], measure, progress, False)
+    outcome = measure_dates(DAYS, [DAYS[1]], measure, progress, False)
     assert [json.loads(line)["seconds"] for line in capsys.readouterr().out.splitlines()] == [27, 1, 2]
     assert outcome.summary["seconds"] == 35
 
 
-def test_a_night_that_fails_keeps_no_other_from_being_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_fails_keeps_no_other_from_being_measured(capsys: pytest.CaptureFixture[str]) -> None:
     measure = failing({27: InputError("corpus: gone."), 1: PublishConflict("bias_runs: late.")})
-    outcome = run_nights(DAYS, [], measure, Progress(), False)
+    outcome = measure_dates(DAYS, [], measure, Progress(), False)
     shown = capsys.readouterr()
     assert [line["status"] for line in map(json.loads, shown.out.splitlines())] == [
         *("failed", "published", "failed", "published")
@@ -128,22 +128,22 @@ def test_a_night_that_fails_keeps_no_other_from_being_measured(capsys: pytest.Ca
 
 
 def test_the_exit_code_is_the_first_of_all(capsys: pytest.CaptureFixture[str]) -> None:
-    gate = run_nights(DAYS, [], lambda day: published(day, 5 if day == DAYS[0] else 0), Progress(), False)
+    gate = measure_dates(DAYS, [], lambda day: published(day, 5 if day == DAYS[0] else 0), Progress(), False)
     assert (gate.exit_code, gate.summary["status"]) == (5, "published")
     assert "2026-02-27" in gate.table
     faults: dict[int, Exception] = {27: PublishConflict("late."), 28: ValueError(CANARY), 2: InputError("gone.")}
-    outcome = run_nights(DAYS, [], failing(faults), Progress(), False)
+    outcome = measure_dates(DAYS, [], failing(faults), Progress(), False)
     assert outcome.exit_code == 1
     shown = capsys.readouterr()
     assert "2026-02-28: error: unexpected ValueError" in shown.err
     assert CANARY not in shown.out + shown.err
 
 
-def test_an_empty_night_hides_no_gate_that_failed() -> None:
+def test_an_empty_run_hides_no_gate_that_failed() -> None:
     def measure(day: date) -> Outcome:
         return failing({28: InputError("no row.")})(day) if day.day == 28 else published(day, 5 if day.day < 3 else 0)
 
-    outcome = run_nights(DAYS, [], measure, Progress(), False)
+    outcome = measure_dates(DAYS, [], measure, Progress(), False)
     assert outcome.exit_code == 3
     assert outcome.summary["gate_failed"] == [DAYS[2], DAYS[3]]
     assert outcome.summary["failed"] == [{"run_date": DAYS[1], "exit_code": 3}]
@@ -153,15 +153,15 @@ def test_an_empty_night_hides_no_gate_that_failed() -> None:
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    run_nights(DAYS, [], failing({28: ValueError(CANARY)}), Progress(), True)
+    measure_dates(DAYS, [], failing({28: ValueError(CANARY)}), Progress(), True)
     assert CANARY in capsys.readouterr().err
 
 
-def test_one_night_is_its_own_outcome() -> None:
-    assert run_nights(DAYS[:1], [], published, Progress(), False) == published(DAYS[0])
+def test_one_run_is_its_own_outcome() -> None:
+    assert measure_dates(DAYS[:1], [], published, Progress(), False) == published(DAYS[0])
     with pytest.raises(BiasSparkError, match="gone"):
-        run_nights(DAYS[:1], [], failing({27: InputError("gone")}), Progress(), False)
-    assert run_nights(DAYS[:1], DAYS[:1], published, Progress(), False).summary["status"] == "skipped"
+        measure_dates(DAYS[:1], [], failing({27: InputError("gone")}), Progress(), False)
+    assert measure_dates(DAYS[:1], DAYS[:1], published, Progress(), False).summary["status"] == "skipped"
 
 
 GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("transgender",))

@@ -86,7 +86,7 @@ def test_tasks_start_as_slots_become_free() -> None:
     assert schedule([2.0] * 9, 4) == 6
 
 
-def test_a_night_on_a_cluster() -> None:
+def test_a_run_on_a_cluster() -> None:
     plan = plan_run(COSTS, Cluster(executors=10, cores=4, network=100), rows=40_000_000, models=2)
     assert (plan.reading_tasks, plan.ranges, plan.placing_tasks) == (400, 160, 27)
     assert plan.reading == pytest.approx(10 * 100_000 * 5e-6)  # ten waves of 100,000 rows
@@ -167,7 +167,7 @@ def test_what_is_large_is_told_in_gigabytes() -> None:
     assert "shuffle files of an executor       200.0 GB   on its disk\n" in plan
 
 
-def test_a_night_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> None:
+def test_a_run_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> None:
     cluster = Cluster(executors=10, cores=4, network=500)
     most = 1024 * 2**26
     assert plan_run(COSTS, cluster, most, models=2).ranges_to_set is None

@@ -10,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import (
-    count_for_slices,
-    meet,
-    sum_by_cell,
-)
+from biasspark.attribution.block_sums import meet, sum_by_cell
 from biasspark.attribution.difference_variances import multiply_rows
-from biasspark.attribution.moments import cut_limbs, cut_moments, join_limbs, read_moments
-from biasspark.attribution.trees import count_for_histograms, find_nodes, measure_bins
+from biasspark.attribution.moments import LARGEST_BITS, cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.slice_search import count_cells
+from biasspark.attribution.trees import find_nodes, measure_bins
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
@@ -115,14 +112,13 @@ def test_nodes_and_bins_of_a_deep_tree() -> None:
     sample = Sample(sample.bins[in_order], sample.values[in_order], sample.honest[in_order])
     at = find_nodes(tree, block.cells.bins)
     asked = [leaf.node_id for leaf in leaves[::3]]
-    counts = count_for_histograms(block.cells, sum_columns(block, np.arange(600), sample.values))
-    measured = measure_bins(block.cells, counts, at, asked, FEATURES)
+    measured = measure_bins(block.cells, sum_columns(block, np.arange(600), sample.values), at, asked, FEATURES)
     for leaf in leaves:
-        inside = sample.inside(leaf)
+        inside = sample.inside(leaf.condition)
         assert (at[block.cell] == leaf.node_id).tolist() == inside.tolist()
         if leaf.node_id not in asked:
             continue
-        histograms = np.split(measured[asked.index(leaf.node_id)], [FEATURES[0].n_bins], axis=1)
+        histograms = [of_feature[asked.index(leaf.node_id)] for of_feature in measured]
         for number, (feature, histogram) in enumerate(zip(FEATURES, histograms, strict=True)):
             for bin_ in range(feature.n_bins):
                 of_bin = inside & (sample.bins[:, number] == bin_)
@@ -136,9 +132,8 @@ def test_rows_are_counted_for_slices() -> None:
     (block,) = cut_blocks(rows).values()
     inside = block.rows_of(1)
     units = np.random.default_rng(2).integers(-99, 99, len(inside))
-    n_train, n_honest, totals, bounds, hashes = count_for_slices(
-        block.cells, sum_columns(block, inside, units, 40), 50
-    ).tolist()
+    sums = sum_columns(block, inside, units, 40)
+    n_train, n_honest, totals, bounds, hashes = count_cells(block.cells, sums, 49 - LARGEST_BITS).tolist()
     values = dict(zip(inside.tolist(), units.tolist(), strict=True))
     fingerprints: dict[tuple[int, ...], set[float]] = {}
     for cell in range(block.cells.size):

@@ -124,7 +124,7 @@ def test_negative_gaps_are_near_table_6(corpus: pa.Table) -> None:
     for name in ("homosexual_gay_or_lesbian", "black", "muslim", "female", "christian"):
         member = numbers(corpus, name) >= 0.5
         for position, model in ((0, "toxicity_1"), (2, "toxicity_6")):
-            for rows, gaps in ((short, TABLE_6[name].short), (np.ones(ROWS, bool), TABLE_6[name].every)):
+            for rows, gaps in ((short, TABLE_6[name]["short"]), (np.ones(ROWS, bool), TABLE_6[name]["every"])):
                 cell = rows & negative
                 gap = roc_auc_score(member[cell], numbers(corpus, model)[cell]) - 0.5
                 assert gap == pytest.approx(gaps[position], abs=0.05), (name, model)

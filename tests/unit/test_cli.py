@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.cli import (
+    DATED_EXAMPLES,
     DRY_RUN,
-    NIGHTLY_EXAMPLES,
     Outcome,
     Progress,
     describe_unexpected,
@@ -86,7 +86,7 @@ def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
 
 
 NEVER = fail_with(AssertionError())
-PARSER = make_parser("Measures.", NIGHTLY_EXAMPLES, (*on_date("the night to measure"), DRY_RUN), "job.py")
+PARSER = make_parser("Measures.", DATED_EXAMPLES, (*on_date("the run date to measure"), DRY_RUN), "job.py")
 Run = Callable[..., tuple[int, str, str]]
 """Runs a job, and returns the exit code and what it printed on stdout and stderr."""
 
@@ -152,7 +152,7 @@ class TestFlags:
 
     def test_help_says_what_the_date_is(self, run: Run) -> None:
         _, shown, _ = run(flags=["--help"])
-        assert "--run-date YYYY-MM-DD the night to measure" in " ".join(shown.split())
+        assert "--run-date YYYY-MM-DD the run date to measure" in " ".join(shown.split())
 
     def test_a_parser_without_a_configuration(self, run: Run) -> None:
         parser = make_parser("Makes.", "examples:\n  make 100 % of it")
@@ -162,7 +162,7 @@ class TestFlags:
         assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in shown
 
     def test_a_job_that_plans_nothing_takes_no_dry_run(self, run: Run) -> None:
-        parser = make_parser("Reads.", flags=on_date("the night to read"))
+        parser = make_parser("Reads.", flags=on_date("the run date to read"))
         assert run(lambda _: 0, parser=parser)[0] == 0
         code, _, errors = run(flags=[*FLAGS, "--dry-run"], parser=parser)
         assert code == 2

@@ -132,11 +132,11 @@ def test_configurations_and_flags_have_no_fault(step: Step, tmp_path: Path) -> N
     assert load_config(arguments.config, arguments.overrides).output.path == f"{tmp_path}/warehouse"
 
 
-def test_both_nights_have_the_same_ids() -> None:
-    nights: dict[object, set[object]] = {}
+def test_both_runs_have_the_same_ids() -> None:
+    ids_by_date: dict[object, set[object]] = {}
     for row in make_rows():
-        nights.setdefault(row["day"], set()).add(row["id"])
-    first, second = nights.values()
+        ids_by_date.setdefault(row["day"], set()).add(row["id"])
+    first, second = ids_by_date.values()
     assert first == second
     assert len(first) == N_ROWS
 

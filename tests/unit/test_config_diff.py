@@ -62,7 +62,7 @@ def test_differences_in_words() -> None:
     ],
     ids=str,
 )
-def test_what_keeps_a_night_from_being_compared_with_another(
+def test_what_keeps_a_run_from_being_compared_with_another(
     tables: dict[str, Any], everywhere: list[str], models: dict[str, Any], slices: dict[str, Any]
 ) -> None:
     terms = {"column": "text", "list": {"gay": ["gay"]}}

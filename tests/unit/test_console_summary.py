@@ -161,7 +161,7 @@ def show_worst(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
 
 def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> None:
     _, headings, *lines, left_out = show_worst(MIXED)
-    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
+    assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high"]
     assert [line.split()[2:] for line in lines] == [
         ["sure", "100", "bpsn_auc", "0.6000", "0.5500", "0.6500"],
         ["partly", "100", "bnsp_auc", "0.7000", "0.6900", "0.7100"],
@@ -170,10 +170,19 @@ def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> No
         ["good", "100", "bnsp_auc", "0.9000", "0.8800", "0.9200"],
     ]
     assert "3 of 8 identities" in left_out  # lucky, absent, withheld
+    assert "suppressed" in left_out
     assert "1 more" in left_out  # sure, in the short slice
     _, _, *first, same = show_worst(MIXED, n=2)
     assert [line.split() for line in first] == [line.split() for line in lines[:2]]
     assert same == left_out
+
+
+def test_the_bias_is_shown_in_full_in_80_columns() -> None:
+    bias = {"bias": "negatives_shifted_up", "bias_size": "large"}
+    row = metrics_of("x" * 30, (0.5, 0.4, 0.6), n=100_000, model="toxicity_1") | bias
+    lines = show_worst([row])
+    assert max(map(len, lines[1:])) <= 80
+    assert lines[-1].split() == ["negatives", "shifted", "up,", "large"]
 
 
 def test_the_order_is_that_of_the_query_of_the_worst_identities() -> None:
@@ -234,6 +243,7 @@ def test_rows_in_no_bucket_are_counted() -> None:
 def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:
     [left_out] = show_worst([metrics_of("a", n=14), metrics_of("b", NONE, NONE, NONE)])
     assert "2 of 2 identities" in left_out
+    assert "suppressed" not in left_out
     _, _, *lines = show_worst([metrics_of("a", n=15)])
     assert [line.split()[2:4] for line in lines] == [["a", "30"]]  # none is left out: nothing is said of it
 

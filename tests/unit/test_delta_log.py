@@ -21,10 +21,10 @@ import pytest
 from biasspark.tables.delta import DeltaLog
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, MODEL_SUMMARY, TABLES, U_STATISTICS, Table
 from biasspark.tables.spark_schemas import required_columns
-from tests.harness.sample_night import NIGHT, full_rows, start_run, suite_tables
+from tests.harness.sample_run import RUN_DATE, full_rows, start_run, suite_tables
 
 deltalake = pytest.importorskip("deltalake")
-NEXT_NIGHT = NIGHT + timedelta(days=1)
+NEXT_DATE = RUN_DATE + timedelta(days=1)
 
 
 def log_of(folder: Path, table: Table = U_STATISTICS) -> DeltaLog:
@@ -33,7 +33,7 @@ def log_of(folder: Path, table: Table = U_STATISTICS) -> DeltaLog:
     return log
 
 
-def append(log: DeltaLog, auc: float = 0.5, run_date: date = NIGHT) -> str:
+def append(log: DeltaLog, auc: float = 0.5, run_date: date = RUN_DATE) -> str:
     """Append the rows of a run, and return its id."""
     run = start_run(run_date=run_date)
     log.append(full_rows(log.table, suite_tables(auc)[log.table], run), run)
@@ -49,7 +49,7 @@ VALUES = {
     "BIGINT": 2**62 + 1,
     "BINARY": b"a\0\xff",
     "BOOLEAN": False,
-    "DATE": NIGHT,
+    "DATE": RUN_DATE,
     "DECIMAL(38,0)": Decimal(10**37 + 1),
     "DOUBLE": 0.1,
     "INT": -(2**31),
@@ -82,15 +82,15 @@ def test_every_table_comes_back_with_its_types_and_comments(tmp_path: Path, tabl
     assert {field.name: field.metadata["comment"] for field in fields} == {c.name: c.comment for c in table.columns}
 
 
-def test_rows_of_runs_and_nights_are_found(tmp_path: Path) -> None:
+def test_rows_of_runs_and_dates_are_found(tmp_path: Path) -> None:
     log = log_of(tmp_path)
-    first, second, last = append(log, 0.1), append(log, 0.2), append(log, 0.3, NEXT_NIGHT)
-    assert log.list_runs() == {(NIGHT, first), (NIGHT, second), (NEXT_NIGHT, last)}
-    assert len(log.list_files([NIGHT], [second])) == 1
-    rows = log.read([NIGHT], [second])
+    first, second, last = append(log, 0.1), append(log, 0.2), append(log, 0.3, NEXT_DATE)
+    assert log.list_runs() == {(RUN_DATE, first), (RUN_DATE, second), (NEXT_DATE, last)}
+    assert len(log.list_files([RUN_DATE], [second])) == 1
+    rows = log.read([RUN_DATE], [second])
     assert rows["auc"].to_pylist() == [0.2] * 2
     assert rows["u_doubled"].to_pylist() == [10**37] * 2
-    assert log.read([NEXT_NIGHT])["run_id"].to_pylist() == [last] * 2
+    assert log.read([NEXT_DATE])["run_id"].to_pylist() == [last] * 2
     assert len(log.read()) == 6
 
 
@@ -170,11 +170,11 @@ def test_a_writer_that_dies_before_its_commit_leaves_nothing_to_see(tmp_path: Pa
 def test_a_run_is_removed_from_files_of_several_and_values_stay(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     runs = [append(log, auc) for auc in (0.1, 0.2, 0.3)]
-    before = log.read([NIGHT], runs[1:])
+    before = log.read([RUN_DATE], runs[1:])
     log.optimize(datetime.now(UTC) - timedelta(hours=2))
     assert len(log.list_files()) == 1
     log.remove(replace(start_run(), run_id=runs[0]))
-    assert log.list_runs() == {(NIGHT, run_id) for run_id in runs[1:]}
+    assert log.list_runs() == {(RUN_DATE, run_id) for run_id in runs[1:]}
     keys = [(name, "ascending") for name in ("run_id", *U_STATISTICS.key_columns)]
     assert log.read().sort_by(keys) == before.sort_by(keys)
     for action in pa.table(deltalake.DeltaTable(log.folder).get_add_actions()).to_pylist():

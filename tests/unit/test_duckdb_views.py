@@ -66,7 +66,7 @@ def test_the_latest_run_of_each_window_is_shown(tmp_path: Path) -> None:
     assert rows == [(date(2026, 1, 22), 7, "r2"), (date(2026, 1, 1), 28, "r3")]
 
 
-def test_only_tables_of_windows_group_by_their_first_night() -> None:
+def test_only_tables_of_windows_group_by_their_first_run() -> None:
     _, *views = spark_views("/w", [SUMMARY, MODEL_SUMMARY, BIAS_RUNS]).split("VIEW latest_")
     groups = [[line.strip() for line in view.splitlines() if "GROUP BY" in line][-1] for view in views]
     assert groups == ["GROUP BY run_date, corpus, window_start", *["GROUP BY run_date, corpus"] * 2]

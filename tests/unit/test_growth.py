@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.trees import Tree, grow
+from biasspark.arrays import Ints
+from biasspark.attribution import trees
+from biasspark.attribution.trees import Tree, measure_bins
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
-from tests.oracle.grown_trees import Sample, grow_samples, judge, measure_samples, run
+from biasspark.ranking.kernels.row_block import Cells
+from tests.oracle.grown_trees import Sample, grow_samples, judge
 from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
 
 
@@ -24,7 +28,7 @@ def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature
 
 
 def rows_of_nodes(tree: Tree, sample: Sample) -> dict[int, list[int]]:
-    return {node.node_id: np.flatnonzero(sample.inside(node)).tolist() for node in tree}
+    return {node.node_id: np.flatnonzero(sample.inside(node.condition)).tolist() for node in tree}
 
 
 def loop(sample: Sample, features: list[Feature], asked: TreeSettings) -> dict[int, list[int]]:
@@ -73,8 +77,8 @@ FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(True, 4)
 
 
 def test_nodes_partition_their_rows(two_samples: list[Sample]) -> None:
-    trees = grow_samples(two_samples, FEATURES, TreeSettings(max_depth=4, min_leaf=10))
-    for tree, sample in zip(trees, two_samples, strict=True):
+    grown = grow_samples(two_samples, FEATURES, TreeSettings(max_depth=4, min_leaf=10))
+    for tree, sample in zip(grown, two_samples, strict=True):
         rows = rows_of_nodes(tree, sample)
         assert len(rows) > 7
         assert list(rows) == sorted(rows)
@@ -94,21 +98,25 @@ def test_trees_do_not_depend_on_one_another(two_samples: list[Sample]) -> None:
     assert together == alone
 
 
-def test_one_call_a_level_for_the_smaller_side_of_each_split(two_samples: list[Sample]) -> None:
-    measure, calls = measure_samples(two_samples, FEATURES), list[Any]()
+def test_each_level_measures_the_smaller_side_of_each_split(
+    two_samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels: list[Sequence[int]] = []
 
-    def listen(asked: Any) -> Any:
-        calls.append(list(asked.leaves))
-        return measure(asked)
+    def measure(cells: Cells, sums: Ints, leaf: Ints, asked: Sequence[int], features: Sequence[Feature]) -> list[Ints]:
+        levels.append(asked)
+        return measure_bins(cells, sums, leaf, asked, features)
 
-    trees = run(grow(FEATURES, TreeSettings(max_depth=3, min_leaf=10), [0.0, 0.0]), listen)
-    assert len(calls) == 3
-    assert calls[0] == [(0, 1), (1, 1)]
-    rows = [rows_of_nodes(tree, sample) for tree, sample in zip(trees, two_samples, strict=True)]
-    for keys in calls[1:]:
-        assert len({(tree, node_id // 2) for tree, node_id in keys}) == len(keys)
-        for tree, node_id in keys:
-            assert len(rows[tree][node_id]) <= len(rows[tree][node_id ^ 1])
+    monkeypatch.setattr(trees, "measure_bins", measure)
+    sample = two_samples[0]
+    (tree,) = grow_samples([sample], FEATURES, TreeSettings(max_depth=3, min_leaf=10))
+    assert len(levels) == 3
+    assert levels[0] == [1]
+    rows = rows_of_nodes(tree, sample)
+    for node_ids in levels[1:]:
+        assert len({node_id // 2 for node_id in node_ids}) == len(node_ids)
+        for node_id in node_ids:
+            assert len(rows[node_id]) <= len(rows[node_id ^ 1])
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,7 @@ def test_what_nodes_show_is_that_of_scipy(two_samples: list[Sample]) -> None:
         assert [leaf.p_adjusted for leaf in leaves] == pytest.approx(adjusted.tolist(), rel=1e-9)
         assert [leaf.p_chance_adjusted for leaf in leaves] == pytest.approx(chances.tolist(), rel=1e-9)
         for node, said in zip(tree, judged, strict=True):
-            inside = sample.inside(node)
+            inside = sample.inside(node.condition)
             train, honest = (sample.values[inside & (sample.honest == kind)] for kind in (False, True))
             p_train_honest = stats.ttest_ind(train, honest, equal_var=False).pvalue
             assert (said.n_train, said.n_honest) == (len(train), len(honest))

@@ -19,9 +19,9 @@ from biasspark.metrics.intervals import (
     Share,
     auc_interval,
     benjamini_hochberg,
-    clip,
-    interval,
+    clip_interval,
     newcombe_difference,
+    normal_interval,
     wilson_interval,
 )
 from tests.oracle import intervals as oracle
@@ -152,11 +152,11 @@ def test_a_share_of_no_rows_has_no_interval() -> None:
 
 
 def test_the_interval_is_that_of_a_normal_estimate() -> None:
-    assert interval(0.4, 0.01, 0.95) == pytest.approx(stats.norm.interval(0.95, 0.4, 0.1), abs=1e-12)
-    assert interval(0.0, 4.0, 0.5) == pytest.approx(stats.norm.interval(0.5, 0, 2), abs=1e-11)
-    assert interval(0.4, 0.0, 0.9) == (0.4, 0.4)
-    assert interval(None, 0.1, 0.9) == interval(0.1, None, 0.9) == (None, None)
-    assert (clip((-0.2, 0.7), 0, 0.5), clip((None, None), 0, 1)) == ((0, 0.5), (None, None))
+    assert normal_interval(0.4, 0.01, 0.95) == pytest.approx(stats.norm.interval(0.95, 0.4, 0.1), abs=1e-12)
+    assert normal_interval(0.0, 4.0, 0.5) == pytest.approx(stats.norm.interval(0.5, 0, 2), abs=1e-11)
+    assert normal_interval(0.4, 0.0, 0.9) == (0.4, 0.4)
+    assert normal_interval(None, 0.1, 0.9) == normal_interval(0.1, None, 0.9) == (None, None)
+    assert (clip_interval((-0.2, 0.7), 0, 0.5), clip_interval((None, None), 0, 1)) == ((0, 0.5), (None, None))
 
 
 @settings(max_examples=100)

@@ -17,7 +17,7 @@ from biasspark.tables.ledger import (
     find_published,
     list_accepted,
     list_configurations,
-    list_nights,
+    list_published,
     refuse_conflict,
     to_run,
 )
@@ -25,7 +25,7 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, THRESHOLD_RATES, U_STATISTICS
 from biasspark.tables.store import Store
 
-NIGHT = date(2026, 1, 15)
+RUN_DATE = date(2026, 1, 15)
 JOB, CIVIL = "bias_metrics", JobCorpus("bias_metrics", "civil")
 SPARK = cast("SparkSession", None)
 """Nothing here asks it."""
@@ -36,7 +36,7 @@ def at(second: int) -> datetime:
 
 
 def row(run_id: str, second: int, day: int = 0, **columns: Any) -> dict[str, Any]:
-    published = {"run_date": NIGHT + timedelta(days=day), "corpus": "civil", "job": JOB, "status": "published"}
+    published = {"run_date": RUN_DATE + timedelta(days=day), "corpus": "civil", "job": JOB, "status": "published"}
     published |= {"run_id": run_id, "started_at": at(second), "published_at": at(second), "config": "{}"}
     return published | {"n_rows": second, "n_rejected": 0, "rejects": []} | columns
 
@@ -50,8 +50,8 @@ class Ledger:
         self.rows = pa.Table.from_pylist(list(rows), BIAS_RUNS.full_arrow_schema)
 
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
-        of_night = [run_date is None or day == run_date for day in self.rows["run_date"].to_pylist()]
-        return self.rows.filter(pa.array(of_night, pa.bool_()))
+        of_date = [run_date is None or day == run_date for day in self.rows["run_date"].to_pylist()]
+        return self.rows.filter(pa.array(of_date, pa.bool_()))
 
 
 def ledger(*rows: dict[str, Any]) -> Store:
@@ -59,35 +59,35 @@ def ledger(*rows: dict[str, Any]) -> Store:
 
 
 def a_run(day: int = 9, second: int = 5) -> Run:
-    return Run(NIGHT + timedelta(days=day), "civil", JOB, "r_new", at(second))
+    return Run(RUN_DATE + timedelta(days=day), "civil", JOB, "r_new", at(second))
 
 
 def test_readers_see_the_run_published_last() -> None:
     store = ledger(row("a", 2), row("b", 1), row("c", 3, corpus="wiki"), row("d", 3, job="attribution"))
-    assert find_published(SPARK, store, JOB, NIGHT, "civil").run_id == "a"
-    assert find_published(SPARK, ledger(row("a", 1), row("b", 1)), JOB, NIGHT, "civil").run_id == "b"
+    assert find_published(SPARK, store, JOB, RUN_DATE, "civil").run_id == "a"
+    assert find_published(SPARK, ledger(row("a", 1), row("b", 1)), JOB, RUN_DATE, "civil").run_id == "b"
 
 
 def test_what_is_missing_is_named_with_what_is_there() -> None:
     store = ledger(row("a", 1, 1), row("b", 2, 2), row("c", 3, corpus='wi"ki'))
     with pytest.raises(InputError) as caught:
-        find_published(SPARK, store, JOB, NIGHT, "civil")
+        find_published(SPARK, store, JOB, RUN_DATE, "civil")
     assert all(part in str(caught.value) for part in ("2026-01-17, 2026-01-16", '"wi\\"ki"', "warehouse"))
     with pytest.raises(InputError) as caught:
-        find_published(SPARK, ledger(), JOB, NIGHT, "civil")
+        find_published(SPARK, ledger(), JOB, RUN_DATE, "civil")
     assert "Run biasspark measure first" in str(caught.value)
     assert "none" not in str(caught.value)
 
 
-def test_nights_have_their_latest_run_and_its_counts() -> None:
+def test_dates_have_their_latest_run_and_its_counts() -> None:
     rejects = [("null_id", 2)]
     store = ledger(row("a", 1, 1), row("b", 2, 1, rejects=rejects, n_rejected=2), row("c", 3), row("d", 4, 5))
-    nights = list_nights(SPARK, store, CIVIL, NIGHT, NIGHT + timedelta(days=4))
-    assert [(night["run_id"], night["n_rows"], night["n_rejected"]) for night in nights.values()] == [
+    published = list_published(SPARK, store, CIVIL, RUN_DATE, RUN_DATE + timedelta(days=4))
+    assert [(row["run_id"], row["n_rows"], row["n_rejected"]) for row in published.values()] == [
         ("c", 3, 0),
         ("b", 2, 2),
     ]
-    assert nights[NIGHT + timedelta(days=1)]["rejects"] == {"null_id": 2}
+    assert published[RUN_DATE + timedelta(days=1)]["rejects"] == {"null_id": 2}
 
 
 def test_configurations_come_with_their_last_run_the_last_first() -> None:
@@ -98,7 +98,7 @@ def test_configurations_come_with_their_last_run_the_last_first() -> None:
     ]
 
 
-def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_night_the_last() -> None:
+def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_last() -> None:
     older = json.dumps({"accepted_run_id": "d", "job": JOB, "reason": '"accepted_run_id": "e"', "by": "Ada"})
     store = ledger(
         row("a", 1, status="accepted"),
@@ -135,7 +135,12 @@ def test_a_run_gives_way_to_one_that_came_to_the_ledger_since_it_started() -> No
     assert [one["run_id"] for one in refuse_conflict(SPARK, ledger(row("a", 1), row("b", 5)), run)] == ["a", "b"]
     with pytest.raises(PublishConflict, match="run b of bias_metrics"):
         refuse_conflict(SPARK, ledger(row("a", 1), row("b", 6)), run)
-    for harmless in ({"corpus": "wiki"}, {"job": "attribution"}, {"window_start": NIGHT}, {"copied_from_run_id": "a"}):
+    for harmless in (
+        {"corpus": "wiki"},
+        {"job": "attribution"},
+        {"window_start": RUN_DATE},
+        {"copied_from_run_id": "a"},
+    ):
         refuse_conflict(SPARK, ledger(row("a", 1), row("b", 6, **harmless)), run)
     with pytest.raises(BiasSparkError, match="r_new is published already"):
         refuse_conflict(SPARK, ledger(row("r_new", 6)), run)

@@ -17,7 +17,7 @@ from biasspark.errors import InputError
 from tests.harness.least_configuration import changed
 
 deltalake = pytest.importorskip("deltalake")
-NIGHT = date(2026, 1, 15)
+RUN_DATE = date(2026, 1, 15)
 CITIES = ("New York", "a/b", "x=1", "10:00", "%41", "é", None)
 
 
@@ -29,7 +29,7 @@ def write(folder: Path, n_rows: int = 7, **options: Any) -> Path:
     rows = {
         "id": [f"c{number}" for number in range(n_rows)],
         "city": [CITIES[number % 7] for number in range(n_rows)],
-        "day": [NIGHT + timedelta(days=number % 2) for number in range(n_rows)],
+        "day": [RUN_DATE + timedelta(days=number % 2) for number in range(n_rows)],
     }
     deltalake.write_deltalake(folder, pa.table(rows), **options)
     return folder
@@ -39,14 +39,14 @@ def test_each_file_comes_with_the_values_of_its_partitions(tmp_path: Path) -> No
     found = open_delta(corpus_of(write(tmp_path / "c", partition_by=["city", "day"])), tmp_path / "c")
     assert (found.schema.names, found.partitions) == (["id", "city", "day"], ["city", "day"])
     ids = {values: pq.ParquetFile(file).read(["id"])["id"].to_pylist() for file, values in found.files}
-    days = [str(NIGHT), str(NIGHT + timedelta(days=1))]
+    days = [str(RUN_DATE), str(RUN_DATE + timedelta(days=1))]
     assert ids == {(city, days[number % 2]): [f"c{number}"] for number, city in enumerate(CITIES)}
 
 
-def test_files_of_other_nights_are_left_out_where_a_partition_is_the_night(tmp_path: Path) -> None:
+def test_files_of_other_runs_are_left_out_where_a_partition_is_the_run(tmp_path: Path) -> None:
     root = write(tmp_path / "c", partition_by=["day"])
     for column, n_files in (("day", 1), ("city", 2), (None, 2)):
-        found = open_delta(corpus_of(root, run_date_column=column), root, NIGHT)
+        found = open_delta(corpus_of(root, run_date_column=column), root, RUN_DATE)
         assert len(found.files) == n_files
     assert open_delta(corpus_of(root, run_date_column="day"), root, date(2026, 2, 1)).files == []
 

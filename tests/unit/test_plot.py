@@ -24,7 +24,7 @@ from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report
 
 IDENTITIES = ("gay", "black", "muslim", *HOSTILE)
-REPORT = make_report(identities=IDENTITIES, n_nights=1)
+REPORT = make_report(identities=IDENTITIES, n_runs=1)
 REPORT_GROUPS = sorted({row["positive_group"] for row in REPORT.tables["auc_crosses"]})
 
 

@@ -1,4 +1,4 @@
-"""The oracle of published tables by hand, and that the proof finds whatever is changed in a night."""
+"""The oracle of published tables by hand, and that the proof finds whatever is changed in a run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import duckdb_views
 from scripts.dev.proof import ProofError, prove
-from tests.harness.example_night import ledger_of, write_table
-from tests.oracle.run_tables import KEYS, Tables, compute_night
+from tests.harness.example_run import ledger_of, write_table
+from tests.oracle.run_tables import KEYS, Tables, compute_tables
 
-NIGHT = date(2026, 1, 15)
+RUN_DATE = date(2026, 1, 15)
 CONFIG: dict[str, Any] = {
     "label": {"column": "target", "threshold": 0.5},
     "models": {"m": "score"},
@@ -49,7 +49,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wanted(corpus: Path) -> Tables:
-    return compute_night(corpus, CONFIG)
+    return compute_tables(corpus, CONFIG)
 
 
 def test_the_oracle_counts_pairs(wanted: Tables) -> None:
@@ -91,11 +91,11 @@ def test_the_oracle_decides_bins_and_balances(wanted: Tables) -> None:
 
 
 def publish(folder: Path, tables: Tables) -> Path:
-    """Write what the oracle computes as a night of the job."""
+    """Write what the oracle computes as a run of the job."""
     for name, keys in KEYS.items():
         rows = [dict(zip(keys, key, strict=True)) | plain(values) for key, values in tables[name].items()]
-        write_table(folder, TABLES[name], rows, NIGHT, "r1")
-    write_table(folder, BIAS_RUNS, [ledger_of("bias_metrics")], NIGHT, "r1")
+        write_table(folder, TABLES[name], rows, RUN_DATE, "r1")
+    write_table(folder, BIAS_RUNS, [ledger_of("bias_metrics")], RUN_DATE, "r1")
     (folder / "views.duckdb.sql").write_text(
         duckdb_views(str(folder), [TABLES[name] for name in (*KEYS, BIAS_RUNS.name)]), "utf-8"
     )
@@ -109,7 +109,7 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("config") / "night.toml"
+    path = tmp_path_factory.mktemp("config") / "job.toml"
     path.write_text("\n".join(f"{name} = {inline(table)}" for name, table in CONFIG.items()), "utf-8")
     return path
 
@@ -119,7 +119,7 @@ def inline(table: Mapping[str, Any]) -> str:
 
 
 def test_what_is_right_is_proved(corpus: Path, config: Path, wanted: Tables, tmp_path: Path) -> None:
-    proof = prove(publish(tmp_path, wanted), {NIGHT: corpus}, config)
+    proof = prove(publish(tmp_path, wanted), {RUN_DATE: corpus}, config)
     assert proof.worst == 0
     numbers = {
         name: sum(
@@ -135,7 +135,7 @@ def test_what_is_right_is_proved(corpus: Path, config: Path, wanted: Tables, tmp
 @pytest.fixture
 def computed_once(wanted: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take what the oracle has computed of the corpus."""
-    monkeypatch.setattr("scripts.dev.proof.compute_night", lambda *_: wanted)
+    monkeypatch.setattr("scripts.dev.proof.compute_tables", lambda *_: wanted)
 
 
 @pytest.mark.usefixtures("computed_once")
@@ -168,7 +168,7 @@ def test_a_changed_number_is_found(
     next(row for row in changed[table].values() if row[column] is not None)[column] = value
     publish(tmp_path, changed)
     with pytest.raises(ProofError, match=rf"^2026-01-15: {table}, .*: {column} is .*, the oracle says"):
-        prove(tmp_path, {NIGHT: corpus}, config)
+        prove(tmp_path, {RUN_DATE: corpus}, config)
 
 
 @pytest.mark.usefixtures("computed_once")
@@ -177,7 +177,7 @@ def test_a_missing_row_is_found(wanted: Tables, corpus: Path, config: Path, tmp_
     changed["score_histograms"].popitem()
     publish(tmp_path, changed)
     with pytest.raises(ProofError, match=r"score_histograms and the oracle do not have the same rows: \[.*'nobody'"):
-        prove(tmp_path, {NIGHT: corpus}, config)
+        prove(tmp_path, {RUN_DATE: corpus}, config)
 
 
 @pytest.mark.parametrize("name", KEYS)

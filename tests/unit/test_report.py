@@ -28,14 +28,14 @@ from biasspark.report.metric_tables import (
     list_skewed,
     list_training,
 )
-from biasspark.report.page import NightReport, write_metric_page, write_model_card, write_page
+from biasspark.report.page import RunReport, write_metric_page, write_model_card, write_page
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, filter_tables
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import (
     IMAGE,
     MODELS,
     NAMES,
-    NIGHT,
+    RUN_DATE,
     SCRIPT,
     alert,
     full_report,
@@ -76,6 +76,15 @@ def test_policy_names_style_and_script_by_their_hash(page: str) -> None:
         assert f"{tag}-src 'sha256-{b64encode(hashlib.sha256(source.encode()).digest()).decode()}'" in policy
 
 
+def test_groups_of_columns_cover_the_columns_of_their_table(page: str) -> None:
+    tables = [table for table in re.findall("<table.*?</table>", page, flags=re.DOTALL) if "<colgroup" in table]
+    assert len(tables) > 4
+    for table in tables:
+        spans = [int(span or 1) for span in re.findall(r'<colgroup(?: span="(\d+)")?>', table)]
+        row = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)[0]
+        assert sum(spans) == len(re.findall(r"<t[dh][ >]", row))
+
+
 def test_names_are_text_everywhere(page: str) -> None:
     assert page.count("<script>") == 1
     assert SCRIPT not in page
@@ -113,8 +122,8 @@ def test_slices_have_pictures_of_their_own_and_link_to_each_other(report: Report
 
 @pytest.mark.slow
 def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
-    report = make_report(identities=[f"identity {number}" for number in range(30)], n_nights=1)
-    night = {
+    report = make_report(identities=[f"identity {number}" for number in range(30)], n_runs=1)
+    run_tables = {
         name: pa.Table.from_pylist(
             [
                 row | {"slice": cut} | lower(row, cut)
@@ -125,7 +134,7 @@ def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
         )
         for name in ("bias_metrics", "model_summary", "score_histograms")
     }
-    shown = replace(report, tables=filter_tables(night, 20))
+    shown = replace(report, tables=filter_tables(run_tables, 20))
     assert shown.slices() == ["all", *(f"part {number:02}" for number in range(3, 25, 3))]
     page = write_page(shown)
     text = read_text(page)
@@ -169,8 +178,8 @@ OPTIONAL = {
 }
 
 
-def test_a_night_without_optional_tables_says_in_one_line_what_is_not_measured() -> None:
-    report = make_report(n_nights=1, without=(*OPTIONAL, *OF_ATTRIBUTION, "pinned_skew", "threshold_summary"))
+def test_a_run_without_optional_tables_says_in_one_line_what_is_not_measured() -> None:
+    report = make_report(n_runs=1, without=(*OPTIONAL, *OF_ATTRIBUTION, "pinned_skew", "threshold_summary"))
     page = write_page(report)
     shown = {"models", "worst", "identities", "intervals", "source", "definitions"}
     assert {*re.findall(r'<section id="(.*?)"', page)} == shown - {"intervals"}
@@ -186,10 +195,10 @@ def test_a_night_without_optional_tables_says_in_one_line_what_is_not_measured()
 def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:
     """Each optional table has a section that would otherwise be left out, as not measured."""
     names = {*OPTIONAL, "threshold_summary", *OF_ATTRIBUTION}
-    report = make_report(n_nights=3, without=[*names])
+    report = make_report(n_runs=3, without=[*names])
     derived = {"template_means": "template_scores"}
     lost = {table: f"/lake/{table}: its files are gone." for name in names for table in [derived.get(name, name)]}
-    past = [night._replace(is_lost=number == 0) for number, night in enumerate(report.history)]
+    past = [run._replace(is_lost=number == 0) for number, run in enumerate(report.history)]
     report = replace(report, lost=lost, history=past, baseline=past[0])
     page = write_page(report)
     assert "Not measured" not in page
@@ -212,7 +221,7 @@ def test_identities_without_rows_leave_no_table_and_no_heading_without_text(repo
     assert "<p>" in scores
 
 
-def test_a_night_may_attribute_other_models_and_have_no_identities(report: ReportData) -> None:
+def test_a_run_may_attribute_other_models_and_have_no_identities(report: ReportData) -> None:
     others = [row | {"model": "other"} for row in report.rows("loss_by_segment")]
     summaries = [dict.fromkeys(row) | {"model": "m", "slice": "all"} for row in report.rows("model_summary")[:1]]
     tables = {"model_summary": summaries, "loss_by_segment": others}
@@ -222,7 +231,7 @@ def test_a_night_may_attribute_other_models_and_have_no_identities(report: Repor
     assert "metrics of identities (<code>[identities]</code>)" in page
 
 
-def test_a_night_may_have_attribution_alone(report: ReportData) -> None:
+def test_a_run_may_have_attribution_alone(report: ReportData) -> None:
     tables = {name: report.rows(name) for name in OF_ATTRIBUTION}
     alone = replace(report, tables=tables, history=(), baseline=None, run={**report.run, "job": "attribution"})
     page, card = write_page(alone), write_model_card(alone)
@@ -235,7 +244,7 @@ def test_a_night_may_have_attribution_alone(report: ReportData) -> None:
         assert not any(word in text for word in ("Worst identities", "gate rule", "Subgroup AUC"))
 
 
-def test_a_night_may_have_the_skew_experiment_alone(report: ReportData) -> None:
+def test_a_run_may_have_the_skew_experiment_alone(report: ReportData) -> None:
     alone = replace(report, tables={"pinned_skew": report.rows("pinned_skew")}, history=(), baseline=None)
     page, card = write_page(alone), write_model_card(alone)
     assert re.findall(r'<section id="(.*?)"', page) == ["pinned", "source", "definitions"]
@@ -270,8 +279,8 @@ def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
 
 def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> None:
     """And equal rows give equal bytes."""
-    shown = NightReport(report)._repr_html_()
-    title = f"Unintended bias, {NIGHT}"
+    shown = RunReport(report)._repr_html_()
+    title = f"Unintended bias, {RUN_DATE}"
     assert shown.startswith(f'<iframe sandbox="allow-scripts" title="{title}" width="100%" height="800" ')
     (inner,) = re.findall('srcdoc="([^"]*)"></iframe>$', shown)
     assert html.unescape(inner) == page
@@ -336,9 +345,9 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
 
 
 def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
-    night = with_rows(report, bias_alerts=[alert("fail"), alert("pass", model=MODELS[1])])
-    card, text = html.unescape(write_model_card(night).replace("\\", "")), read_text(page_without_charts(night))
-    gate, (changed, *_) = build_gate_summary(night), compare_with_baselines(night)
+    data = with_rows(report, bias_alerts=[alert("fail"), alert("pass", model=MODELS[1])])
+    card, text = html.unescape(write_model_card(data).replace("\\", "")), read_text(page_without_charts(data))
+    gate, (changed, *_) = build_gate_summary(data), compare_with_baselines(data)
     for sentence in (gate.title, *(one.sentence for one in gate.decisions), *gate.notes, changed.sentence):
         assert sentence in text
         assert sentence in card
@@ -357,10 +366,10 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     )
     for head in heads:
         assert f"\n#### {head}\n" in card
-    cells = [cell for row in list_metrics(night, "all") for cell in row.cells.values() if cell.value is not None]
-    cells += [node.cell for tree in list_segment_trees(night) for node in tree.root.children if node.row["is_leaf"]]
-    cells += [cell for one in list_heat_maps(night) for cell in one.auc.values()]
-    (at,) = list_rates(night)
+    cells = [cell for row in list_metrics(data, "all") for cell in row.cells.values() if cell.value is not None]
+    cells += [node.cell for tree in list_segment_trees(data) for node in tree.root.children if node.row["is_leaf"]]
+    cells += [cell for one in list_heat_maps(data) for cell in one.auc.values()]
+    (at,) = list_rates(data)
     cells += [replace(cell, text=cell.difference) for _, rates in at.rows for cell in rates.values() if cell.interval]
     assert len(cells) > 100
     missing = [cell for cell in cells if f"{cell.text} ({cell.interval})" not in card]
@@ -406,7 +415,7 @@ def test_the_largest_change_among_identities_that_lose_no_rows_is_said() -> None
     assert re.search(rf"\bmost for {re.escape(row['identity'])} ?, by −0\.250 with {row['model']}", text)
 
 
-def test_a_night_without_models_shows_label_balance_alone() -> None:
+def test_a_run_without_models_shows_label_balance_alone() -> None:
     whole = make_report()
     report = replace(whole, tables={"label_balance": whole.tables["label_balance"]}, history=())
     text = read_text(page_without_charts(report))

@@ -107,26 +107,26 @@ def test_every_pair_that_got_worse_is_on_the_page(report: ReportData) -> None:
     ]
     against = compare(report, *crossed)
     assert ([one.row["identity"] for one in against.worse], against.rows) == (pairs, {})
-    night = with_rows(report, model_comparisons=crossed)
-    first, folded = page_without_charts(night).split("<summary>Significantly worse: 25 more of 37</summary>")
+    data = with_rows(report, model_comparisons=crossed)
+    first, folded = page_without_charts(data).split("<summary>Significantly worse: 25 more of 37</summary>")
     assert "<caption>Significantly worse: 12 of 37</caption>" in first
     assert (first.count("gay &amp; number"), folded.count("gay &amp; number")) == (13, 25)  # the top names the largest
-    assert "Significantly worse, 12 of 37:" in write_model_card(night)
+    assert "Significantly worse, 12 of 37:" in write_model_card(data)
 
 
 def test_a_list_that_is_not_whole_says_of_how_many(report: ReportData) -> None:
     counts = {("all", NEW, OLD, "worse"): 1, ("all", NEW, OLD, "better"): 8, ("short", NEW, OLD, "worse"): 9}
     values = {"gay": (0.9, 0.8), "black": (0.8, 0.9)}
     rows = [compare_values(name, "bpsn_auc", *pair) for name, pair in values.items()]
-    night = replace(with_rows(report, model_comparisons=rows), counts={"model_comparisons": counts})
-    page, card = page_without_charts(night), write_model_card(night)
-    assert compare_with_baselines(night)[0].counts["worse"] == 1
+    data = replace(with_rows(report, model_comparisons=rows), counts={"model_comparisons": counts})
+    page, card = page_without_charts(data), write_model_card(data)
+    assert compare_with_baselines(data)[0].counts["worse"] == 1
     assert "<caption>Significantly worse</caption>" in page
     assert "<caption>Significantly better: 1 of 8</caption>" in page
     assert "Significantly worse:\n" in card
     assert "Significantly better, 1 of 8:\n" in card
     assert "none of 8 is of an identity that is shown" in page_without_charts(
-        with_rows(night, model_comparisons=rows[:1])
+        with_rows(data, model_comparisons=rows[:1])
     )
 
 
@@ -136,10 +136,10 @@ def describe(report: ReportData, config: dict[str, Any], *n_groups: int | None) 
     method = "paired_delong" if None in n_groups else "jackknife"
     rows = [row | {"method": method, "n_groups": n} for row, n in zip(rows, n_groups, strict=True)]
     rows.append(compare_values(EMPTY, "bpsn_auc", None, None) | {"method": method, "n_groups": 0})
-    night = replace(with_rows(report, model_comparisons=rows), configs={"compare_models": {"compare": config}})
-    text = describe_method(night)
-    assert text in read_text(page_without_charts(night))
-    assert escape_markdown(text) in write_model_card(night)
+    data = replace(with_rows(report, model_comparisons=rows), configs={"compare_models": {"compare": config}})
+    text = describe_method(data)
+    assert text in read_text(page_without_charts(data))
+    assert escape_markdown(text) in write_model_card(data)
     return text
 
 
@@ -164,7 +164,7 @@ def test_the_comparison_is_at_the_top_and_in_a_section(report: ReportData) -> No
     assert f"| gay | BPSN AUC | {values} | &lt; 0.001 | 50, 8 |" in card
 
 
-def test_a_night_without_comparisons_says_which_job_makes_them() -> None:
+def test_a_run_without_comparisons_says_which_job_makes_them() -> None:
     page = page_without_charts(make_report(without=("model_comparisons", "crossed_pairs", "template_means")))
     assert "<code>jobs/compare_models.py</code>" in page
     assert "Crossed pairs</h3>" not in page

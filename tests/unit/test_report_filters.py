@@ -26,7 +26,7 @@ from biasspark.report.report_data import (
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, TABLES
 from tests.fixtures.made_up_report import (
     MODELS,
-    NIGHT,
+    RUN_DATE,
     Row,
     alert,
     compare_values,
@@ -55,9 +55,9 @@ def many_metrics(base: Mapping[str, Row]) -> Iterator[Row]:
 
 
 @pytest.fixture(scope="module")
-def night() -> dict[str, pa.Table]:
-    """One night with many identities, pairs of them, alerts, comparisons and templates."""
-    tables = make_report(identities=("gay",), n_nights=1).tables
+def run_tables() -> dict[str, pa.Table]:
+    """One run with many identities, pairs of them, alerts, comparisons and templates."""
+    tables = make_report(identities=("gay",), n_runs=1).tables
     compared = [compare_values(name, "bpsn_auc", 0.9, 0.8) for name in NAMES]
     compared += [compare_values(f"{name} & b", "bpsn_auc", 0.9, 0.8) | {"crossed": True} for name in NAMES]
     scores = [
@@ -79,16 +79,20 @@ def night() -> dict[str, pa.Table]:
 
 
 @pytest.fixture(scope="module")
-def shown(night: dict[str, pa.Table]) -> ReportData:
+def shown(run_tables: dict[str, pa.Table]) -> ReportData:
     return ReportData(
-        corpus="civil", run_date=NIGHT, run=ledger_row(), tables=filter_tables(night, 0), counts=count_rows(night)
+        corpus="civil",
+        run_date=RUN_DATE,
+        run=ledger_row(),
+        tables=filter_tables(run_tables, 0),
+        counts=count_rows(run_tables),
     )
 
 
-def test_the_worst_identities_are_shown(night: dict[str, pa.Table], shown: ReportData) -> None:
+def test_the_worst_identities_are_shown(run_tables: dict[str, pa.Table], shown: ReportData) -> None:
     """And i000, which has the largest gaps of those with enough rows, all being equal."""
     assert shown.identities() == [*NAMES[N_WEAK : N_WEAK + 100], "i000"]
-    assert len(list_identities(night["bias_metrics"])) == N
+    assert len(list_identities(run_tables["bias_metrics"])) == N
     n_rows = {name: len(rows) for name, rows in shown.tables.items()}
     assert (n_rows["bias_metrics"], n_rows["bias_alerts"], n_rows["comparison_alerts"]) == (2 * 101 + 1, 200, 200)
     assert (n_rows["model_comparisons"], n_rows["template_means"]) == (101 + 500, 101)
@@ -155,12 +159,12 @@ def test_merged_bins_lose_no_row_and_lie_on_their_grid(counts: dict[int, int], n
 
 
 def test_an_earlier_run_has_its_own_rows_of_all_rows() -> None:
-    report = make_report(identities=("gay", "black"), n_nights=1)
+    report = make_report(identities=("gay", "black"), n_runs=1)
     runs = {
         name: [row | {"run_id": run} for run in ("r1", "r2") for row in report.rows(name)] for name in report.tables
     }
     metrics, summaries = (to_table(name, runs[name]) for name in ("bias_metrics", "model_summary"))
-    past = past_run({"run_date": NIGHT, "run_id": "r2"}, metrics, summaries, ["gay"])
+    past = past_run({"run_date": RUN_DATE, "run_id": "r2"}, metrics, summaries, ["gay"])
     assert {(row["run_id"], row["slice"], row["identity"]) for row in past.metrics} == {("r2", "all", "gay")}
     assert [(row["run_id"], row["slice"], row["model"]) for row in past.summaries] == [
         ("r2", "all", model) for model in MODELS

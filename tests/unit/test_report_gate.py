@@ -14,7 +14,7 @@ from biasspark.report.page import write_model_card
 from biasspark.report.report_data import (
     BY_GATE,
     BY_PERSON,
-    NIGHT_BEFORE,
+    RUN_BEFORE,
     ReportData,
     earlier_runs,
     find_baseline,
@@ -25,7 +25,7 @@ from tests.fixtures.made_up_report import (
     EMPTY,
     IMAGE,
     MODELS,
-    NIGHT,
+    RUN_DATE,
     SCRIPT,
     alert,
     comparison_alert,
@@ -51,7 +51,7 @@ FEW, WARN = "insufficient_evidence", "warn"
 def test_the_worst_outcome_decides(report: ReportData, outcomes: list[str], outcome: str, words: str) -> None:
     gate = build_gate_summary(with_rows(report, bias_alerts=list(map(alert, outcomes))))
     assert (gate.outcome, words in gate.title) == (outcome, True)
-    assert [row["outcome"] for row in gate.alerts][:1] == ([outcome] if outcomes else [])
+    assert [row["outcome"] for row in (*gate.broken, *gate.other_alerts)][:1] == ([outcome] if outcomes else [])
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_the_worst_outcome_decides(report: ReportData, outcomes: list[str], outc
 )
 def test_every_model_has_a_decision(report: ReportData, outcomes: list[str], outcome: str, words: list[str]) -> None:
     alerts = [alert(one, rule=f"floor {number}", model=NEW) for number, one in enumerate(outcomes)]
-    night = with_rows(report, bias_alerts=[alert("pass"), *alerts])
-    old, new = build_gate_summary(night).decisions
+    data = with_rows(report, bias_alerts=[alert("pass"), *alerts])
+    old, new = build_gate_summary(data).decisions
     assert (old.model, old.outcome, new.model, new.outcome) == (OLD, "pass", NEW, outcome)
     assert [word for word in words if word not in new.sentence] == []
-    assert f"</bdi></span> {new.sentence}</span></li>" in page_without_charts(night)
-    assert f": {NEW} {new.sentence}\n" in write_model_card(night).replace("\\", "")
+    assert f"</bdi></span> {new.sentence}</span></li>" in page_without_charts(data)
+    assert f": {NEW} {new.sentence}\n" in write_model_card(data).replace("\\", "")
 
 
 @pytest.mark.parametrize("outcome", ["fail", WARN])
@@ -84,11 +84,11 @@ def test_without_evidence_nothing_is_called_broken(report: ReportData, outcome: 
     assert "broken" not in new.sentence
 
 
-def test_the_alerts_of_night_and_comparison_decide_together(report: ReportData) -> None:
+def test_the_alerts_of_run_and_comparison_decide_together(report: ReportData) -> None:
     both = with_rows(report, bias_alerts=[alert("pass")], comparison_alerts=[comparison_alert("fail", identity=IMAGE)])
     gate = build_gate_summary(both)
-    assert (gate.outcome, gate.n_alerts) == ("fail", 2)
-    assert [row["rule"] for row in gate.alerts] == ["no worse", "bpsn floor"]
+    assert (gate.outcome, gate.title) == ("fail", "The gate failed: 1 of 2 checks")
+    assert [row["rule"] for row in (*gate.broken, *gate.other_alerts)] == ["no worse", "bpsn floor"]
     page = page_without_charts(both)
     assert "<small>against <bdi>toxicity_1</bdi></small>" in page
     assert "−0.040<small>−.060 to −.020</small>" in page  # what the bound is on
@@ -98,7 +98,7 @@ def test_the_alerts_of_night_and_comparison_decide_together(report: ReportData) 
 def test_alerts_that_are_not_shown_are_counted(report: ReportData) -> None:
     counts = {"bias_alerts": {(OLD, "fail"): 903, (NEW, "pass"): 97}}
     gate = build_gate_summary(replace(with_rows(report, bias_alerts=[alert("fail")]), counts=counts))
-    assert (gate.n_alerts, gate.n_hidden, "903 of 1,000" in gate.title) == (1000, 800, True)
+    assert (gate.n_hidden, "903 of 1,000" in gate.title) == (800, True)
     assert ["903 of 903" in gate.decisions[0].sentence, "97" in gate.decisions[1].sentence] == [True, True]
 
 
@@ -115,8 +115,8 @@ def test_rules_go_by_the_size_of_their_violation(report: ReportData) -> None:
 
 def test_broken_rules_come_before_the_other_checks(report: ReportData) -> None:
     alerts = [alert("pass"), alert(FEW, message="nobody knows", value=None), *[alert(WARN)] * 20]
-    night = with_rows(report, bias_alerts=alerts)
-    gate, page = build_gate_summary(night), page_without_charts(night)
+    data = with_rows(report, bias_alerts=alerts)
+    gate, page = build_gate_summary(data), page_without_charts(data)
     assert (len(gate.broken), len(gate.other_alerts), {row["outcome"] for row in gate.broken}) == (12, 10, {WARN})
     assert page.index("The worst of the rules") < page.index("The other checks")
     assert '<small class="why"><bdi>nobody knows</bdi></small>' in page
@@ -154,7 +154,7 @@ def test_an_acceptance_is_shown_for_its_own_run_alone(report: ReportData) -> Non
 
 def test_changes_are_values_whose_intervals_are_apart(report: ReportData) -> None:
     notes, changes = describe_changes(report)
-    assert ["14 January 2026" in notes[0], NIGHT_BEFORE in notes[0]] == [True, True]
+    assert ["14 January 2026" in notes[0], RUN_BEFORE in notes[0]] == [True, True]
     assert [(change.model, change.identity, change.metric, change.worse) for change in changes] == [
         (OLD, "black", "bpsn_auc", True)
     ]
@@ -176,35 +176,35 @@ def accepts(run_id: str, acceptance_id: str, note: str = "known") -> dict[str, A
     return row | {"accepts_run_id": run_id, "accepted_by": "Ada", "acceptance_note": note}
 
 
-TONIGHT = ran("r9", 15)
+THIS_RUN = ran("r9", 15)
 
 
 @pytest.mark.parametrize(
     ("ledger", "baseline_ids", "has_gate", "expected"),
     [
         ([], [], False, None),
-        ([ran("r1", 13), ran("r2", 14)], [], False, ("r2", NIGHT_BEFORE)),
-        ([ran("r1", 13), ran("r2", 14), ran("r3", 14)], [], False, ("r3", NIGHT_BEFORE)),
+        ([ran("r1", 13), ran("r2", 14)], [], False, ("r2", RUN_BEFORE)),
+        ([ran("r1", 13), ran("r2", 14), ran("r3", 14)], [], False, ("r3", RUN_BEFORE)),
         ([ran("r1", 13), ran("r2", 14)], [None], True, None),
         ([ran("r1", 13, "accepted"), ran("r2", 14)], [], False, ("r1", BY_GATE)),
         ([ran("r1", 13, "accepted"), ran("r2", 14), ran("r3", 14, job="attribution")], [], False, ("r1", BY_GATE)),
         ([ran("r1", 13, "accepted"), ran("r2", 14), accepts("r2", "r3")], [], False, ("r2", BY_PERSON)),
-        ([ran("r1", 15, "accepted")], [None], True, None),  # the night itself, run again since
+        ([ran("r1", 15, "accepted")], [None], True, None),  # the run itself, run again since
         ([ran("r1", 13, "accepted"), ran("r2", 14, "accepted")], ["r1"], True, ("r1", BY_GATE)),
     ],
 )
-def test_a_night_is_compared_with_the_last_accepted_run(
+def test_a_date_is_compared_with_the_last_accepted_run(
     ledger: list[dict[str, Any]], baseline_ids: list[str], has_gate: bool, expected: tuple[str, str] | None
 ) -> None:
-    baseline, label = find_baseline([*ledger, TONIGHT], TONIGHT, baseline_ids, has_gate)
+    baseline, label = find_baseline([*ledger, THIS_RUN], THIS_RUN, baseline_ids, has_gate)
     assert (baseline and (baseline["run_id"], label)) == expected
 
 
-def test_readers_see_the_latest_run_of_each_job_and_night() -> None:
-    ledger = [ran("r1", 13), ran("r3", 14, "accepted"), ran("r2", 14), ran("r4", 15), TONIGHT, accepts("r2", "r5")]
-    assert {job: row["run_id"] for job, row in latest_runs(ledger, NIGHT).items()} == {"bias_metrics": "r9"}
-    assert [row["run_id"] for row in earlier_runs(ledger, TONIGHT, 30)] == ["r1", "r3"]
-    assert [row["run_id"] for row in earlier_runs(ledger, TONIGHT, 1)] == ["r3"]
+def test_readers_see_the_latest_run_of_each_job_and_date() -> None:
+    ledger = [ran("r1", 13), ran("r3", 14, "accepted"), ran("r2", 14), ran("r4", 15), THIS_RUN, accepts("r2", "r5")]
+    assert {job: row["run_id"] for job, row in latest_runs(ledger, RUN_DATE).items()} == {"bias_metrics": "r9"}
+    assert [row["run_id"] for row in earlier_runs(ledger, THIS_RUN, 30)] == ["r1", "r3"]
+    assert [row["run_id"] for row in earlier_runs(ledger, THIS_RUN, 1)] == ["r3"]
 
 
 def test_the_last_acceptance_of_a_run_counts() -> None:

@@ -35,23 +35,23 @@ def test_a_number_of_few_rows_is_marked_and_wins_nothing(report: ReportData) -> 
     weak = {name: {"subgroup_auc_low": None} | ({"subgroup_auc": 0.01} if name == "gay" else {}) for name in NAMES}
     metrics = [row | weak.get(row["identity"], {}) for row in report.rows("bias_metrics")]
     worst = {"subgroup_auc_min": 0.01, "subgroup_auc_min_identity": "gay"}
-    night = with_rows(report, bias_metrics=metrics, model_summary=[row | worst for row in report.rows("model_summary")])
-    row = summarize_models(night)["subgroup_auc_min"]
+    data = with_rows(report, bias_metrics=metrics, model_summary=[row | worst for row in report.rows("model_summary")])
+    row = summarize_models(data)["subgroup_auc_min"]
     assert [(one.identity, one.cell.weak, one.best) for one in row] == [("gay", True, False)] * 2
-    assert "◦\u00a00.010" in page_without_charts(night)
+    assert "◦\u00a00.010" in page_without_charts(data)
 
 
 def test_the_worst_value_with_enough_rows_stands_above_that_of_few(report: ReportData) -> None:
     weak = {"bpsn_auc": 0.01, "bpsn_auc_low": None}
     metrics = [row | weak if row["identity"] == EMPTY else row for row in report.rows("bias_metrics")]
     worst = {"bpsn_auc_min": 0.01, "bpsn_auc_min_identity": EMPTY}
-    night = with_rows(report, bias_metrics=metrics, model_summary=[row | worst for row in report.rows("model_summary")])
-    row = summarize_models(night)["bpsn_auc_min"]
+    data = with_rows(report, bias_metrics=metrics, model_summary=[row | worst for row in report.rows("model_summary")])
+    row = summarize_models(data)["bpsn_auc_min"]
     assert [(one.identity, one.cell.weak, one.best) for one in row] == [("gay", False, False)] * 2
     weakest = [one.weak_worst for one in row]
     assert [one and (one.identity, one.cell.text) for one in weakest] == [(EMPTY, "0.010")] * 2
-    assert f'<small class="weakest"><bdi>{EMPTY}</bdi> ◦\u00a00.010</small>' in page_without_charts(night)
-    assert f"gay; 0.010 (too few rows) {EMPTY} |" in write_model_card(night).replace("\\", "")
+    assert f'<small class="weakest"><bdi>{EMPTY}</bdi> ◦\u00a00.010</small>' in page_without_charts(data)
+    assert f"gay; 0.010 (too few rows) {EMPTY} |" in write_model_card(data).replace("\\", "")
 
 
 def test_of_the_color_of_few_rows_an_edge_is_left(report: ReportData) -> None:
@@ -64,7 +64,7 @@ def test_of_the_color_of_few_rows_an_edge_is_left(report: ReportData) -> None:
 
 
 def of_few_rows(report: ReportData, identity: str, value: float = 0.01) -> ReportData:
-    """Give the night with the AUCs of an identity low, and without intervals."""
+    """Return the report data with the AUCs of an identity low, and without intervals."""
     weak = {f"{auc}{end}": number for auc in AUCS for end, number in (("", value), ("_low", None), ("_high", None))}
     rows = [row | weak if row["identity"] == identity else row for row in report.rows("bias_metrics")]
     return with_rows(report, bias_metrics=rows)

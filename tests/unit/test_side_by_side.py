@@ -11,7 +11,7 @@ import pytest
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.side_by_side import KEY, SORT_KEYS, Request, compare_side_by_side, is_worse, side_by_side
 from biasspark.tables.runs import Run
-from tests.fixtures.two_models import HOSTILE, metrics_table, night_rows, put_together, suite_row
+from tests.fixtures.two_models import HOSTILE, metrics_table, put_together, run_rows, suite_row
 
 RUN = Run(date(2026, 1, 15), "civil", "bias_metrics", "r1", datetime(2026, 1, 15, tzinfo=UTC))
 MODELS = ("toxicity_1", "toxicity_6")
@@ -19,14 +19,14 @@ ALIKE = (0.9, 0.5, 0.9, 0.1, 0.1)
 
 
 def test_rows_and_differences() -> None:
-    rows = side_by_side(metrics_table(night_rows()), *MODELS).to_pylist()
-    expected = put_together(night_rows(), {}, with_crossed=True)
+    rows = side_by_side(metrics_table(run_rows()), *MODELS).to_pylist()
+    expected = put_together(run_rows(), {}, with_crossed=True)
     assert list(rows[0]) == [name for name in rows[0] if name in expected[0]]
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
 
 
 def test_values_that_rest_on_too_few_rows_are_doubtful() -> None:
-    rows = side_by_side(metrics_table(night_rows()), *MODELS).to_pylist()
+    rows = side_by_side(metrics_table(run_rows()), *MODELS).to_pylist()
     doubtful = {(row["slice"], name) for row in rows for name in row if name.endswith("_doubtful") and row[name]}
     assert doubtful == {("short", "bpsn_auc_doubtful"), ("short", "negative_aeg_doubtful")}
 
@@ -45,7 +45,7 @@ def test_runs_are_kept_apart() -> None:
 
 def test_repeated_keys_are_refused() -> None:
     """A frame that is joined to itself, or several runs without the columns that keep them apart."""
-    metrics = metrics_table(night_rows())
+    metrics = metrics_table(run_rows())
     with pytest.raises(InputError, match="toxicity_1"):
         side_by_side(pa.concat_tables([metrics, metrics]), *MODELS)
     third = metrics.filter(pc.field("model") == "another")
@@ -63,16 +63,14 @@ def test_repeated_keys_are_refused() -> None:
 )
 def test_the_worst_of_the_first_model_come_first(sort: str, identities: list[str]) -> None:
     request = Request(models=MODELS, slices=("short", "all", "a & b", "short"), sort=sort, limit=4)
-    short, whole, lacking = compare_side_by_side(metrics_table(night_rows()), RUN, request).slices
+    short, whole, lacking = compare_side_by_side(metrics_table(run_rows()), RUN, request).slices
     assert ([row["identity"] for row in whole.rows], whole.n_identities) == (identities[:4], 5)
     assert (short.name, short.n_identities, lacking.name, lacking.n_identities) == ("short", 1, "a & b", 0)
 
 
 def test_identities_with_few_rows_are_left_out_and_counted() -> None:
     few = suite_row("toxicity_6", "all", "gay", ALIKE) | {"n_subgroup_negative": 1, "n_subgroup_positive": 2}
-    rows = [
-        row for row in night_rows() if (row["model"], row["slice"], row["identity"]) != ("toxicity_6", "all", "gay")
-    ]
+    rows = [row for row in run_rows() if (row["model"], row["slice"], row["identity"]) != ("toxicity_6", "all", "gay")]
     request = Request(models=MODELS, slices=("all",), min_rows=10, limit=2)
     compared = compare_side_by_side(metrics_table([*rows, few]), RUN, request)
     (part,) = compared.slices
@@ -82,14 +80,14 @@ def test_identities_with_few_rows_are_left_out_and_counted() -> None:
 
 
 def test_all_slices_are_shown_unless_some_are_named() -> None:
-    compared = compare_side_by_side(metrics_table(night_rows()), RUN, Request(models=MODELS, crossed=True))
+    compared = compare_side_by_side(metrics_table(run_rows()), RUN, Request(models=MODELS, crossed=True))
     assert [(part.name, part.n_identities) for part in compared.slices] == [("all", 6), ("a & b", 0), ("short", 1)]
 
 
 def test_names_that_the_run_lacks_are_all_refused() -> None:
     request = Request(models=("toxicity_1", "toxicity_9"), slices=("long", "all"))
     with pytest.raises(InputError) as caught:
-        compare_side_by_side(metrics_table(night_rows()), RUN, request)
+        compare_side_by_side(metrics_table(run_rows()), RUN, request)
     model, slice_name = map(str, caught.value.faults)
     assert all(name in model for name in ("toxicity_9", "another", "toxicity_1", "toxicity_6"))
     assert all(name in slice_name for name in ("long", "a & b", "short"))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.significance import Moments, chance_p_value, welch_p_value
+from biasspark.attribution.moments import Moments, chance_p_value, welch_p_value
 
 
 def moments(values: Iterable[float]) -> Moments:

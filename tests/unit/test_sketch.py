@@ -1,4 +1,4 @@
-"""When nights merge, in what they differ, and when their scores are cut anew."""
+"""When runs merge, in what they differ, and when their scores are cut anew."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_the_order_of_slices_says_nothing_and_that_of_identities_does() -> None:
         ({"max_range_rows": 401}, 4, False),
         ({"max_range_rows": 401, "skewed": True}, 4, True),  # ties, which no boundary parts
         ({}, 16, True),
-        ({}, 17, False),  # nights have grown
+        ({}, 17, False),  # runs have grown
         ({"n_rows": 0, "max_range_rows": 0}, 1, True),
     ],
 )
@@ -132,24 +132,23 @@ def test_scores_are_cut_anew_where_a_range_has_outgrown_the_others(
         assert (cut.boundaries.tolist(), cut.ranges) == (EDGES.tolist(), 4)
 
 
-def test_the_one_range_of_a_small_night_is_never_skewed() -> None:
+def test_the_one_range_of_a_small_run_is_never_skewed() -> None:
     assert not is_skewed(1000, 1000, np.empty(0))
 
 
-def test_quantiles_of_nights_weigh_as_their_rows() -> None:
+def test_quantiles_of_runs_weigh_as_their_rows() -> None:
     rng = np.random.default_rng(5)
-    nights = [rng.normal(0, 1, 300_000), rng.normal(3, 0.5, 100_000)]
+    runs = [rng.normal(0, 1, 300_000), rng.normal(3, 0.5, 100_000)]
     headers = [
-        header(n_rows=len(scores), quantiles=np.quantile(scores, np.arange(1, 1024) / 1024).tolist())
-        for scores in nights
+        header(n_rows=len(scores), quantiles=np.quantile(scores, np.arange(1, 1024) / 1024).tolist()) for scores in runs
     ]
     joined = merge_quantiles(headers)
     assert len(joined) == 1023
-    union = np.sort(np.concatenate(nights))
+    union = np.sort(np.concatenate(runs))
     assert np.searchsorted(union, joined) / len(union) == pytest.approx(np.arange(1, 1024) / 1024, abs=0.004)
 
 
-def test_nights_without_a_sample_or_a_score_join() -> None:
+def test_runs_without_a_sample_or_a_score_join() -> None:
     nothing = header(n_rows=0, quantiles=(), extremes=None)
     assert merge_quantiles([nothing]).tolist() == []
     assert set(merge_quantiles([nothing, header(quantiles=(0.5,))])) == {0.5}
@@ -168,7 +167,7 @@ def test_state_is_kept_where_the_configuration_says_so() -> None:
     assert replace(parse_config(changed(state={}), Path())).state is None
 
 
-# ---- nights that do not merge
+# ---- runs that do not merge
 
 DAYS = [date(2026, 1, day) for day in range(1, 6)]
 
@@ -177,7 +176,7 @@ def sketch(edges: np.ndarray = EDGES, **parts: Any) -> Sketch:
     return Sketch(hash_agreement(header(**parts), edges), edges, header(**parts))
 
 
-def test_nights_that_agree() -> None:
+def test_runs_that_agree() -> None:
     sketches = {day: {"m": sketch(n_rows=day.day), "more": sketch(EDGES[1:])} for day in DAYS}
     assert list_disagreements(sketches, ("m", "more"), rules_of()) == []
 
@@ -195,26 +194,26 @@ OTHER_RULES = sketch(rules=rules_of(label={"threshold": 0.8}))
     ],
     ids=["rules", "boundaries", "types", "models"],
 )
-def test_a_night_that_differs_is_one_fault(first: dict[str, Sketch], named: list[str]) -> None:
-    """For all models, and for all nights that are alike."""
+def test_a_run_that_differs_is_one_fault(first: dict[str, Sketch], named: list[str]) -> None:
+    """For all models, and for all runs that are alike."""
     latest = {"m": sketch(), "more": sketch()}
     [fault] = list_disagreements({DAYS[0]: first, DAYS[1]: latest}, ("m", "more"), rules_of())
     assert all(part in fault for part in named)
 
 
-def test_alike_nights_are_one_fault() -> None:
+def test_alike_runs_are_one_fault() -> None:
     sketches = {day: {"m": OTHER_RULES if day in DAYS[:3] else sketch()} for day in DAYS}
     [fault] = list_disagreements(sketches, ("m",), rules_of())
     assert "3 runs from 2026-01-01 to 2026-01-03" in fault
 
 
-def test_the_configuration_is_that_of_the_nights() -> None:
+def test_the_configuration_is_that_of_the_runs() -> None:
     asked = rules_of(identities={"unannotated": "background"})
     [fault] = list_disagreements({day: {"m": sketch()} for day in DAYS}, ("m",), asked)
     assert all(part in fault for part in ("configuration", "identities.unannotated", "background", "2026-01-05"))
 
 
-def test_nights_of_another_format_are_refused_although_they_agree() -> None:
+def test_runs_of_another_format_are_refused_although_they_agree() -> None:
     sketches = {day: {"m": Sketch("a key of before", EDGES, header())} for day in DAYS}
     [fault] = list_disagreements(sketches, ("m",), rules_of())
     assert "version" in fault

@@ -91,23 +91,23 @@ def enter(pieces: Sequence[bytes], renumbering: Renumbering, edges: np.ndarray) 
 
 @settings(max_examples=75)
 @given(
-    nights=st.lists(ROWS, min_size=2, max_size=3),
-    of_nights=EDGES,
+    runs=st.lists(ROWS, min_size=2, max_size=3),
+    of_runs=EDGES,
     of_window=EDGES,
     nullable=st.booleans(),
     crossed=st.booleans(),
 )
-def test_nights_merged_are_their_union(
-    nights: list[list[Row]], of_nights: np.ndarray, of_window: np.ndarray, nullable: bool, crossed: bool
+def test_runs_merged_are_their_union(
+    runs: list[list[Row]], of_runs: np.ndarray, of_window: np.ndarray, nullable: bool, crossed: bool
 ) -> None:
-    """State(A) + state(B) = state(A u B), with values that only some nights have, and however both are cut."""
-    union = [row for rows in nights for row in rows]
+    """State(A) + state(B) = state(A u B), with values that only some runs have, and however both are cut."""
+    union = [row for rows in runs for row in rows]
     window = encoding(union, nullable=nullable, crossed=crossed)
     parts: list[Part] = []
-    for rows in nights:
-        night = encoding(rows, nullable=nullable, crossed=crossed)
-        pieces = [piece for _, piece in keep(rows, night, of_nights)]
-        parts += enter(pieces, Renumbering.between(night, window), of_window)
+    for rows in runs:
+        run = encoding(rows, nullable=nullable, crossed=crossed)
+        pieces = [piece for _, piece in keep(rows, run, of_runs)]
+        parts += enter(pieces, Renumbering.between(run, window), of_window)
     rows_of_union = TaskRows(pa.Table.from_batches([batch(union, window)]), window)
     parts += (part for part in cut_task_rows(rows_of_union, [of_window]) if part.model == CORPUS)
     whole = rank_batches([batch(union, window)], window)
@@ -161,12 +161,10 @@ def test_a_score_at_a_boundary_is_in_the_range_above() -> None:
 @pytest.mark.parametrize("size", [2, 3, 7, 130])
 def test_pairs_are_renumbered_by_their_names(size: int) -> None:
     names = [f"i{n:03}" for n in range(size)]
-    night = encoding_of(category("c", *names), crossed=True)
+    run = encoding_of(category("c", *names), crossed=True)
     window = encoding_of(category("c", *names, *(f"{name} too" for name in names[::2])), crossed=True)
     window = encoding_of(category("c", *sorted(window.sources[0].values)), crossed=True)
-    numbers = np.arange(len(night.names))
-    found = Renumbering.between(night, window).renumber(numbers)
-    assert [window.names[number] for number in found] == list(night.names)
-    assert Renumbering.between(night, window).absent == {
-        0: tuple(window.number[f"c={name} too"] for name in names[::2])
-    }
+    numbers = np.arange(len(run.names))
+    found = Renumbering.between(run, window).renumber(numbers)
+    assert [window.names[number] for number in found] == list(run.names)
+    assert Renumbering.between(run, window).absent == {0: tuple(window.number[f"c={name} too"] for name in names[::2])}

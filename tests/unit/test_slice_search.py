@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
-from biasspark.attribution.block_sums import NodeSums
-from biasspark.attribution.row_values import Target
-from biasspark.attribution.significance import Moments
-from biasspark.attribution.slice_kernel import Candidates, cut_feature
-from biasspark.attribution.slice_search import SearchedSlices, SliceCounter, list_slice_values, search_slices
+from biasspark.attribution.block_sums import Target
+from biasspark.attribution.measured_sets import NodeSums
+from biasspark.attribution.moments import Moments
+from biasspark.attribution.slice_kernel import cut_feature
+from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, make_counter, search_slices
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.row_blocks import Blocks
 from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.grown_trees import Sample, grow_samples
-from tests.oracle.searched_slices import UNIT, find_slices, inside, judge, search_samples
+from tests.oracle.searched_slices import UNIT, find_slices, judge, search_samples
 from tests.oracle.slices import SearchedRow, search_by_force
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
@@ -139,7 +139,7 @@ def draw_sample(
     values = rng.normal(0.4, 0.05, n_rows)
     sample = Sample(bins, np.zeros(n_rows, np.int64), rng.random(n_rows) < 0.5)
     for condition, much in lack:
-        values -= much * inside(sample, condition)
+        values -= much * sample.inside(condition)
     return sample._replace(values=np.rint(values / UNIT).astype(np.int64))
 
 
@@ -153,14 +153,15 @@ def test_few_conjunctions_are_counted() -> None:
     (searched,), asked = search_samples([sample], FIVE, SliceSearch(most=10, min_rows=10))
     assert all(condition in PLANTED for condition in searched.conditions[:2])
     pairs, triples = (batch[0] for batch in asked)
-    assert len(pairs.slices) == 10 * 4**2
-    assert len(triples.slices) < 10 * 4**3 / 10
+    assert len(pairs) == 10 * 4**2
+    assert len(triples) < 10 * 4**3 / 10
     training, every = ~sample.honest, search_by_force(rows_of(sample), FIVE, SliceSearch(most=10**6, min_rows=10))
     mean = Fraction(int(sample.values[training].sum()), int(training.sum()))
     for candidates, length in ((pairs, 1), (triples, 2)):
         least = [*(own.score for own in every if len(own.condition) <= length), *[0] * 10][9]
-        for part in {part for own in candidates.slices for part in combinations(own, length)}:
-            rows = inside(sample, dict(candidates.predicates[place] for place in part))
+        for part in {part for own in candidates for part in combinations(own, length)}:
+            # Each feature has a predicate for each of its five bins.
+            rows = sample.inside({number // 5: frozenset({number % 5}) for number in part})
             assert min((rows & training).sum(), (rows & ~training).sum()) >= 10
             lacking = [mean - value for value in sample.values[rows & training].tolist() if value < mean]
             assert sum(lacking) + len(lacking) > least
@@ -174,7 +175,7 @@ def test_of_slices_of_the_same_rows_the_first_is_kept() -> None:
     (searched,), _ = search_samples([sample], FIVE[:3], wanted)
     assert searched.conditions[0] == {0: {1}}
     assert not any(1 in condition for condition in searched.conditions)
-    members = [tuple(np.flatnonzero(inside(sample, condition))) for condition in searched.conditions]
+    members = [tuple(np.flatnonzero(sample.inside(condition))) for condition in searched.conditions]
     assert len(set(members)) == len(members)
 
 
@@ -191,7 +192,7 @@ def test_parts_of_a_slice_are_not_listed_beside_it_unless_they_lack_more() -> No
     training = ~sample.honest
 
     def lacks(condition: Condition) -> float:
-        return float(sample.values[training].mean() - sample.values[training & inside(sample, condition)].mean())
+        return float(sample.values[training].mean() - sample.values[training & sample.inside(condition)].mean())
 
     assert {len(condition) for condition in beside.conditions} >= {1, 2}
     for condition in beside.conditions:
@@ -216,7 +217,7 @@ def test_adjoining_intervals_of_one_number_are_listed_as_one() -> None:
     assert len(searched.conditions) == 4  # one is of two pieces
     assert [condition for condition in searched.conditions if len(condition) == 2] == lacking
     first = find_slices(sample, AGED, wanted)[[*searched.conditions].index(lacking[0])]
-    rows = inside(sample, lacking[0])
+    rows = sample.inside(lacking[0])
     assert (first.n_train, first.n_honest) == ((rows & ~sample.honest).sum(), (rows & sample.honest).sum())
     values = sample.values[~sample.honest] * UNIT
     mean_inside = (sample.values * UNIT)[rows & ~sample.honest].mean()
@@ -240,10 +241,10 @@ def test_null_adjoins_nothing_and_values_do_not_adjoin() -> None:
     sample = draw_sample(42, 6000, AGED)
     sample.bins[::3, 0] = 0
     lacking: list[Condition] = [{0: frozenset({0})}, {0: frozenset({1})}, {2: frozenset({1})}, {2: frozenset({2})}]
-    values = sample.values - sum((inside(sample, condition) << 28 for condition in lacking[:2]), start=0)
+    values = sample.values - sum((sample.inside(condition) << 28 for condition in lacking[:2]), start=0)
     (searched,), _ = search_samples([sample._replace(values=values)], AGED, SliceSearch(most=2, max_predicates=1))
     assert searched.conditions == lacking[:2]
-    values = sample.values - sum((inside(sample, condition) << 28 for condition in lacking[2:]), start=0)
+    values = sample.values - sum((sample.inside(condition) << 28 for condition in lacking[2:]), start=0)
     (searched,), _ = search_samples([sample._replace(values=values)], AGED, SliceSearch(most=2, max_predicates=1))
     assert sorted(searched.conditions, key=str) == lacking[2:]
 
@@ -270,7 +271,7 @@ def test_joined_slices_lack_a_quarter_more_than_what_their_pieces_share(
     ]
 
     def lacks(condition: Condition) -> Fraction:
-        rows = training & inside(sample, condition)
+        rows = training & sample.inside(condition)
         total, n_rows = int(values[rows].sum()), int(rows.sum())
         return Fraction(int(values[training].sum()), int(training.sum())) - Fraction(total, n_rows)
 
@@ -311,7 +312,7 @@ def test_what_was_left_out_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (searched,), asked = search_samples([sample], FIVE, wanted)
         missing = [own for own in every if own.condition not in searched.conditions]
         n_missing += len(missing)
-        assert all(len(batch[0].slices) <= room for batch in asked)
+        assert all(len(batch[0]) <= room for batch in asked)
         assert all(own.score <= searched.missed for own in missing)
         assert searched.missed > 0
     assert n_missing > 0
@@ -322,7 +323,7 @@ def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatc
     wanted = SliceSearch(most=1, min_rows=20, max_predicates=2)
     expected, asked = search_samples([sample], FIVE, wanted)
     assert expected == [([PLANTED[0]], 0)]
-    room = len(asked[0][0].slices) - 1
+    room = len(asked[0][0]) - 1
     assert room > 1
     monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", room)
     assert search_samples([sample], FIVE, wanted)[0] == expected
@@ -340,7 +341,7 @@ def test_trees_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     in_turns, asked = search_samples(drawn, FIVE, wanted)
     assert in_turns == alone
     assert len(asked) > 2
-    assert all(sum(len(own.slices) for own in batch.values()) <= 400 for batch in asked)
+    assert all(sum(map(len, batch.values())) <= 400 for batch in asked)
 
 
 # ---- what slices show
@@ -353,7 +354,7 @@ def test_evidence_is_that_of_scipy() -> None:
     values, honest = sample.values * UNIT, sample.honest
     p_values, p_chances = [], []
     for own in found:
-        rows = inside(sample, own.condition)
+        rows = sample.inside(own.condition)
         train, estimate, others = values[rows & ~honest], values[rows & honest], values[~rows & honest]
         assert (own.n_train, own.n_honest) == (len(train), len(estimate))
         assert own.mean_train == pytest.approx(train.mean(), rel=1e-12)
@@ -402,9 +403,9 @@ def test_overlapping_segments_that_a_tree_hides_are_found() -> None:
     assert all(own.condition in PLANTED for own in found[:2])
     (tree,) = grow_samples([sample], FIVE, TreeSettings(max_depth=4))
     leaves = [node for node in tree if node.is_leaf]
-    both = [inside(sample, condition) for condition in PLANTED]
+    both = [sample.inside(condition) for condition in PLANTED]
     assert (both[0] & both[1]).sum() > 10
-    overlaps = [max(overlap(rows, sample.inside(leaf)) for leaf in leaves) for rows in both]
+    overlaps = [max(overlap(rows, sample.inside(leaf.condition)) for leaf in leaves) for rows in both]
     assert min(overlaps) < 0.9
 
 
@@ -428,7 +429,7 @@ def test_candidates_are_counted_exactly() -> None:
     predicates += [slice_kernel.Predicate(2, frozenset({number})) for number in range(3)]
     bins[1][bins[1] == 3] = 2
     slices = [*product((1, 2), (3, 4, 6)), *product((4,), (8, 9)), (0, 10)]
-    counted = SliceCounter.of(Candidates(predicates, slices)).count(bins, each)
+    [counted] = make_counter(predicates, slices)(np.array(bins), np.array(each))
     for place, conjunction in enumerate(slices):
         rows = np.logical_and.reduce(
             [np.isin(bins[predicates[p].feature], list(predicates[p].bins)) for p in conjunction]

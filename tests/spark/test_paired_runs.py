@@ -67,7 +67,7 @@ def rescore(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Nights:
+class Runs:
     """The first run, and one with new scores."""
 
     config: Path
@@ -99,13 +99,13 @@ class Nights:
 
 
 @pytest.fixture(scope="module")
-def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Nights:
+def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     folder = tmp_path_factory.mktemp("paired")
     base = draw_rows()
     rows = {"base": base, "rescored": rescore(base)}
-    for name, of_night in rows.items():
+    for name, of_date in rows.items():
         (folder / name).mkdir()
-        pq.write_table(pa.Table.from_pandas(of_night, preserve_index=False), folder / name / "part-0.parquet")
+        pq.write_table(pa.Table.from_pandas(of_date, preserve_index=False), folder / name / "part-0.parquet")
     config = write_config(
         folder,
         corpus={"name": "fixed", "path": f"{folder}/base", "duplicates": "allow"},
@@ -119,7 +119,7 @@ def nights(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     first = run(config, 1, "base")
     with watch(spark_session, N_ROWS, efforts):
         rescored = run(config, 2, "rescored")
-    return Nights(config, rows, first, rescored, efforts)
+    return Runs(config, rows, first, rescored, efforts)
 
 
 def run(config: Path, day: int, corpus: str, *changes: str) -> Done:
@@ -148,10 +148,10 @@ class Cells(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def groups(spark_session: SparkSession, nights: Nights) -> np.ndarray:
+def groups(spark_session: SparkSession, runs: Runs) -> np.ndarray:
     """The groups of the rows of the first run, in order."""
     hashed = F.pmod(F.xxhash64(F.col("id").cast("string")), F.lit(N_GROUPS))
-    found = spark_session.read.parquet(f"{nights.config.parent}/base").orderBy("id").select(hashed).collect()
+    found = spark_session.read.parquet(f"{runs.config.parent}/base").orderBy("id").select(hashed).collect()
     return np.array([row[0] for row in found])
 
 
@@ -166,9 +166,9 @@ def find_cells(rows: pd.DataFrame, groups: np.ndarray, identity: str, metric: st
 
 
 def test_what_is_left_without_each_group_is_kept_of_what_rules_on_changes_look_at(
-    nights: Nights, groups: np.ndarray
+    runs: Runs, groups: np.ndarray
 ) -> None:
-    pairs = nights.ask(
+    pairs = runs.ask(
         "SELECT DISTINCT slice, identity, low_cell, high_cell FROM latest_jackknife_statistics WHERE model = 'm' AND "
         "run_date = '2026-01-01'",
     )
@@ -177,9 +177,9 @@ def test_what_is_left_without_each_group_is_kept_of_what_rules_on_changes_look_a
     found = {(part, identity, named[low, high]) for part, identity, low, high in pairs}
     kept = {("(overall)", "auc"), *((name, metric) for name in gaps for metric in ("bpsn_auc", "negative_aeg"))}
     assert found == {(part, *row) for part in ("all", "even") for row in kept}
-    assert nights.ask("SELECT count(*) FROM latest_jackknife_statistics WHERE model <> 'm'") == [(0,)]
-    rows = nights.rows["base"]
-    ((n_low, n_high, u, low_left, high_left, u_left),) = nights.ask(
+    assert runs.ask("SELECT count(*) FROM latest_jackknife_statistics WHERE model <> 'm'") == [(0,)]
+    rows = runs.rows["base"]
+    ((n_low, n_high, u, low_left, high_left, u_left),) = runs.ask(
         "SELECT n_low, n_high, u_doubled, n_low_left, n_high_left, u_doubled_left FROM latest_jackknife_statistics "
         "WHERE run_date = '2026-01-01' AND slice = 'even' AND identity = 'gay' AND low_cell = 'background_negative' "
         "AND high_cell = 'subgroup_negative'",
@@ -193,9 +193,9 @@ def test_what_is_left_without_each_group_is_kept_of_what_rules_on_changes_look_a
         assert (low_left[group], high_left[group], int(u_left[group])) == expected
 
 
-def test_u_is_that_of_the_night(nights: Nights) -> None:
+def test_u_is_that_of_the_run(runs: Runs) -> None:
     key = "run_id, model, slice, identity, low_cell, high_cell"
-    wrong = nights.ask(
+    wrong = runs.ask(
         f"SELECT * FROM jackknife_statistics k LEFT JOIN u_statistics u USING ({key}) WHERE u.u_doubled IS NULL OR "
         "k.u_doubled <> u.u_doubled OR k.n_low <> u.n_low OR k.n_high <> u.n_high OR k.crossed <> u.crossed",
     )
@@ -203,30 +203,30 @@ def test_u_is_that_of_the_night(nights: Nights) -> None:
 
 
 @pytest.mark.slow
-def test_the_engine_of_windows_keeps_the_same(nights: Nights, tmp_path: Path) -> None:
-    done = run(nights.config, 1, "base", "ranking.engine=windows", f"output.path={tmp_path}")
+def test_the_engine_of_windows_keeps_the_same(runs: Runs, tmp_path: Path) -> None:
+    done = run(runs.config, 1, "base", "ranking.engine=windows", f"output.path={tmp_path}")
     assert done.code == 0, done.err
     query = "SELECT * EXCLUDE (run_id) FROM latest_jackknife_statistics WHERE run_date = '2026-01-01' ORDER BY ALL"
-    assert ask(tmp_path, query) == nights.ask(query)
+    assert ask(tmp_path, query) == runs.ask(query)
 
 
 # ---- how changes are judged
 
 
-def test_a_first_night_has_nothing_to_be_paired_with(nights: Nights) -> None:
-    assert nights.first.code == 0, nights.first.err
-    assert nights.first.summary["status"] == "accepted"
-    assert nights.alerts(nights.first)["paired"].isna().all()
+def test_a_first_run_has_nothing_to_be_paired_with(runs: Runs) -> None:
+    assert runs.first.code == 0, runs.first.err
+    assert runs.first.summary["status"] == "accepted"
+    assert runs.alerts(runs.first)["paired"].isna().all()
 
 
-def test_nights_that_are_alike_row_by_row_keep_what_enough_rows_tell(spark: SparkSession, nights: Nights) -> None:
-    found = nights.judge_again(spark, nights.first).drop("floor")
-    assert set(found["baseline_run_id"].dropna()) == {nights.first.summary["run_id"]}
+def test_runs_that_are_alike_row_by_row_keep_what_enough_rows_tell(spark: SparkSession, runs: Runs) -> None:
+    found = runs.judge_again(spark, runs.first).drop("floor")
+    assert set(found["baseline_run_id"].dropna()) == {runs.first.summary["run_id"]}
     bpsn, few = (found.loc[[place]].iloc[0] for place in (("bpsn", "all", "gay"), ("gap", "even", "few")))
     told = found[found["paired"] == True]  # noqa: E712 - NULL is neither
     assert set(told["change"]) == {0.0}
     assert set(told["p_violation"]) == {1.0}
-    ((n,),) = nights.ask(
+    ((n,),) = runs.ask(
         "SELECT min(least(n_low, n_high)) FROM latest_u_statistics WHERE run_date = '2026-01-01' AND model = 'm' AND "
         "slice = 'all' AND identity = 'gay' AND low_cell = 'subgroup_negative' AND high_cell = 'background_positive'"
     )
@@ -236,21 +236,21 @@ def test_nights_that_are_alike_row_by_row_keep_what_enough_rows_tell(spark: Spar
     assert (few["paired"], few["outcome"]) == (False, "insufficient_evidence")
 
 
-def jackknife(nights: tuple[Cells, Cells]) -> tuple[float, float]:
+def jackknife(runs: tuple[Cells, Cells]) -> tuple[float, float]:
     """The change and its standard error."""
-    now, before = nights
+    now, before = runs
     left = np.array([now.auc_without(group) - before.auc_without(group) for group in range(N_GROUPS)])
     return now.auc - before.auc, sqrt((N_GROUPS - 1) / N_GROUPS * ((left - left.mean()) ** 2).sum())
 
 
-def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights: Nights, groups: np.ndarray) -> None:
-    assert nights.rescored.code == 5, nights.rescored.err
-    both_ways = (nights.alerts(nights.rescored), nights.judge_again(spark, nights.rescored, "gate.paired=false"))
+def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, runs: Runs, groups: np.ndarray) -> None:
+    assert runs.rescored.code == 5, runs.rescored.err
+    both_ways = (runs.alerts(runs.rescored), runs.judge_again(spark, runs.rescored, "gate.paired=false"))
     shown, added = (alerts.loc[[("bpsn", "all", "gay")]].iloc[0] for alerts in both_ways)
     assert (shown["outcome"], added["outcome"]) == ("fail", "insufficient_evidence")
     assert (shown["paired"], added["paired"]) == (True, False)
-    assert shown["baseline_run_id"] == added["baseline_run_id"] == nights.first.summary["run_id"]
-    both = tuple(find_cells(nights.rows[name], groups, "gay", "bpsn_auc") for name in ("rescored", "base"))
+    assert shown["baseline_run_id"] == added["baseline_run_id"] == runs.first.summary["run_id"]
+    both = tuple(find_cells(runs.rows[name], groups, "gay", "bpsn_auc") for name in ("rescored", "base"))
     change, sd = jackknife((both[0], both[1]))
     assert shown["change"] == pytest.approx(added["change"], abs=1e-12) == pytest.approx(change, abs=1e-12)
     law = stats.t(len({*both[0].low_group, *both[0].high_group, *both[1].low_group, *both[1].high_group}) - 1)
@@ -259,7 +259,7 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights:
     assert shown["p_violation"] == pytest.approx(law.cdf((change + 0.01) / sd), rel=1e-9)
     assert sd < 0.25 * (added["change_high"] - added["change_low"]) / 2 / Z
     assert ", paired by id: fell by more than 0.01 (adjusted p " in shown["message"]
-    assert f"fail: bpsn, m, all: {shown['message']}" in nights.rescored.out
+    assert f"fail: bpsn, m, all: {shown['message']}" in runs.rescored.out
     assert "paired by id" not in added["message"]
 
 
@@ -268,6 +268,6 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, nights:
 
 @pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_a_pairing_costs_one_scan_more(nights: Nights) -> None:
-    assert nights.efforts[0].n_scans == 4  # survey, ranking, groups of ids, rejects
-    assert nights.efforts[0].n_jobs <= MOST_SPARK_JOBS
+def test_a_pairing_costs_one_scan_more(runs: Runs) -> None:
+    assert runs.efforts[0].n_scans == 4  # survey, ranking, groups of ids, rejects
+    assert runs.efforts[0].n_jobs <= MOST_SPARK_JOBS

@@ -1,6 +1,6 @@
-"""A few nights on Delta or Iceberg, in a process of its own whose session has the runtimes; the results as JSON.
+"""A few runs on Delta or Iceberg, in a process of its own whose session has the runtimes; the results as JSON.
 
-``python -m tests.harness.lake_nights OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of
+``python -m tests.harness.lake_runs OUT FOLDER KIND...`` with kinds of ``STORES``. The settings are those of
 conf/lake-*.conf, with everything below FOLDER, and with the runtimes of the Spark that runs.
 """
 
@@ -44,7 +44,7 @@ from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.maintain import Policy, optimize_tables, plan_maintenance, remove_runs
 from scripts.dev.soak_test import write_corpus
 from tests.harness.running_jobs import run_main
-from tests.harness.sample_night import NIGHT, full_rows, record_of, skew_tables, start_run
+from tests.harness.sample_run import RUN_DATE, full_rows, record_of, skew_tables, start_run
 from tests.harness.spark_effort import Effort, watch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ FORMATS = {
     if SPARK in store.artifacts and pyspark.__version__ not in {"3.5.0", "3.5.1"}
 }
 """Those that have a runtime for this Spark; those of 3.5 ask for classes that it has since 3.5.2."""
-NEXT_NIGHT = NIGHT + timedelta(days=1)
+NEXT_DATE = RUN_DATE + timedelta(days=1)
 STORES: dict[str, Callable[[Path], CatalogStore]] = {
     "delta folder": lambda folder: DeltaFolder(f"{folder}/it's a `folder`"),
     "delta by spark": lambda folder: DeltaFolder(f"{folder}/by spark"),
@@ -68,7 +68,7 @@ STORES: dict[str, Callable[[Path], CatalogStore]] = {
 }
 LOST = "lost"
 """A catalog whose list of tables lies in a folder that is not there."""
-JOB_CORPUS, JOB_CONFIG, JOB_ROWS = "corpus.parquet", "night.toml", 800
+JOB_CORPUS, JOB_CONFIG, JOB_ROWS = "corpus.parquet", "job.toml", 800
 DELTA_CORPUS = "delta corpus"
 CONFIG = """
 [corpus]
@@ -108,7 +108,7 @@ OUTPUTS = {
 }
 """Where the job publishes to, by kind."""
 WITH_JOB = ("iceberg jdbc", "delta folder", "delta by spark")
-"""Those in which the job runs, and nothing is compacted, which takes Spark as long as the nights."""
+"""Those in which the job runs, and nothing is compacted, which takes Spark as long as the runs."""
 
 
 def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
@@ -178,17 +178,17 @@ def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
         store.write = write  # type: ignore[method-assign]  # as it was
 
 
-def run_job(spark: SparkSession, folder: Path, kind: str, nights: Sequence[date]) -> dict[str, Any]:
-    """Measure nights of a small corpus as jobs/bias_metrics.py does; return the last, row by row."""
+def run_job(spark: SparkSession, folder: Path, kind: str, run_dates: Sequence[date]) -> dict[str, Any]:
+    """Measure dates of a small corpus as jobs/bias_metrics.py does; return the last, row by row."""
     config, corpus = folder / JOB_CONFIG, folder / JOB_CORPUS
     if not config.exists():
         config.write_text(CONFIG.format(corpus=corpus), encoding="utf-8")
         write_corpus(corpus, rows=JOB_ROWS, seed=1)
     output = OUTPUTS[kind].format(folder=folder)
     efforts: list[Effort] = []
-    for night in nights:
+    for run_date in run_dates:
         with watch(spark, JOB_ROWS, efforts):
-            done = run_main(bias_metrics.main, "--config", config, "--run-date", night, "--set", output)
+            done = run_main(bias_metrics.main, "--config", config, "--run-date", run_date, "--set", output)
         if done.code:
             return {"fault": done.err}
     run = replace(start_run(), run_id=done.summary["run_id"])
@@ -228,7 +228,13 @@ def delta_corpus_flags(folder: Path, out: str) -> list[str]:
     ]
     slices = {"york": "city = 'New York'", "odd": "city IN ('a/b', '%41', 'é')", "nowhere": "city IS NULL"}
     changes += [f'slices.{name}="{predicate}"' for name, predicate in slices.items()]
-    return ["--config", f"{folder}/{JOB_CONFIG}", "--run-date", str(NIGHT), *(f for c in changes for f in ("--set", c))]
+    return [
+        "--config",
+        f"{folder}/{JOB_CONFIG}",
+        "--run-date",
+        str(RUN_DATE),
+        *(f for c in changes for f in ("--set", c)),
+    ]
 
 
 def ask_catalog(spark: SparkSession) -> list[list[Any]]:
@@ -256,12 +262,15 @@ def fault_of(act: Callable[[], object]) -> str:
 
 
 def live(spark: SparkSession, store: CatalogStore, *, optimize: bool) -> dict[str, Any]:
-    """Publish two nights, one of them twice and once more in vain; change the table's columns; keep it in order."""
+    """Publish two dates, one of them twice and once more in vain; change the table's columns; keep it in order."""
     seen: dict[str, Any] = {}
     store.check(spark, (PINNED_SKEW, BIAS_RUNS))
     for table in (PINNED_SKEW, BIAS_RUNS):
         store._prepare(spark, replace(table, values=table.values[:-1]))
-    runs = [start_run(run_date=night, job=PINNED_SKEW.job) for night in (NIGHT, NIGHT, NIGHT, NIGHT, NEXT_NIGHT)]
+    runs = [
+        start_run(run_date=run_date, job=PINNED_SKEW.job)
+        for run_date in (RUN_DATE, RUN_DATE, RUN_DATE, RUN_DATE, NEXT_DATE)
+    ]
     first, second, broken, dead, last = runs
 
     def publish_skew(run: Run, auc: float) -> None:
@@ -351,14 +360,14 @@ def keep_in_order(spark: SparkSession, store: CatalogStore, optimize: bool) -> d
 def main(out: str, folder: str, *kinds: str) -> None:
     seen: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
     place = Path(folder)
-    nights = [NIGHT - timedelta(days=1), NIGHT]
-    spark = build_session("lake nights", read_settings(place, list(kinds)))
+    run_dates = [RUN_DATE - timedelta(days=1), RUN_DATE]
+    spark = build_session("lake runs", read_settings(place, list(kinds)))
     for kind in kinds:
         with without_delta_rs() if kind == "delta by spark" else nullcontext():
             seen[kind] = live(spark, STORES[kind](place), optimize=kind not in WITH_JOB)
             if kind in WITH_JOB:
-                seen[kind]["job"] = run_job(spark, place, kind, nights)
-    seen["parquet"] = {"job": run_job(spark, place, "parquet", nights)}
+                seen[kind]["job"] = run_job(spark, place, kind, run_dates)
+    seen["parquet"] = {"job": run_job(spark, place, "parquet", run_dates)}
     if "delta folder" in kinds:
         seen[DELTA_CORPUS] = measure_delta_corpus(spark, place)
     if "iceberg jdbc" in kinds:

@@ -1,4 +1,4 @@
-"""A small night of made-up rows for tables of the main job, for tests that publish it."""
+"""A small run of made-up rows for tables of the main job, for tests that publish it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.views import duckdb_views
 
-NIGHT = date(2026, 1, 15)
+RUN_DATE = date(2026, 1, 15)
 AUC = 0.75
 
 
@@ -63,13 +63,13 @@ def full_rows(table: Table, rows: pa.Table, run: Run) -> pa.Table:
     return pa.table([columns[name] for name in table.names], schema=table.full_arrow_schema)
 
 
-def start_run(corpus: str = "civil", run_date: date = NIGHT, job: str = BIAS_METRICS.job) -> Run:
+def start_run(corpus: str = "civil", run_date: date = RUN_DATE, job: str = BIAS_METRICS.job) -> Run:
     return new_run(run_date, corpus, job)
 
 
 def run_at(second: int, run_id: str, corpus: str = "civil") -> Run:
     """Return a run that started at a second of a long past minute."""
-    return Run(NIGHT, corpus, BIAS_METRICS.job, run_id, datetime(2026, 1, 15, 3, 0, second, tzinfo=UTC))
+    return Run(RUN_DATE, corpus, BIAS_METRICS.job, run_id, datetime(2026, 1, 15, 3, 0, second, tzinfo=UTC))
 
 
 def record_of() -> RunRecord:

@@ -1,4 +1,4 @@
-"""A small published night with made-up rows for every table that the documents ask, written without Spark."""
+"""A small published run with made-up rows for every table that the documents ask, written without Spark."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from biasspark.tables.schemas import (
     BIAS_METRICS,
     BIAS_RUNS,
     MODEL_SUMMARY,
-    N_NIGHTS,
+    N_RUNS,
     TABLES,
     WINDOW_START,
     WINDOW_TABLES,
     Table,
 )
 from biasspark.tables.views import duckdb_views, spark_views
-from tests.fixtures.made_up_report import MODELS, NIGHT, alert, ledger_row, make_report, node
+from tests.fixtures.made_up_report import MODELS, RUN_DATE, alert, ledger_row, make_report, node
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -31,21 +31,21 @@ IDENTITIES = ("gay", "black", "muslim", "transgender", "male", "female")
 WINDOW = 28
 
 
-def write_night(folder: Path) -> None:
+def write_run(folder: Path) -> None:
     """Write every table, an empty one too, and the views."""
     rows = made_up_rows()
     tables = list(TABLES.values())
     for table in tables:
         if table != BIAS_RUNS:
-            write_table(folder, table, rows.get(table.name, []), NIGHT, f"r_{table.job}")
+            write_table(folder, table, rows.get(table.name, []), RUN_DATE, f"r_{table.job}")
     for job in {table.job for table in tables if table != BIAS_RUNS}:
-        write_table(folder, BIAS_RUNS, [ledger_of(job)], NIGHT, f"r_{job}")
+        write_table(folder, BIAS_RUNS, [ledger_of(job)], RUN_DATE, f"r_{job}")
     (folder / "views.spark.sql").write_text(spark_views(str(folder), tables), "utf-8")
     (folder / "views.duckdb.sql").write_text(duckdb_views(str(folder), tables), "utf-8")
 
 
 def write_history(folder: Path) -> None:
-    """Write the suite of three nights before, each accepted, which the report compares the night with."""
+    """Write the suite of three runs before, each accepted, which the report compares the run with."""
     for past in make_report(identities=IDENTITIES).history:
         for table, rows in ((BIAS_METRICS, past.metrics), (MODEL_SUMMARY, past.summaries)):
             write_table(folder, table, rows, past.run_date, past.run_id)
@@ -53,11 +53,11 @@ def write_history(folder: Path) -> None:
         write_table(folder, BIAS_RUNS, [accepted], past.run_date, past.run_id)
 
 
-def write_table(folder: Path, table: Table, rows: Rows, night: date, run_id: str) -> None:
+def write_table(folder: Path, table: Table, rows: Rows, run_date: date, run_id: str) -> None:
     """Write the rows of a run, less the columns of the partition; what a row does not name is NULL."""
     schema = pa.schema([field for field in table.full_arrow_schema if field.name not in ("run_date", "run_id")])
     filled = [{name: CORPUS if name == "corpus" else row.get(name) for name in schema.names} for row in rows]
-    folder = folder / table.name / f"run_date={night}" / f"run_id={run_id}"
+    folder = folder / table.name / f"run_date={run_date}" / f"run_id={run_id}"
     folder.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(filled, schema), folder / "part.parquet")
 
@@ -66,8 +66,8 @@ def made_up_rows() -> dict[str, Rows]:
     """Give the rows of each table by its name; of one that is not named there are none."""
     tables: dict[str, Rows] = dict(make_report(identities=IDENTITIES).tables)
     rates = [{**row, "threshold": at} for row in tables["threshold_rates"] for at in (0.5, 0.8)]
-    window = {WINDOW_START.name: NIGHT - timedelta(days=WINDOW - 1), N_NIGHTS.name: WINDOW}
-    own = {night.name: table.name for night, table in WINDOW_TABLES.items()}
+    window = {WINDOW_START.name: RUN_DATE - timedelta(days=WINDOW - 1), N_RUNS.name: WINDOW}
+    own = {of_run.name: table.name for of_run, table in WINDOW_TABLES.items()}
     scores = [
         {
             "model": model,
@@ -93,7 +93,7 @@ def made_up_rows() -> dict[str, Rows]:
 
 def ledger_of(job: str) -> dict[str, Any]:
     """Give the ledger's row of a job's run."""
-    first = NIGHT - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
+    first = RUN_DATE - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
     return ledger_row() | {"job": job, "status": "published", "window_start": first}
 
 
