@@ -44,18 +44,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "biasspark", folder / "biasspark", ignore=shutil.ignore_patterns("__pycache__"))
-    command = (
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        "dist",
-    )
-    built = run(*command, ".", cwd=folder)
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist")
+    built = run(sys.executable, "-m", "pip", "wheel", *options, ".", cwd=folder)
     assert built.returncode == 0, built.stderr
     [path] = (folder / "dist").glob("*.whl")
     return path

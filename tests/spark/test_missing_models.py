@@ -13,7 +13,7 @@ from biasspark.errors import InputError
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows import compare as compare_models
 from biasspark.workflows import pinned_skew
-from tests.harness.main_job import RUN_DATE, make_rows, run, toml, write_config, write_parquet
+from tests.harness.main_job import RUN_DATE, make_rows, run, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 600
@@ -32,19 +32,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_parquet(tmp_path_factory.mktemp("missing") / "corpus", rows)
 
 
-def configure(
-    folder: Path, corpus: Path, models: dict[str, str], gate: dict[str, Any] | None = None, **tables: Any
-) -> Path:
-    config = write_config(folder, corpus={"path": str(corpus)}, models={"m": None} | models, **tables)
-    if gate:
-        parts = ["[gate]", write_keys({key: value for key, value in gate.items() if key != "rule"})]
-        parts += [f"[[gate.rule]]\n{write_keys(rule)}" for rule in gate["rule"]]
-        config.write_text("\n".join([config.read_text("utf-8"), *parts]), "utf-8")
-    return config
-
-
-def write_keys(keys: dict[str, Any]) -> str:
-    return "".join(f"{key} = {toml(value)}\n" for key, value in keys.items())
+def configure(folder: Path, corpus: Path, models: dict[str, str], **tables: Any) -> Path:
+    return write_config(folder, corpus={"path": str(corpus)}, models={"m": None} | models, **tables)
 
 
 def run_other(job: Any, config: Path) -> Done:
@@ -195,7 +184,7 @@ def test_insufficient_evidence_counts_as_the_gate_or_the_rule_says(
     if by_rule:
         rule["insufficient"] = insufficient
         asked["insufficient"] = "pass" if insufficient == "fail" else "fail"
-    done = run(configure(tmp_path, corpus, {"new": "score", "again": "length"}, asked))
+    done = run(configure(tmp_path, corpus, {"new": "score", "again": "length"}, gate=asked))
     assert done.code == code, done.err
     assert (done.summary["status"], done.summary["gate"]) == (status, gate)
     counted = [warning for warning in done.summary["warnings"] if warning.startswith("gate: 2 checks")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import date
@@ -16,6 +15,7 @@ from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from biasspark.tables.views import duckdb_views
 from scripts.dev.proof import ProofError, prove
 from tests.harness.example_run import ledger_of, write_table
+from tests.harness.main_job import toml
 from tests.oracle.run_tables import KEYS, Tables, compute_tables
 
 RUN_DATE = date(2026, 1, 15)
@@ -110,12 +110,8 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("config") / "job.toml"
-    path.write_text("\n".join(f"{name} = {inline(table)}" for name, table in CONFIG.items()), "utf-8")
+    path.write_text("\n".join(f"{name} = {toml(table)}" for name, table in CONFIG.items()), "utf-8")
     return path
-
-
-def inline(table: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{key} = {json.dumps(value)}" for key, value in table.items()) + "}"
 
 
 def test_what_is_right_is_proved(corpus: Path, config: Path, wanted: Tables, tmp_path: Path) -> None:
