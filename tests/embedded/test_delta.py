@@ -125,7 +125,7 @@ def test_runs_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
     assert rows["delta"].keys() == rows["parquet"].keys()
     assert [name for name, of_table in rows["delta"].items() if not of_table.equals(rows["parquet"][name])] == []
     assert "latest_bias_metrics" in (tmp_path / "delta" / "views.spark.sql").read_text("utf-8")
-    run("report", "--config", config, "--run-date", NEXT_DATE, "--out", tmp_path / "report.html")
+    run("report", "--config", config, "--run-date", NEXT_DATE, "--model-card", tmp_path / "card.md")
     assert run("measure", "--config", config, "--run-date", RUN_DATE, "--only-missing")["status"] == "skipped"
 
 
