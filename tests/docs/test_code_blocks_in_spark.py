@@ -58,6 +58,7 @@ def given(
 
 
 @pytest.mark.slow
+@pytest.mark.spark("views for Spark")
 def test_spark_answers(spark: SparkSession, warehouse: Path) -> None:
     """DuckDB answers all of them, too, in less time: test_code_blocks.py."""
     blocks = blocks_of("sql")
