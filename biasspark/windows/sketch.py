@@ -52,24 +52,12 @@ _STORED_NAMES = {"max_range_rows": "fullest", "skewed": "lopsided"}
 class SketchHeader:
     """The sketch of one model in one run, without its blocks.
 
-    Attributes
-    ----------
-    rules
-        The settings that must agree for runs to merge: `config.merge_rules`.
-    types, values
-        For the columns whose values are identities: their Spark types, which decide how values are written and sorted,
-        and the values in the run, in order.
-    members
-        (low, high, rows) of the crossed pairs that have rows, over all rows read, by the run's numbers.
-    n_rows, max_range_rows
-        The number of rows with a score of the model, and of those in its largest range.
-    extremes, quantiles
-        The lowest and the highest score, if any, and scores that cut a sample of the run into equal parts.
-    is_single
-        Whether scores are float32.
-    ranges, skewed
-        The number of ranges requested when the boundaries were chosen, and whether one had too many rows nevertheless,
-        because of ties.
+    ``rules``, of `config.merge_rules`, must agree for runs to merge. ``types`` and ``values`` are of the columns whose
+    values are identities: Spark types, which decide how values are written and sorted, and the values in the run, in
+    order. ``members`` are (low, high, rows) of the crossed pairs that have rows, over all rows read, by the run's
+    numbers. ``n_rows`` have a score of the model, ``max_range_rows`` of them are in its largest range, and
+    ``quantiles`` cut a sample into equal parts. ``is_single`` is whether scores are float32. ``ranges`` were requested
+    when the boundaries were chosen; ``skewed`` is whether one had too many rows nevertheless, because of ties.
     """
 
     rules: Mapping[str, Any]
