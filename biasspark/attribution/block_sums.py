@@ -1,4 +1,4 @@
-"""Sums over the rows of each cell of a block.
+"""The values of the rows of a block, and their sums by cell.
 
     blocks of rows --sum_blocks--> cells of each block, and sums of values over the rows of each cell
 
@@ -16,14 +16,60 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from biasspark.arrays import Flags, Ints
-from biasspark.attribution.row_values import Target, rows_with_opposite, target_values
+from biasspark.arrays import Flags, Floats, Ints
+from biasspark.attribution.losses import LOSSES, losses
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts
+from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.range_job import CountsRow, map_to_counts
 from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches
+
+AUC = "auc"
+
+
+class Target(NamedTuple):
+    """What is predicted for the rows of a model, or of a comparison, in a slice, both by number.
+
+    `name` is one of `config.attribution_settings.TARGETS`. Under the `link` "logit" scores are log-odds.
+    """
+
+    model: int
+    slice: int
+    name: str
+    link: str | None = None
+
+
+def opposite_rows(block: RowBlock, slice_number: int, rows: Ints) -> Ints:
+    """Return for each row the number of rows of the slice with the other label."""
+    n_opposite: Ints = block.totals[1 - block.label[rows].astype(np.int64), slice_number]
+    return n_opposite
+
+
+def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
+    """Return the indices of the rows of a slice that have an attribution: none where the slice lacks a label."""
+    return block.rows_of(slice_number) if block.totals[:, slice_number].all() else np.zeros(0, np.int64)
+
+
+def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
+    """Return the normalized attribution, the cross-entropy or the Gini impurity of some rows of a slice.
+
+    The normalized attribution, of a slice with both labels, is half of the share of correctly ordered pairs of a row,
+    ties half: 0 to 1/2. With a baseline, it is the difference of the two models, -1/2 to 1/2: above 0 the model is
+    better.
+    """
+    if target.name == AUC:
+        shares: Floats = block.difference(target.slice, rows) / (4 * opposite_rows(block, target.slice, rows))
+        return shares
+    values = np.empty(len(rows))
+    for label in (0, 1):
+        of_label = np.flatnonzero(block.label[rows] == label)
+        scores = block.scores[rows[of_label]]
+        starts = find_starts(scores)
+        of_scores = losses(scores[starts], label, target.link)[LOSSES.index(target.name)]
+        values[of_label] = np.repeat(of_scores, np.diff(np.append(starts, len(scores))))
+    return values
 
 
 def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
@@ -75,14 +121,10 @@ class SummedValue(NamedTuple):
 
 
 class CellSums(NamedTuple):
-    """The rows of one block by cell.
+    """The cells of one block, and the sums over their rows, int64, shape (3, cells).
 
-    Attributes
-    ----------
-    cells : Cells
-    sums : mapping of SummedValue to int64 array, shape (3, cells)
-        Rows, the sum of their values, and the sum of what their values lack of the ceiling, if they lack anything.
-        Values that no row has are missing.
+    By value, they are the rows, the sum of their values, and the sum of what their values lack of the ceiling, if they
+    lack anything. Values that no row has are missing.
     """
 
     cells: Cells

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import BigInts, Flags, Floats, Ints
-from biasspark.attribution.block_sums import meet
+from biasspark.attribution.block_sums import Target, meet, rows_with_opposite
 from biasspark.attribution.influence import Placed, influence_variance
-from biasspark.attribution.row_values import Target, rows_with_opposite
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
@@ -48,17 +47,10 @@ _ROWS_AT_ONCE, _LIMB_BITS = 1 << 16, 18
 class Regions(NamedTuple):
     """Disjoint sets of rows, of which nested sets are unions: rows are placed among regions, and placements add up.
 
-    Attributes
-    ----------
-    conditions : sequence of Condition
-        Of the sets. Any two nest or exclude each other, and the outer one comes first, as with the nodes of a tree. A
-        region is the rows of a set that are in none of the sets within it.
-    numbers : int64 array, shape (regions,)
-        The sets whose region has rows.
-    within : bool array, shape (sets, regions)
-        Which regions each set is the union of.
-    offsets : mapping of int to RankOffsets
-        By range of the model, its rank offsets among the rows of each region.
+    Any two sets nest or exclude each other, and the outer one comes first, as with the nodes of a tree. A region is the
+    rows of a set that are in none of the sets within it. `numbers` are the sets whose region has rows. `within`, shape
+    (sets, regions), says of which regions each set is the union. `offsets` are by range of the model its rank offsets
+    among the rows of each region.
     """
 
     conditions: Sequence[Condition]

@@ -1,4 +1,4 @@
-"""Every row's share of the AUC (Attributing, sections 5.1 and 5.2): RANKED rows -> example attributions."""
+"""The AUC attribution of every row (Attributing, sections 5.1 and 5.2): RANKED rows -> example attributions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def example_attributions(ranked: DataFrame) -> DataFrame:
     mean AUC/2 over the positives, and over the negatives. `ranked` are RANKED rows with ``row_id``.
     """
     return ranked.select(
-        *(MODEL, SLICE, F.col(ROW_ID).cast("string").alias(ROW_ID), LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
+        *(MODEL, SLICE, ROW_ID, LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
         (F.col(ORDERED_DOUBLED) / 4).alias("attribution"),
         (F.col(ORDERED_DOUBLED).cast("double") / F.nullif(4 * F.col(N_OPPOSITE), F.lit(0))).alias(
             "normalized_attribution"

@@ -48,13 +48,9 @@ class Placed(NamedTuple):
     inside_of_all: int
     inside_squares_of_all: int
 
-    def attribution_total(self, n_opposite: int) -> Fraction:
-        """Return the sum of the normalized attributions of the rows of the set."""
-        return Fraction(self.placed, 4 * n_opposite)
-
     def square_sum(self, n_opposite: int, mean: Fraction, opposite_total: Fraction) -> Fraction:
         """Return k²·Σψ² over all rows of the label, where k is the number of rows of the set of both labels."""
-        total = self.attribution_total(n_opposite)
+        total = Fraction(self.placed, 4 * n_opposite)
         around_mean = Fraction(self.squares, 16 * n_opposite**2) - 2 * mean * total + self.k * mean**2
         both = Fraction(self.crossed, 16 * n_opposite) - opposite_total * total
         both -= mean * (Fraction(self.inside, 4) - self.k * opposite_total)
@@ -93,8 +89,8 @@ def influence_variance(negatives: Placed, positives: Placed) -> float | None:
     k = negatives.k + positives.k
     if k < 2 or not negatives.n or not positives.n:
         return None
-    negative_total = negatives.attribution_total(positives.n)
-    positive_total = positives.attribution_total(negatives.n)
+    negative_total = Fraction(negatives.placed, 4 * positives.n)
+    positive_total = Fraction(positives.placed, 4 * negatives.n)
     mean = (negative_total + positive_total) / k
     squares = positives.square_sum(negatives.n, mean, negative_total)
     squares += negatives.square_sum(positives.n, mean, positive_total)

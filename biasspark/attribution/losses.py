@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import chain
-from math import inf, isqrt, sqrt
+from math import exp, inf, isqrt, log, sqrt
 from typing import Any
 
 import numpy as np
 
-from biasspark.arrays import Ints
+from biasspark.arrays import Floats, Ints, apply
 from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influence_variance
 from biasspark.attribution.moments import N_LIMBS, Moments, cut_limbs, cut_moments, join_limbs, read_moments
-from biasspark.attribution.row_values import losses
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
 from biasspark.metrics.intervals import auc_interval, clip_interval, normal_interval
@@ -41,6 +40,31 @@ _SCORES_AT_ONCE = 1 << 12
 """Distinct scores whose sums fit the cache of a processor."""
 _N_COUNTS = 4
 """Rows, the sum of their doubled placements, and the limbs of the sum of squares of these."""
+_CLIP = 1e-15
+"""The least distance of a probability from 0 and 1: a certain and wrong prediction would cost infinitely much."""
+_LEAST_LOG_ODDS = -700.0
+"""e^700 is nearly the largest double."""
+
+
+def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats]:
+    """Return the cross-entropy and the Gini impurity of rows of one label with these scores.
+
+    With q the probability, y the label:
+
+        cross-entropy = -[y ln q + (1 - y) ln(1 - q)],  q kept 1e-15 away from 0 and 1;
+        Gini impurity = 1 - the probability of the true label, 0 to 1.
+
+    Under the `link` "logit" scores are log-odds.
+    """
+    probability = apply(_logistic, scores) if link == "logit" else scores
+    clipped = np.maximum(np.minimum(probability, 1 - _CLIP), _CLIP)
+    inside = np.maximum(np.minimum(probability, 1.0), 0.0)
+    return -apply(log, clipped if label else 1 - clipped), 1 - inside if label else inside
+
+
+def _logistic(log_odds: float) -> float:
+    """Return 1 / (1 + e^-x)."""
+    return 1 / (1 + exp(-log_odds)) if log_odds > _LEAST_LOG_ODDS else 0.0
 
 
 @dataclass(frozen=True)
@@ -185,23 +209,17 @@ def list_losses(
         overall = of_segments[model, name, OVERALL]
         for segment in (OVERALL, *predicates):
             key = model, name, segment
-            both = of_segments.get(key, {})
-            placed = _place_all(overall) if segment == OVERALL else placements.get(key)
+            both, placed = of_segments.get(key, {}), placements.get(key)
+            if segment == OVERALL and len(overall) == 2:  # it has every opposite row
+                negatives, positives = (
+                    Placed(one.n, one.n, d, d, d_squared, d_squared, d_squared, d, d_squared)
+                    for one in (overall[False], overall[True])
+                    for d, d_squared in [(one.ordered_doubled, one.ordered_square_sum)]
+                )
+                placed = negatives, positives
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
             rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, probable[model], level))
     return rows
-
-
-def _place_all(both: Mapping[bool, LabelSums]) -> PlacedSet | None:
-    """Return the sums over placements of all rows of a slice, which has every opposite row."""
-    if len(both) < 2:
-        return None
-    negatives, positives = (
-        Placed(sums.n, sums.n, total, total, squares, squares, squares, total, squares)
-        for sums in (both[False], both[True])
-        for total, squares in [(sums.ordered_doubled, sums.ordered_square_sum)]
-    )
-    return negatives, positives
 
 
 def _list_segment(

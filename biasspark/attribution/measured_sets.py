@@ -12,10 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import meet, sum_by_cell
+from biasspark.attribution.block_sums import (
+    AUC,
+    Target,
+    meet,
+    opposite_rows,
+    rows_with_opposite,
+    sum_by_cell,
+    target_values,
+)
 from biasspark.attribution.influence import PlacedSet, combine_ranges, influence_variance, place_in_sets, read_sets
 from biasspark.attribution.moments import Moments, cut_moments, read_moments
-from biasspark.attribution.row_values import AUC, Target, opposite_rows, rows_with_opposite, target_values
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
@@ -30,14 +37,9 @@ _PLACEMENTS = 0
 
 
 class NodeSums(NamedTuple):
-    """Sums over the rows of one set.
+    """Sums over the training rows and the estimation rows of a set.
 
-    Attributes
-    ----------
-    train, honest
-        Of the values of training rows, and of estimation rows.
-    loss_doubled
-        Twice the number of wrongly ordered pairs with a row of the set, ties half.
+    `loss_doubled` is twice the number of wrongly ordered pairs with a row of the set, ties half.
     """
 
     train: Moments = Moments()
@@ -54,17 +56,11 @@ class MeasuredSet(NamedTuple):
 
 @dataclass(frozen=True)
 class MeasuredSets:
-    """The measured sets of rows.
+    """The measured sets of rows, by target and condition.
 
-    Attributes
-    ----------
-    of_targets
-        By target and condition.
-    of_segments, of_pairs
-        By the numbers of a model and a slice, the sums over placements of each named segment and of each named pair.
-    offsets
-        By target of a comparison and range of the model, the rank offsets of the range among the honest rows of each
-        set.
+    By the numbers of a model and a slice, also the sums over placements of each named segment and of each named pair;
+    and by target of a comparison and range of the model, the rank offsets of the range among the honest rows of each
+    set.
     """
 
     of_targets: Mapping[Target, Mapping[FrozenCondition, MeasuredSet]]
@@ -97,17 +93,10 @@ def freeze(condition: Condition) -> FrozenCondition:
 def measure_sets(
     columns: CellColumns, asked: Mapping[Target, Sequence[Condition]], n_models: int
 ) -> Search[MeasuredSets]:
-    """Measure the rows that meet each condition, and those of the named segments and pairs.
+    """Measure the rows that meet each condition, and those of the named segments and pairs, by one query.
 
-    Parameters
-    ----------
-    asked : mapping of Target to sequence of Condition
-    n_models : int
-        Targets with higher model numbers are comparisons.
-
-    Notes
-    -----
-    One query. The driver collects some integers for each set, and for each set and range of comparisons.
+    Targets with model numbers from `n_models` on are comparisons. The driver collects some integers for each set, and
+    for each set and range of comparisons.
     """
     targets = list(asked)
     asked = {target: [*{freeze(one): one for one in conditions}.values()] for target, conditions in asked.items()}

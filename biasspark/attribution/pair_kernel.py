@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,8 +41,6 @@ from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
 from biasspark.metrics.intervals import SIGNIFICANT, delong_part
 
-T = TypeVar("T")
-
 
 class Examples(NamedTuple):
     """Examples of one label, ascending by score; bins have the shape (features, rows)."""
@@ -51,9 +49,9 @@ class Examples(NamedTuple):
     bins: Ints
 
 
-Sample: TypeAlias = tuple[Examples, Examples]
+Sample: TypeAlias = Sequence[Examples]
 """Negatives and positives."""
-Sides: TypeAlias = tuple[Sequence[Feature], Sequence[Feature]]
+Sides: TypeAlias = Sequence[Sequence[Feature]]
 """The features of negatives and of positives: the same, except for the values that are rare."""
 
 
@@ -70,8 +68,8 @@ class PairNode(NamedTuple):
     node_id: int
     depth: int
     is_leaf: bool
-    conditions: tuple[Condition, Condition]
-    rows: tuple[Rows, Rows]
+    conditions: Sequence[Condition]
+    rows: Sequence[Rows]
 
 
 def sort_examples(scores: Floats, bins: Ints) -> Examples:
@@ -82,35 +80,23 @@ def sort_examples(scores: Floats, bins: Ints) -> Examples:
 
 def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
     """Mark the values of each side that fewer than `min_side` of its training rows have as rare."""
-    negatives, positives = (
+    return [
         [
             mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
             for feature, bins in zip(features, side.bins, strict=True)
         ]
         for side in samples.train
-    )
-    return negatives, positives
+    ]
 
 
 def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[dict[str, Any]]:
     """Grow a tree over all pairs of the training sample, and estimate and test its nodes on the honest one.
 
-    Parameters
-    ----------
-    samples : Samples
-        Up to a million rows per side: sums of squared placements are kept in 63 bits.
-    features : Sides
-        Those of the rows of `Examples.bins`.
+    Returns every node by number, the root first: the columns of ``pair_segments``, with ``conditions`` in place of
+    their texts, and ``variance_honest``. The same for any order of the rows. If a sample lacks a label, only the root,
+    with None for what cannot be computed. A sample has up to a million rows per side: sums of squared placements are
+    kept in 63 bits.
 
-    Returns
-    -------
-    list of dict
-        Every node by number, the root first: the columns of ``pair_segments``, with ``conditions`` in place of their
-        texts, and ``variance_honest``. The same for any order of the rows. If a sample lacks a label, only the root,
-        with None for what cannot be computed.
-
-    Notes
-    -----
     A split is on one feature of one side: of all features of the negatives, then of the positives, the first whose
     best cut explains most.
 
@@ -170,8 +156,7 @@ def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
 
 
 def _all_rows(sample: Sample) -> Rows:
-    negatives, positives = (np.arange(len(side.scores)) for side in sample)
-    return negatives, positives
+    return [np.arange(len(side.scores)) for side in sample]
 
 
 def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
@@ -208,17 +193,12 @@ def _best_split(
 
 def _divide(node: PairNode, side: int, split: Split, samples: Samples) -> Iterator[PairNode]:
     for child_id, bins in enumerate((split.left, split.right), 2 * node.node_id):
-        kept = []
-        for sample, rows in zip(samples, node.rows, strict=True):
-            inside = np.isin(sample[side].bins[split.feature, rows[side]], list(bins))
-            kept.append(_put(rows, side, rows[side][inside]))
-        conditions = _put(node.conditions, side, {**node.conditions[side], split.feature: bins})
-        yield PairNode(child_id, node.depth + 1, True, conditions, (kept[0], kept[1]))
-
-
-def _put(sides: tuple[T, T], side: int, value: T) -> tuple[T, T]:
-    """Return both sides with one replaced."""
-    return (value, sides[POSITIVE]) if side == NEGATIVE else (sides[NEGATIVE], value)
+        conditions, rows = list(node.conditions), [list(of_sample) for of_sample in node.rows]
+        conditions[side] = {**conditions[side], split.feature: bins}
+        for sample, of_sides in zip(samples, rows, strict=True):
+            inside = np.isin(sample[side].bins[split.feature, of_sides[side]], list(bins))
+            of_sides[side] = of_sides[side][inside]
+        yield PairNode(child_id, node.depth + 1, True, tuple(conditions), rows)
 
 
 def _measure(node: PairNode, samples: Samples, overall: PlacedAuc, draws: Draws | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ of all honest rows and a skewness, since few rows make up the wrongly ordered pa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from biasspark.attribution.moments import two_sided
 NEGATIVE, POSITIVE = 0, 1
 """The indices of the sides of a pair."""
 
-Rows: TypeAlias = tuple[Ints, Ints]
+Rows: TypeAlias = Sequence[Ints]
 """Indices of some negatives and of some positives in their sample, ascending."""
 
 
@@ -60,16 +61,7 @@ class Draws(NamedTuple):
 
     σ² is exact; μ₃ leaves out the means of 3āc̄², 3b̄c̄² and c̄³, which are smaller by a factor of k or more.
 
-    Attributes
-    ----------
-    auc
-        A.
-    sizes
-        m⁻ and m⁺.
-    squares, cubes
-        Σb² and Σa², Σb³ and Σa³.
-    squares_of_rest, products
-        Σc², and Σ a_i·b_j·c_ij = Σ a_i·b_j·h_ij.
+    The attributes are A; m⁻ and m⁺; Σb² and Σa²; Σb³ and Σa³; Σc²; and Σ a_i·b_j·c_ij = Σ a_i·b_j·h_ij.
     """
 
     auc: float

@@ -6,20 +6,14 @@ blocks --lowest hashes of each--> one task for each model and slice --lowest has
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Ints
 from biasspark.attribution.block_sums import hash_bins
-from biasspark.attribution.pair_kernel import (
-    Examples,
-    Sample,
-    Samples,
-    mark_rare_of_sides,
-    segment_pairs,
-    sort_examples,
-)
+from biasspark.attribution.pair_kernel import Examples, Samples, mark_rare_of_sides, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature, describe_condition, write_predicate
@@ -29,12 +23,6 @@ from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 from biasspark.tables.schemas import PAIR_SEGMENTS, to_table
-
-_SEGMENTS = pa.schema(
-    [field for field in PAIR_SEGMENTS.arrow_schema if field.name not in ("mean_honest_low", "mean_honest_high")]
-    + [pa.field("variance_honest", pa.float64())]
-)
-"""The table before the ends of the intervals are known."""
 
 
 def pair_segments(
@@ -47,21 +35,16 @@ def pair_segments(
 
     `names` are those of models and slices by their numbers.
 
-    Returns
-    -------
-    pyarrow.Table
-        One row per node. Its pairs are all positives that meet ``positive_predicate`` with all negatives that meet
-        ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
-        ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
-        `biasspark.metrics.intervals.auc_interval`; the tests are those of `pair_kernel.segment_pairs`. The root has no
-        parent and no ``p_value``; inner nodes have no ``p_adjusted`` and no ``found``.
+    A node has the pairs of all positives that meet ``positive_predicate`` with all negatives that meet
+    ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
+    ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of `auc_interval`; the
+    tests are those of `pair_kernel.segment_pairs`. The root has no parent and no ``p_value``; inner nodes have no
+    ``p_adjusted`` and no ``found``.
 
-        If a label is missing, only the root, with counts and NULLs. If no label has two rows, no row. One row on a
-        side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing varies,
-        p is 1 if there is no difference, else 0.
+    If a label is missing, there is only the root, with counts and NULLs. If no label has two rows, there is no row. One
+    row on a side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing
+    varies, p is 1 if there is no difference, else 0.
 
-    Notes
-    -----
     Of each label the rows with the lowest hashes of (seed, row id as text) are drawn: the first `positives`
     (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is left out.
     Rows of equal hashes, such as those that repeat an id, are ordered by a hash of their bins and score. So the draw
@@ -91,19 +74,24 @@ def pair_segments(
                 rows[-1][f"{side}_rule"] = describe_condition(condition, of_side)
                 rows[-1][f"{side}_predicate"] = write_predicate(condition, of_side)
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, _SEGMENTS) as stream:
-            stream.write_table(pa.Table.from_pylist(rows, _SEGMENTS))
+        table = _make_table(rows, level)
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
         return bytes(sink.getvalue())
 
     combined = yield Query(measure, combine)
-    rows = pa.concat_tables(
-        [_SEGMENTS.empty_table(), *(pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items()))]
-    )
-    auc, variance = (rows[name].to_numpy(zero_copy_only=False) for name in ("mean_honest", "variance_honest"))
-    n_low, n_high = (rows[f"n_{side}s_honest"].to_numpy().astype(np.int64) for side in (NEGATIVE, POSITIVE))
-    interval = auc_interval(auc.astype(np.float64), variance.astype(np.float64), n_low, n_high, level)
-    columns = {name: rows[name].to_pylist() for name in rows.column_names if name != "variance_honest"}
-    return to_table(PAIR_SEGMENTS, **columns, mean_honest_low=interval.low, mean_honest_high=interval.high)
+    tables = [pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items())]
+    return pa.concat_tables([_make_table([], level), *tables])
+
+
+def _make_table(nodes: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
+    """Return the table of the nodes of one tree, with their intervals."""
+    auc, variance = (np.array([node[f"{name}_honest"] for node in nodes], np.float64) for name in ("mean", "variance"))
+    n_low, n_high = (np.array([node[f"n_{side}s_honest"] for node in nodes], np.int64) for side in (NEGATIVE, POSITIVE))
+    interval = auc_interval(auc, variance, n_low, n_high, level)
+    ends = {"mean_honest_low": interval.low, "mean_honest_high": interval.high}
+    given = {name: [node[name] for node in nodes] for name in PAIR_SEGMENTS.value_columns if name not in ends}
+    return to_table(PAIR_SEGMENTS, **given, **ends)
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
@@ -126,13 +114,12 @@ def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, 
     # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
     used = np.vstack([rows.bins.astype(np.uint64), rows.scores.view(np.uint64)])
     order = np.lexsort([*rows.bins[::-1], rows.scores, hash_bins(used), drawn])
-
-    def take(start: int) -> Sample:
-        negatives, positives = (
+    train, honest = (
+        [
             sort_examples(rows.scores[chosen], rows.bins[:, chosen])
             for value, size in zip((False, True), sizes, strict=True)
-            for chosen in [order[label[order] == value][start * size : (start + 1) * size]]
-        )
-        return negatives, positives
-
-    return Samples(take(0), take(1))
+            for chosen in [order[label[order] == value][first * size : (first + 1) * size]]
+        ]
+        for first in (0, 1)
+    )
+    return Samples(train, honest)

@@ -23,8 +23,6 @@ from biasspark.ranking.row_blocks import BLOCK, Answer, Blocks, Query, RowRankin
 from biasspark.ranking.task_rows import Key
 from biasspark.session import kept
 
-_Key = tuple[int, int]
-
 
 @dataclass(frozen=True)
 class RankedBlocks:
@@ -37,7 +35,7 @@ class RankedBlocks:
     blocks: Blocks
     counts: Counts
     losses: Losses
-    train: Mapping[_Key, Mapping[bool, LabelSums]]
+    train: Mapping[tuple[int, int], Mapping[bool, LabelSums]]
     results: Mapping[str, Any]
 
 
@@ -53,19 +51,9 @@ def rank_blocks(
 
     Raises `InputError` if one label or one range has too many rows.
 
-    Parameters
-    ----------
-    examples : DataFrame
-        EXAMPLES, and the columns from which rows are described.
-    links : sequence of str or None, optional
-        The link of each model. Without it, no losses are summed up.
-    n_rows : int
-        At least the rows of any model.
-    searches : mapping of str to Search
-        By name, searches of one query each, about single models.
+    EXAMPLES have the columns from which rows are described. Without the `links` of models, no losses are summed up.
+    `n_rows` is at least the rows of any model. The searches, by name, have one query each, about single models.
 
-    Notes
-    -----
     Runs one Spark action, of one scan and one shuffle. The blocks of comparisons are lazy: one more shuffle, when they
     are read first.
     """
@@ -73,7 +61,9 @@ def rank_blocks(
     def measure_all(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
         for slice_number in range(ranking.description.columns.n_slices):
             if len(rows := block.rows_of(slice_number)):
-                yield slice_number, 0, _count_all(block, rows).encode()
+                scores, label = block.scores[rows], block.label[rows]
+                runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
+                yield slice_number, 0, count_range(runs, [], [0], None).encode()  # without identities
 
     def combine_all(_: Key, ranges: Iterator[memoryview]) -> bytes:
         return combine(map(RangeCounts.decode, ranges), 0).encode()
@@ -100,20 +90,13 @@ def rank_blocks(
         yield RankedBlocks(blocks, counts, losses if links else {}, train, results)
 
 
-def _count_all(block: RowBlock, rows: Ints) -> RangeCounts:
-    """Return the counts of some rows of a range, without identities."""
-    scores, label = block.scores[rows], block.label[rows]
-    runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
-    return count_range(runs, [], [0], None)
-
-
 def _read_losses(
     ranking: RowRanking, counts: Counts, answer: Answer
-) -> tuple[Losses, dict[_Key, Mapping[bool, LabelSums]]]:
+) -> tuple[Losses, dict[tuple[int, int], Mapping[bool, LabelSums]]]:
     """Return the sums of all rows and of segments, by names, and those of training rows, by numbers."""
     encoding = ranking.encoding
     losses: dict[tuple[str, str, str], Mapping[bool, LabelSums]] = {}
-    train: dict[_Key, Mapping[bool, LabelSums]] = {}
+    train: dict[tuple[int, int], Mapping[bool, LabelSums]] = {}
     labels = counts.cells[2:].reshape(2, len(encoding.models), len(encoding.slices))
     for (model, slice_number), n_rows in np.ndenumerate(labels.max(axis=0)):
         refuse_large_label(encoding.models[model], encoding.slices[slice_number], int(n_rows))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from biasspark.attribution.block_sums import AUC
 from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
 from biasspark.attribution.moments import chance_p_value, welch_p_value
-from biasspark.attribution.row_values import AUC
 from biasspark.attribution.trees import Tree
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip_interval, normal_interval
@@ -65,7 +65,7 @@ def list_segments(
             "parent_id": node.parent_id,
             "depth": node.depth,
             "is_leaf": node.is_leaf,
-            **_list_columns(node.condition, one, root, features),
+            **_list_columns(node.condition, one.sums, root, features),
             **_list_ends(one, key.range, level),
         }
         for node, one in zip(tree, measured, strict=True)
@@ -91,7 +91,7 @@ def list_slices(
     rows = [
         {
             "score": float(mean * one.sums.train.n - one.sums.train.total),
-            **_list_columns(condition, one, whole.sums, features),
+            **_list_columns(condition, one.sums, whole.sums, features),
             **_list_ends(one, (0.0, 0.5), level),
         }
         for condition, one in zip(conditions, measured, strict=True)
@@ -100,16 +100,14 @@ def list_slices(
     return [{"rank": rank, **row} for rank, row in enumerate(decide(ranked), start=1)]
 
 
-def _list_columns(
-    condition: Condition, measured: MeasuredSet, whole: NodeSums, features: Sequence[Feature]
-) -> dict[str, Any]:
+def _list_columns(condition: Condition, sums: NodeSums, whole: NodeSums, features: Sequence[Feature]) -> dict[str, Any]:
     """Return the rule, the sizes, the means and the tests of a set of rows.
 
     ``p_train_honest`` compares the training with the estimation rows of the set, ``p_value`` its estimation rows with
     all others, both by Welch's test; ``p_chance`` is that of `chance_p_value`. A p-value is None where a sample has
     fewer than two rows. ``loss_share`` is None without any loss.
     """
-    train, honest, loss_doubled = measured.sums
+    train, honest, loss_doubled = sums
     p_train_honest = welch_p_value(train, honest)
     return {
         "rule": describe_condition(condition, features),

@@ -47,6 +47,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -75,19 +76,11 @@ Slice: TypeAlias = tuple[int, ...]
 
 
 class Counts(NamedTuple):
-    """Whole numbers summed over the rows of a slice.
+    """Integers summed over the rows of a slice: training rows, estimation rows, and the sums below.
 
-    Attributes
-    ----------
-    n_train, n_honest
-        Training rows and estimation rows.
-    total
-        Of the training values, in units.
-    bound
-        Of max(m - value, 0) over training rows, in units; m is the mean of all of them, rounded up to a unit.
-    fingerprint
-        Of a hash of each row's bins. Slices that agree in all five are taken for the same rows: others do so by chance
-        once in 2^40 with two million rows, once in 2^31 with a billion.
+    In units, `total` is the sum of the training values, and `bound` that of max(m - value, 0), where m is the mean of
+    all of them, rounded up. The fingerprint is the sum of a hash of each row's bins. Slices that agree in all five are
+    taken for the same rows: others do so by chance once in 2^40 with two million rows, once in 2^31 with a billion.
     """
 
     n_train: int
@@ -98,13 +91,6 @@ class Counts(NamedTuple):
 
 
 _Listed: TypeAlias = tuple[Condition, Counts]
-
-
-class Candidates(NamedTuple):
-    """Slices of one target to be counted, all of one length."""
-
-    predicates: Sequence[Predicate]
-    slices: Sequence[Slice]
 
 
 def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozenset[int]]:
@@ -124,28 +110,16 @@ def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozense
 class BestSlices:
     """The best slices of a target so far. Scores and bounds are held times its training rows: in integers, exactly.
 
-    Attributes
-    ----------
-    whole
-        Counts of all rows.
-    joinable
-        The numeric features.
-    best
-        The listed slices by score, the greatest first, with their counts; no longer than what is wanted.
-    parents
-        The slices of one length that may be extended by bound, the greatest first.
-    steepest
-        By parent, the most that a row lacks on average in it or in a shorter conjunction of its predicates; 0 or more.
-    seen
-        The counts of slices, and of all rows.
-    left_out
-        The greatest bound of a candidate that was not counted for lack of room.
+    `whole` are the counts of all rows, and `seen` those and the counts of slices. `best` are the listed slices, the
+    greatest score first, `parents` the slices of one length that may be extended, the greatest bound first, and
+    `steepest` is by parent the most that a row lacks on average in it or in a shorter conjunction of its predicates, 0
+    or more. `left_out` is the greatest bound of a candidate that was not counted for lack of room.
     """
 
     settings: SliceSearch
+    features: Sequence[Feature]
     predicates: Sequence[Predicate]
     whole: Counts
-    joinable: Sequence[int] = ()
     best: list[tuple[Slice, Counts]] = field(default_factory=list)
     parents: list[tuple[int, Slice]] = field(default_factory=list)
     steepest: dict[Slice, Fraction] = field(default_factory=dict)
@@ -161,8 +135,7 @@ class BestSlices:
             for bins in cut_feature(feature, counts[:, 0], settings.max_bins)
         ]
         whole = _add_up(by_bin[0])
-        joinable = [index for index, feature in enumerate(features) if feature.numeric]
-        begun = cls(settings, predicates, whole, joinable, seen={whole})
+        begun = cls(settings, features, predicates, whole, seen={whole})
         begun.take({(n,): _add_up(by_bin[index][sorted(bins)]) for n, (index, bins) in enumerate(predicates)})
         return begun
 
@@ -192,12 +165,12 @@ class BestSlices:
         self.parents = sorted((one for one in bounds if one[0] > self.floor), key=lambda one: (-one[0], one[1]))
         self.steepest = {conjunction: steepest[conjunction] for _, conjunction in self.parents}
 
-    def candidates(self) -> Candidates:
+    def candidates(self) -> list[Slice]:
         """Return the slices longer by one predicate that may be among the best, as many as there is room for."""
         extended = list(islice(_extend(self.parents, self.predicates), MOST_CANDIDATES + 1))
         if len(extended) > MOST_CANDIDATES:
             self.left_out = max(self.left_out, extended.pop()[0])
-        return Candidates(self.predicates, [conjunction for _, conjunction in extended])
+        return [conjunction for _, conjunction in extended]
 
     def conditions(self) -> list[Condition]:
         """Return the conditions of the best slices, joined, the greatest score first.
@@ -208,7 +181,8 @@ class BestSlices:
         """
         listed = [(dict(self.predicates[one] for one in conjunction), counts) for conjunction, counts in self.best]
         distinct: dict[Counts, Condition] = {}
-        for condition, counts in sorted(_join_slices(listed, self.joinable), key=self._rank):
+        numeric = [index for index, feature in enumerate(self.features) if feature.numeric]
+        for condition, counts in sorted(_join_slices(listed, numeric), key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
         return [*distinct.values()]
 
@@ -226,7 +200,7 @@ class BestSlices:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
 
 
-def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterator[Mapping[int, Candidates]]:
+def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterator[Mapping[int, list[Slice]]]:
     """Yield candidates by number of the search; their counts must be taken before the next batch is asked for.
 
     One batch for each further predicate, and more only if there are more than 100,000 candidates in all, whose counts
@@ -234,16 +208,16 @@ def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterato
     most data the bounds leave few.
     """
     for _ in range(1, max_predicates):
-        batch: dict[int, Candidates] = {}
+        batch: dict[int, list[Slice]] = {}
         n_slices = 0
         for number, one in enumerate(searches):
             candidates = one.candidates()
-            if batch and n_slices + len(candidates.slices) > MOST_CANDIDATES:
+            if batch and n_slices + len(candidates) > MOST_CANDIDATES:
                 yield batch
                 batch, n_slices = {}, 0
-            if candidates.slices:
+            if candidates:
                 batch[number] = candidates
-                n_slices += len(candidates.slices)
+                n_slices += len(candidates)
         if batch:
             yield batch
 
@@ -278,16 +252,13 @@ def _join_intervals(n_train: Ints, max_bins: int) -> Ints:
     return joined
 
 
-def _join_slices(listed: Sequence[_Listed], joinable: Sequence[int]) -> Sequence[_Listed]:
+def _join_slices(listed: Sequence[_Listed], numeric: Sequence[int]) -> Sequence[_Listed]:
     """Join slices that differ in adjoining intervals of one numeric feature, until none do."""
-    joined = listed
-    for index in joinable:
-        joined = _join_on(joined, index)
-    return joined if len(joined) == len(listed) else _join_slices(joined, joinable)
+    joined = reduce(_join_on, numeric, listed)
+    return joined if len(joined) == len(listed) else _join_slices(joined, numeric)
 
 
-def _join_on(listed: Iterable[_Listed], index: int) -> list[_Listed]:
-    """Join slices that differ in adjoining intervals of this feature."""
+def _join_on(listed: Sequence[_Listed], index: int) -> Sequence[_Listed]:
     joined: list[_Listed] = []
     for condition, counts in sorted(listed, key=lambda entry: min(entry[0].get(index, {NULL_BIN}))):
         for number, (below, so_far) in enumerate(joined):

@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, add_by_code, hash_bins
+from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, hash_bins
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.row_values import Target
-from biasspark.attribution.slice_kernel import MOST_CANDIDATES, BestSlices, Candidates, Counts, Slice, list_batches
+from biasspark.attribution.slice_kernel import MOST_CANDIDATES, BestSlices, Counts, Predicate, Slice, list_batches
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.row_block import Cells, SmallInts
@@ -69,10 +68,12 @@ def search_slices(
     by_bin = yield _ask(values, dict.fromkeys(range(len(values)), count_bins))
     searches = [BestSlices.of(by_bin.get(key, nothing), features, settings) for key in keys]
     for batch in list_batches(searches, settings.max_predicates):
-        counted = yield _ask(values, {number: make_counter(one) for number, one in batch.items()})
-        for number, candidates in batch.items():
+        counters = {number: make_counter(searches[number].predicates, slices) for number, slices in batch.items()}
+        counted = yield _ask(values, counters)
+        for number, slices in batch.items():
             [sums] = counted.get(keys[number], [np.zeros((len(Counts._fields), 0), np.int64)])
-            searches[number].take(_read_slices(candidates, sums, settings.min_rows))
+            enough = np.flatnonzero((sums[:2] >= settings.min_rows).all(axis=0)).tolist()
+            searches[number].take({slices[index]: Counts(*sums[:, index].tolist()) for index in enough})
     warnings = {
         number: f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
         "Those with the highest bounds were counted. One that was not may have a score of up to "
@@ -97,12 +98,6 @@ def _ask(values: Sequence[SummedValue], counters: Mapping[int, Count]) -> Query:
     return Query(measure)
 
 
-def _read_slices(candidates: Candidates, sums: Ints, min_rows: int) -> dict[Slice, Counts]:
-    """Return the counts of the candidates that have enough rows."""
-    enough = np.flatnonzero((sums[:2] >= min_rows).all(axis=0)).tolist()
-    return {candidates.slices[index]: Counts(*sums[:, index].tolist()) for index in enough}
-
-
 def count_cells(cells: Cells, sums: Ints, shift: int) -> Ints:
     """Return the five `Counts` by cell, given the sums of `CellSums` of a value.
 
@@ -115,13 +110,12 @@ def count_cells(cells: Cells, sums: Ints, shift: int) -> Ints:
     return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
 
 
-def make_counter(candidates: Candidates) -> Count:
-    """Return a function that adds up `Counts` by candidate: one int64 array, shape (5, candidates).
+def make_counter(predicates: Sequence[Predicate], slices: Sequence[Slice]) -> Count:
+    """Return a function that adds up `Counts` by slice: one int64 array, shape (5, slices).
 
-    Candidates on the same features are looked up together, by a number whose digits are the indices of their
-    predicates. Costs about 40 ns for each cell and set of features that candidates are on, whatever their number.
+    Slices on the same features are looked up together, by a number whose digits are the indices of their predicates.
+    Costs about 40 ns for each cell and set of features that slices are on, whatever the number of slices.
     """
-    predicates, slices = candidates
     by_feature: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for number, (feature, bins) in enumerate(predicates):
         by_feature[feature].update(dict.fromkeys(bins, number))

@@ -22,16 +22,8 @@ _AT_ONCE = 64
 """Cuts whose sides are counted together: mostly one of the best is allowed."""
 
 
-class BinCut(NamedTuple):
-    """A cut of a node's bins in two, and its gain, above 0: by how much it reduces the sum of squares of the values."""
-
-    gain: float
-    left: frozenset[int]
-    right: frozenset[int]
-
-
 class Split(NamedTuple):
-    """A `BinCut` of the bins of one feature."""
+    """A cut of a node's bins of one feature, and its gain, above 0: by how much it reduces the sum of squares."""
 
     feature: int
     gain: float
@@ -40,14 +32,9 @@ class Split(NamedTuple):
 
 
 class BinSums(NamedTuple):
-    """Sums over the rows of a node, by bin of one feature.
+    """Sums over the rows of a node by bin of one feature: rows, and their values, below 2^62 in all.
 
-    Attributes
-    ----------
-    counts, sums : int64 arrays, shape (bins,)
-        Rows, and the sums of their values, below 2^62 in all.
-    held : int64 array, shape (bins, kinds)
-        Rows of each kind of which either side of a cut must hold enough.
+    `held`, shape (bins, kinds), counts the rows of each kind of which either side of a cut must hold enough.
     """
 
     counts: Ints
@@ -55,67 +42,22 @@ class BinSums(NamedTuple):
     held: Ints
 
 
-class _Order(NamedTuple):
-    """The bins with rows in one order. A cut stands after each but the last.
-
-    Attributes
-    ----------
-    ranks
-        By bin its index in the order; an interval without rows has that of the interval which it goes with.
-    gains
-        By cut.
-    left_is_larger
-        By cut, whether the left side has at least as many rows as the right.
-    left_is_rest
-        By cut, whether rare values are on the left, and those that no row has.
-    """
-
-    ranks: Ints
-    gains: Floats
-    left_is_larger: Flags
-    left_is_rest: Flags
-
-
 def best_split(
     features: Sequence[Feature], nodes: Iterable[BinSums], least: int | Ints, condition: Condition
 ) -> Split | None:
-    """Return the allowed split that explains most, of equal ones by the first feature, or None if none explains any.
+    """Return the allowed split of a node that explains most, or None if no allowed one explains anything.
 
-    `nodes` are the sums by bin of each feature, `condition` that of the node; for `least` see `best_cut`.
-    """
-    best: Split | None = None
-    for index, (feature, node) in enumerate(zip(features, nodes, strict=True)):
-        cut = best_cut(feature, node, least, condition.get(index))
-        if cut and (best is None or cut.gain > best.gain):
-            best = Split(index, *cut)
-    return best
+    The node meets the condition, and has the given sums of each feature. Either side of a split has at least `least`
+    rows of every kind.
 
+    Cuts of a numeric feature stand between two intervals, with NULL on either side, or between NULL and all others.
+    Values, including NULL, are ordered by their means: one cut of that order is the best of all cuts (Fisher 1958).
+    Rare values are left out of the order: they go to the side of more values, so that the rule of the other side says
+    which few it is, and the rule of this side which it is not; if both have as many, where they explain more.
 
-def best_cut(feature: Feature, node: BinSums, least: int | Ints, bins: frozenset[int] | None = None) -> BinCut | None:
-    """Return the allowed cut of a node that explains most, or None if no allowed cut explains anything.
+    Of equal gains the first: by feature, then NULL on the left before NULL on the right, then a lower cut before a
+    higher. For values, the left side has the lower means, and equal means are ordered by bin.
 
-    Parameters
-    ----------
-    feature : Feature
-        If numeric, cuts stand between two intervals, with NULL on either side, or between NULL and all others. If
-        not, values, including NULL, are ordered by their means: one cut of that order is the best of all cuts (Fisher
-        1958). Rare values are left out of the order: they go to the side of more values, so that the rule of the other
-        side says which few it is, and the rule of this side which it is not; if both have as many, where they explain
-        more.
-    node : BinSums
-    least : int, or int64 array, shape (kinds,)
-        The fewest rows that either side holds, of every kind.
-    bins : frozenset of int, optional
-        The bins of the node's condition; `feature.bins` by default.
-
-    Returns
-    -------
-    BinCut or None
-        Of equal gains the first: NULL on the left comes before NULL on the right, then a lower cut before a higher.
-        For values, the left side has the lower means, and equal means are ordered by bin.
-
-    Notes
-    -----
     A bin without rows in `counts` may have rows that are not counted, so it goes to a definite side as well. An
     interval goes with the next below that has rows, or if none has with the first: a cut stands where a bin with rows
     begins. NULL goes to the side of more rows (if equal to the left), whose mean it changes least. A value goes to the
@@ -123,7 +65,18 @@ def best_cut(feature: Feature, node: BinSums, least: int | Ints, bins: frozenset
 
     Costs m log m for m bins with rows, and matrices of 64 cuts times all bins, most often one.
     """
-    inside = np.isin(np.arange(feature.n_bins), list(feature.bins if bins is None else bins))
+    best: Split | None = None
+    for index, (feature, node) in enumerate(zip(features, nodes, strict=True)):
+        cut = _best_cut(feature, node, least, condition.get(index, feature.bins))
+        if cut and (best is None or cut[0] > best.gain):
+            best = Split(index, *cut)
+    return best
+
+
+def _best_cut(
+    feature: Feature, node: BinSums, least: int | Ints, bins: frozenset[int]
+) -> tuple[float, frozenset[int], frozenset[int]] | None:
+    inside = np.isin(np.arange(feature.n_bins), list(bins))
     rare = inside & np.isin(np.arange(feature.n_bins), list(feature.rare))
     rows, sums, apart = np.where(inside, node.counts, 0), node.sums.astype(object), rare
     if np.count_nonzero(rows) < 2:
@@ -143,8 +96,8 @@ def best_cut(feature: Feature, node: BinSums, least: int | Ints, bins: frozenset
         allowed = np.flatnonzero((np.minimum(on_left, node.held.sum(axis=0) - on_left) >= least).all(axis=1))
         if len(allowed):
             chosen = left[allowed[0]]
-            sides = (frozenset(np.flatnonzero(side).tolist()) for side in (chosen, inside & ~chosen))
-            return BinCut(float(gains[allowed[0]]), *sides)
+            left_bins, right_bins = (frozenset(np.flatnonzero(side).tolist()) for side in (chosen, inside & ~chosen))
+            return float(gains[allowed[0]]), left_bins, right_bins
     return None
 
 
@@ -157,7 +110,14 @@ def _list_orders(feature: Feature, rows: Ints, sums: BigInts, apart: Flags) -> l
     return [bins, np.append(known, NULL_BIN)] if len(known) < len(bins) else [bins]
 
 
-def _measure(feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags) -> _Order:
+def _measure(
+    feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags
+) -> tuple[Ints, Floats, Flags, Flags]:
+    """Measure the cuts of an order, which stand after each bin but the last.
+
+    Return the ranks of all bins in the order, and by cut the gain, whether the left side has at least as many rows as
+    the right, and whether rare values, and those that no row has, are on the left.
+    """
     n_left, sum_left = np.cumsum(rows[order])[:-1], np.cumsum(sums[order])[:-1]
     n_values = 2 * np.arange(1, len(order))
     n_rare, sum_rare = int(rows[apart].sum()), sums[apart].sum()
@@ -174,7 +134,7 @@ def _measure(feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Fl
     # With as many values on either side, the rest goes where it explains more.
     to_left = explain(either) >= explain(~either) if n_rare else left_is_larger
     left_is_rest = (n_values > len(order)) | (either & to_left)
-    return _Order(_rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest)
+    return _rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest
 
 
 def _rank_bins(feature: Feature, order: Ints) -> Ints:
@@ -188,11 +148,13 @@ def _rank_bins(feature: Feature, order: Ints) -> Ints:
     return ranks
 
 
-def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Flags) -> Iterator[tuple[Floats, Flags]]:
+def _best_first(
+    orders: Sequence[tuple[Ints, Floats, Flags, Flags]], inside: Flags, loose: Flags, apart: Flags
+) -> Iterator[tuple[Floats, Flags]]:
     """Yield some cuts at a time, those that explain most first: gains above 0, and the bins on the left."""
     ranks, *by_cut = map(np.stack, zip(*orders, strict=True))
     gains, left_is_larger, left_is_rest = map(np.ravel, by_cut)
-    n_cuts = len(orders[0].gains)
+    n_cuts = len(gains) // len(orders)
     best = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
     for start in range(0, len(best), _AT_ONCE):
         some = best[start : start + _AT_ONCE]

@@ -14,9 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, add_by_code, meet
+from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, meet
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.row_values import Target
 from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
@@ -80,9 +79,9 @@ def grow_trees(
     for _ in range(settings.max_depth):
         if not parents:
             break
-        measured = yield from _measure_leaves(trees, list(parents), values, features)
-        wanted, parents = parents, {}
-        for (number, node_id), histograms in _with_siblings(measured, wanted):
+        measured = yield from _measure_leaves(trees, parents, values, features)
+        parents = {}
+        for (number, node_id), histograms in measured.items():
             node = trees[number][node_id]
             least_gain = settings.min_gain * square_sums[number] * 4.0 ** values[number].shift
             split = _find_split(node.condition, histograms, features, settings.min_leaf, least_gain)
@@ -94,17 +93,6 @@ def grow_trees(
                     n_left, n_right = (n_train + n_honest for n_train, _, n_honest in sides)
                     parents[number, 2 * node_id + int(n_right < n_left)] = histograms
     return [tuple(node for _, node in sorted(tree.items())) for tree in trees]
-
-
-def _with_siblings(
-    measured: Mapping[NodeKey, Sequence[Ints]], wanted: Mapping[NodeKey, Sequence[Ints] | None]
-) -> Iterator[tuple[NodeKey, Sequence[Ints]]]:
-    """Yield the histograms that were measured, and for each node's sibling the rest of its parent's."""
-    for (number, node_id), parent in wanted.items():
-        histograms = measured[number, node_id]
-        yield (number, node_id), histograms
-        if parent is not None:
-            yield (number, node_id ^ 1), [whole - part for whole, part in zip(parent, histograms, strict=True)]
 
 
 def _may_be_split(rows: Ints, min_leaf: int) -> bool:
@@ -137,13 +125,16 @@ def _apply(split: Split, node: Node) -> dict[int, Node]:
 
 def _measure_leaves(
     trees: Sequence[Mapping[int, Node]],
-    leaves: Sequence[NodeKey],
+    parents: Mapping[NodeKey, Sequence[Ints] | None],
     values: Sequence[SummedValue],
     features: Sequence[Feature],
 ) -> Search[dict[NodeKey, Sequence[Ints]]]:
-    """Return the histograms of each leaf by feature, int64, shape (`N_COLUMNS`, bins), by one query."""
+    """Return the histograms of leaves by feature, int64, shape (`N_COLUMNS`, bins), by one query.
+
+    Given those of a leaf's parent, the rest of these are the histograms of its sibling.
+    """
     by_tree: defaultdict[int, list[int]] = defaultdict(list)
-    for number, node_id in leaves:
+    for number, node_id in parents:
         by_tree[number].append(node_id)
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
@@ -161,7 +152,9 @@ def _measure_leaves(
         nothing = [np.zeros((len(node_ids), N_COLUMNS, feature.n_bins), np.int64) for feature in features]
         of_features = answer.get((target.model, target.slice, number), nothing)
         for index, node_id in enumerate(node_ids):
-            histograms[number, node_id] = [of_feature[index] for of_feature in of_features]
+            histograms[number, node_id] = parts = [of_feature[index] for of_feature in of_features]
+            if parent := parents[number, node_id]:
+                histograms[number, node_id ^ 1] = [whole - part for whole, part in zip(parent, parts, strict=True)]
     return histograms
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.attribution.block_sums import SummedValue, sum_blocks
+from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
@@ -20,7 +20,6 @@ from biasspark.attribution.losses import add_moments, describe_link, list_correl
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
-from biasspark.attribution.row_values import AUC, Target
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
@@ -126,7 +125,7 @@ class SurveyedRows(SurveyedCorpus):
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
-        return rank_rows(examples, self.encoding, self.boundaries, labels, [ROW_ID])
+        return rank_rows(examples, self.encoding, self.boundaries, labels)
 
 
 @contextmanager

@@ -10,10 +10,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from biasspark.attribution.block_sums import CellSums, SummedValue
+from biasspark.attribution.block_sums import AUC, CellSums, SummedValue, Target
 from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.row_values import AUC, Target
 from biasspark.attribution.segments import TreeKey, list_segments
 from biasspark.attribution.trees import Tree, grow_trees
 from biasspark.config.attribution_settings import TreeSettings

@@ -13,7 +13,7 @@ import numpy as np
 
 from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
 from biasspark.attribution.segments import list_slices
-from biasspark.attribution.slice_kernel import BestSlices, Candidates, Counts, list_batches
+from biasspark.attribution.slice_kernel import BestSlices, Counts, Slice, list_batches
 from biasspark.attribution.slice_search import make_counter
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature, write_predicate
@@ -51,15 +51,15 @@ class Searched(NamedTuple):
 
 def search_samples(
     samples: Sequence[Sample], features: Sequence[Feature], wanted: SliceSearch
-) -> tuple[list[Searched], list[Mapping[int, Candidates]]]:
+) -> tuple[list[Searched], list[Mapping[int, Sequence[Slice]]]]:
     """Search the slices of each sample; return the candidates that were counted together, too."""
     searches, batches = [BestSlices.of(by_bin(sample, features), features, wanted) for sample in samples], []
     for batch in list_batches(searches, wanted.max_predicates):
         batches.append(batch)
-        for number, candidates in batch.items():
+        for number, slices in batch.items():
             sample = samples[number]
-            [sums] = make_counter(candidates)(sample.bins.T, np.array(each_row(sample)))
-            counted = zip(candidates.slices, sums.T.tolist(), strict=True)
+            [sums] = make_counter(searches[number].predicates, slices)(sample.bins.T, np.array(each_row(sample)))
+            counted = zip(slices, sums.T.tolist(), strict=True)
             searches[number].take({one: Counts(*counts) for one, counts in counted})
     return [Searched(one.conditions(), one.missed) for one in searches], batches
 

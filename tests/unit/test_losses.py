@@ -14,12 +14,12 @@ from biasspark.attribution.losses import (
     MOST_OPPOSITE,
     LabelSums,
     describe_link,
+    losses,
     read_losses,
     refuse_large_label,
     sum_losses,
 )
 from biasspark.attribution.moments import cut_limbs, join_limbs
-from biasspark.attribution.row_values import losses
 from biasspark.errors import InputError
 from tests.fixtures.ranked_rows import cut_blocks
 from tests.oracle.attribution import Example, cross_entropy, gini, placements, round_to_units, target_values

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.block_sums import sum_blocks
+from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.influence import Placed
 from biasspark.attribution.measured_sets import MeasuredSets, NodeSums, measure_sets
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.row_values import Target
 from biasspark.attribution.slice_search import list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings

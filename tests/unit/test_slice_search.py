@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
+from biasspark.attribution.block_sums import Target
 from biasspark.attribution.measured_sets import NodeSums
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.row_values import Target
-from biasspark.attribution.slice_kernel import Candidates, cut_feature
+from biasspark.attribution.slice_kernel import cut_feature
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, make_counter, search_slices
 from biasspark.config.attribution_settings import SliceSearch, TreeSettings
 from biasspark.features import Condition, Feature
@@ -153,14 +153,15 @@ def test_few_conjunctions_are_counted() -> None:
     (searched,), asked = search_samples([sample], FIVE, SliceSearch(most=10, min_rows=10))
     assert all(condition in PLANTED for condition in searched.conditions[:2])
     pairs, triples = (batch[0] for batch in asked)
-    assert len(pairs.slices) == 10 * 4**2
-    assert len(triples.slices) < 10 * 4**3 / 10
+    assert len(pairs) == 10 * 4**2
+    assert len(triples) < 10 * 4**3 / 10
     training, every = ~sample.honest, search_by_force(rows_of(sample), FIVE, SliceSearch(most=10**6, min_rows=10))
     mean = Fraction(int(sample.values[training].sum()), int(training.sum()))
     for candidates, length in ((pairs, 1), (triples, 2)):
         least = [*(own.score for own in every if len(own.condition) <= length), *[0] * 10][9]
-        for part in {part for own in candidates.slices for part in combinations(own, length)}:
-            rows = sample.inside(dict(candidates.predicates[place] for place in part))
+        for part in {part for own in candidates for part in combinations(own, length)}:
+            # Each feature has a predicate for each of its five bins.
+            rows = sample.inside({number // 5: frozenset({number % 5}) for number in part})
             assert min((rows & training).sum(), (rows & ~training).sum()) >= 10
             lacking = [mean - value for value in sample.values[rows & training].tolist() if value < mean]
             assert sum(lacking) + len(lacking) > least
@@ -311,7 +312,7 @@ def test_what_was_left_out_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (searched,), asked = search_samples([sample], FIVE, wanted)
         missing = [own for own in every if own.condition not in searched.conditions]
         n_missing += len(missing)
-        assert all(len(batch[0].slices) <= room for batch in asked)
+        assert all(len(batch[0]) <= room for batch in asked)
         assert all(own.score <= searched.missed for own in missing)
         assert searched.missed > 0
     assert n_missing > 0
@@ -322,7 +323,7 @@ def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatc
     wanted = SliceSearch(most=1, min_rows=20, max_predicates=2)
     expected, asked = search_samples([sample], FIVE, wanted)
     assert expected == [([PLANTED[0]], 0)]
-    room = len(asked[0][0].slices) - 1
+    room = len(asked[0][0]) - 1
     assert room > 1
     monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", room)
     assert search_samples([sample], FIVE, wanted)[0] == expected
@@ -340,7 +341,7 @@ def test_trees_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     in_turns, asked = search_samples(drawn, FIVE, wanted)
     assert in_turns == alone
     assert len(asked) > 2
-    assert all(sum(len(own.slices) for own in batch.values()) <= 400 for batch in asked)
+    assert all(sum(map(len, batch.values())) <= 400 for batch in asked)
 
 
 # ---- what slices show
@@ -428,7 +429,7 @@ def test_candidates_are_counted_exactly() -> None:
     predicates += [slice_kernel.Predicate(2, frozenset({number})) for number in range(3)]
     bins[1][bins[1] == 3] = 2
     slices = [*product((1, 2), (3, 4, 6)), *product((4,), (8, 9)), (0, 10)]
-    [counted] = make_counter(Candidates(predicates, slices))(np.array(bins), np.array(each))
+    [counted] = make_counter(predicates, slices)(np.array(bins), np.array(each))
     for place, conjunction in enumerate(slices):
         rows = np.logical_and.reduce(
             [np.isin(bins[predicates[p].feature], list(predicates[p].bins)) for p in conjunction]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.splits import BinCut, BinSums, best_cut
+from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.features import Feature
 
 AGE = Feature("age", "age", numeric=True, values=(10.0, 20.0, 30.0, 40.0), nullable=True)
@@ -27,9 +27,9 @@ def cut(
     *,
     held: list[int] | None = None,
     least: int = 0,
-) -> BinCut | None:
+) -> Split | None:
     node = BinSums(np.array(counts), np.array(sums), np.array(held or counts)[:, np.newaxis])
-    return best_cut(feature, node, least, bins)
+    return best_split([feature], [node], least, {} if bins is None else {0: bins})
 
 
 def gain_of(left: set[int], right: set[int], counts: list[int], sums: list[int]) -> Fraction:
@@ -126,12 +126,12 @@ def test_rare_values_are_on_the_side_of_more_values(
 
 
 def test_of_equal_gains_the_lowest_cut() -> None:
-    assert cut(AGE, [0, 1, 1, 1, 1], [0, 1, 0, 0, 1]) == (1 / 3, frozenset({1}), frozenset({0, 2, 3, 4}))
-    assert cut(WORK, [0, 1, 1, 1, 1], [0, 1, 0, 2, 1]) == (4 / 3, frozenset({2}), frozenset({0, 1, 3, 4}))
+    assert cut(AGE, [0, 1, 1, 1, 1], [0, 1, 0, 0, 1]) == (0, 1 / 3, frozenset({1}), frozenset({0, 2, 3, 4}))
+    assert cut(WORK, [0, 1, 1, 1, 1], [0, 1, 0, 2, 1]) == (0, 4 / 3, frozenset({2}), frozenset({0, 1, 3, 4}))
 
 
 def test_of_equal_gains_null_on_the_left() -> None:
-    assert cut(AGE, [2, 1, 1, 0, 0], [1, 0, 1, 0, 0]) == (1 / 3, frozenset({0, 1}), frozenset({2, 3, 4}))
+    assert cut(AGE, [2, 1, 1, 0, 0], [1, 0, 1, 0, 0]) == (0, 1 / 3, frozenset({0, 1}), frozenset({2, 3, 4}))
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_bins_without_rows_go_to_a_definite_side(
 
 def test_only_the_nodes_bins_are_cut() -> None:
     found = cut(AGE, [9, 9, 1, 1, 9], [900, -900, 0, 1, 900], bins=frozenset({2, 3}))
-    assert found == (0.5, frozenset({2}), frozenset({3}))
+    assert found == (0, 0.5, frozenset({2}), frozenset({3}))
     never_null = Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=False)
-    assert cut(never_null, [0, 1, 1], [0, 0, 1]) == (0.5, frozenset({1}), frozenset({2}))
+    assert cut(never_null, [0, 1, 1], [0, 0, 1]) == (0, 0.5, frozenset({1}), frozenset({2}))
 
 
 def test_the_first_of_many_equal_cuts() -> None:

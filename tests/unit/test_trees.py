@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from biasspark.attribution.block_sums import sum_blocks
-from biasspark.attribution.row_values import Target
+from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
