@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER
 from biasspark.corpus.encode import build_encoding, encode_examples
-from biasspark.corpus.input_files import open_files
+from biasspark.corpus.input_files import list_names, open_files
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
@@ -146,9 +146,10 @@ def write_dates(spark: SparkSession, folder: Path, pattern: str) -> Path:
 def test_only_the_files_of_the_run_date_are_listed(spark: SparkSession, tmp_path: Path, pattern: str) -> None:
     """So a date costs what it did among few others, and their files cannot stop it."""
     source = corpus_of(path=str(write_dates(spark, tmp_path / "rows", pattern)), run_date_column="day")
-    names = open_files(spark, source, RUN_DATE).names
-    assert names is not None
-    assert [Path(name).parent.name for name in names] == [pattern.format("day=2026-01-15").rpartition("/")[2]]
+    files, _ = open_files(spark, source, RUN_DATE)
+    assert files is not None
+    folders = [Path(name).parent.name for name in list_names(files)]
+    assert folders == [pattern.format("day=2026-01-15").rpartition("/")[2]]
     rows = read_corpus(spark, source, RUN_DATE)
     assert len(rows.inputFiles()) == 1
     assert sorted((row.id, str(row.day)) for row in rows.collect()) == [(15, str(RUN_DATE)), (16, str(RUN_DATE))]
@@ -172,7 +173,8 @@ def test_a_date_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path
 
 def test_a_table_with_a_log_lists_its_files_itself(spark: SparkSession, tmp_path: Path) -> None:
     """Some of those in its folder are removed ones."""
-    assert open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), RUN_DATE).rows is None
+    files, _ = open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), RUN_DATE)
+    assert files is None
 
 
 def test_a_temporary_view_and_a_table(spark: SparkSession, formats: Path) -> None:
