@@ -54,7 +54,6 @@ examples:
       --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
 """
 _CONFIGURATIONS = "biasspark demo writes demo.toml and attribution.toml to begin with; more are in conf/ of a clone."
-ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WIDEST_CELL = 60
 BAR_WIDTH = 24
 REMINDER = 3.0
@@ -119,7 +118,8 @@ def make_parser(
 def parse_date(text: str) -> datetime.date:
     """Parse a date as YYYY-MM-DD, the form of partitions; for argparse."""
     with suppress(ValueError):
-        if ISO_DATE.fullmatch(text) and text >= "1900":  # Spark does not support dates of the first centuries
+        # Spark does not support dates of the first centuries.
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and text >= "1900":
             return datetime.date.fromisoformat(text)
     raise argparse.ArgumentTypeError(
         f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. Write, for example, 2026-03-31."
@@ -303,7 +303,8 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
     """
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]
-    numeric = [all(_is_number_or_null(row.get(column)) for row in rows) for column in columns]
+    values = [[value for row in rows if (value := row.get(column)) is not None] for column in columns]
+    numeric = [all(isinstance(v, numbers.Number) and not isinstance(v, bool) for v in column) for column in values]
     if width is not None:
         widths = narrow_widths(widths, [not right for right in numeric], width - 2 * (len(columns) - 1))
     return "\n".join("  ".join(map(_pad, line, widths, numeric)).rstrip() for line in lines)
@@ -346,10 +347,6 @@ def _show_cell(value: object, column: str) -> str:
         return show_p_value(number)
     shown = f"{number:z.4f}"
     return f"{number:.1e}" if number and not float(shown) else shown
-
-
-def _is_number_or_null(value: object) -> bool:
-    return value is None or (isinstance(value, numbers.Number) and not isinstance(value, bool))
 
 
 def _pad(cell: str, width: int, right: bool) -> str:

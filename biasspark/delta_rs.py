@@ -5,9 +5,6 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-_READERS, _WRITERS = 1, 3
-"""Up to these versions of the protocol, the only features are NOT NULL and checks."""
-
 
 def is_installed() -> bool:
     """Return whether the library is installed."""
@@ -19,5 +16,6 @@ def list_features(log: Any, *, reading: bool = False) -> set[str]:
     protocol = log.protocol()
     named = {*(protocol.reader_features or ()), *(() if reading else protocol.writer_features or ())}
     versions = f"version {protocol.min_reader_version}, {protocol.min_writer_version} of the protocol"
-    is_plain = protocol.min_reader_version <= _READERS and (reading or protocol.min_writer_version <= _WRITERS)
+    # Up to these versions, the only features are NOT NULL and checks.
+    is_plain = protocol.min_reader_version <= 1 and (reading or protocol.min_writer_version <= 3)
     return named or (set() if is_plain else {versions})

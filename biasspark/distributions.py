@@ -20,7 +20,6 @@ _DEPTH = 200
 """The depth of the continued fraction, at which it has converged for up to `MANY` degrees of freedom."""
 _FARTHEST = 40.0
 """Standard deviations beyond which the tail of a normal variable is below the smallest double."""
-_HALVINGS = 70
 
 
 def normal_quantile(level: float) -> float:
@@ -63,7 +62,7 @@ def student_quantile(level: float, freedom: float) -> float:
     beyond, low, high = (1 - level) / 2, 0.0, 1.0
     while student_tail(high, freedom) > beyond:
         low, high = high, 2 * high
-    for _ in range(_HALVINGS):
+    for _ in range(70):  # halvings, to the last bit
         middle = (low + high) / 2
         low, high = (middle, high) if student_tail(middle, freedom) > beyond else (low, middle)
     return round(high, 12)

@@ -196,7 +196,7 @@ def type_of(value: object) -> Text:
 
 
 def redact(text: str) -> str:
-    """Return a text without the secrets of its URIs: users up to the last possible ``@``, and keys in queries."""
+    """Return a text without secrets of URIs: users with passwords, to the last possible ``@``, and keys in queries."""
     return _URI.sub(
         lambda uri: _SECRET_IN_QUERY.sub(rf"\g<name>{REDACTED}", _USERINFO.sub(rf"\g<scheme>{REDACTED}", uri[0])), text
     )

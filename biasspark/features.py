@@ -90,7 +90,6 @@ def write_predicate(condition: Condition, features: Sequence[Feature]) -> str:
 
 
 def _restrictions(condition: Condition, features: Sequence[Feature]) -> list[tuple[int, frozenset[int]]]:
-    """Return the restricted features in order, each with its allowed bins."""
     return [(index, bins) for index, bins in sorted(condition.items()) if not bins >= features[index].bins]
 
 

@@ -58,7 +58,7 @@ def shared_folder(spark: SparkSession, path: str) -> Path | None:
 
 
 def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
-    """Raise `ConfigError`, with the missing jar, if the session cannot open a path. A remote server is not asked."""
+    """Raise `ConfigError`, with the missing jar, if the session has no file system for a path. Skip remote servers."""
     if local_folder(path) is not None or not sees_files(spark):
         return
     if is_embedded(spark):
@@ -98,7 +98,7 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
 
 
 def try_folder(spark: SparkSession, path: str) -> None:
-    """Check that a folder can be written to by an empty file. Raises `NotADirectoryError` or another `OSError`."""
+    """Check that a folder is writable: write a file and remove it. Raises `NotADirectoryError` or another `OSError`."""
     if folder := shared_folder(spark, path):
         _try_local_folder(folder)
         return

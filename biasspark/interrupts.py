@@ -14,13 +14,13 @@ from types import FrameType
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: what it ends is what Ctrl-C ends."""
+    """SIGTERM, which ends a job like Ctrl-C."""
 
 
 def guard_interrupts(
     signum: signal.Signals = signal.SIGINT, error: type[KeyboardInterrupt] = KeyboardInterrupt
 ) -> bool:
-    """Have a signal raise an error as soon as that is safe, from now on; do nothing where a program has its handler."""
+    """Let a signal raise an error once that is safe, unless the program has a handler. Return whether it does now."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signum) not in (signal.SIG_DFL, signal.default_int_handler):
         return False
@@ -38,7 +38,7 @@ def guard_interrupts(
 
 @contextmanager
 def interrupted_by(signum: signal.Signals, error: type[KeyboardInterrupt] = KeyboardInterrupt) -> Iterator[None]:
-    """Have a signal raise an error as soon as that is safe, for a block."""
+    """Let a signal raise an error within a block, once that is safe."""
     before = signal.getsignal(signum)
     is_guarded = guard_interrupts(signum, error)
     try:

@@ -36,7 +36,7 @@ def session_requested(request: SessionRequest) -> Iterator[None]:
 
 
 def describe_start(request: SessionRequest) -> str:
-    """Return what the start of a session is called: ``starting the engine``, or the server to which it connects."""
+    """Return the name of the stage that starts a session: ``starting the engine``, or the server it connects to."""
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     return f"connecting to {endpoint_of(remote)}" if remote.startswith("sc://") else "starting the engine"
 

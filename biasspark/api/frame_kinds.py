@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from biasspark.api.record_batches import (
@@ -31,7 +32,6 @@ from biasspark.api.record_batches import (
     path_of,
     read_batches,
     read_rows,
-    spark_schema_of,
 )
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
@@ -60,7 +60,7 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
             yield read_corpus(spark, Corpus(name="df", path=path_of(df)), date.min)
             return
         stack.enter_context(_explain_missing_columns(rows.unreadable))
-        schema = spark_schema_of(rows.batches.schema)
+        schema = from_arrow_schema(rows.batches.schema, prefer_timestamp_ntz=True)
         is_local = not is_connect(spark) and (spark.conf.get("spark.master") or "").startswith("local")
         if not (is_embedded(spark) or is_local):  # workers do not see the folders of this process
             yield to_frame(spark, rows.batches.read_all(), schema)

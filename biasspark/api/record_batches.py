@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,9 +16,6 @@ import pyarrow.dataset
 
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.text import describe_type, list_first
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
 
 Frame: TypeAlias = Any
 """A DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything else that has
@@ -87,14 +84,6 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     )
     readable = pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
     return Rows(readable, unreadable)
-
-
-def spark_schema_of(schema: pa.Schema) -> StructType:
-    """Return the schema of `read_batches` in Spark."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - charts are drawn without Spark
-
-    kinds = map(_spark_type, schema.types)
-    return StructType([StructField(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
 
 
 def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
@@ -261,15 +250,11 @@ def _is_readable(kind: pa.DataType, target: pa.DataType) -> bool:
     """Return whether Spark has the target type, and Arrow casts to it, whatever the values."""
     if pa.types.is_time(target) or pa.types.is_decimal256(target):
         return False
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - charts are drawn without Spark
+
     try:
-        _spark_type(target)
+        from_arrow_type(target, prefer_timestamp_ntz=True)
         pa.nulls(0, kind).cast(_cast_values(kind, target), safe=False).cast(target)
     except Exception:  # noqa: BLE001 - its type depends on the version of Spark
         return False
     return True
-
-
-def _spark_type(kind: pa.DataType) -> DataType:
-    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - as above
-
-    return from_arrow_type(kind, prefer_timestamp_ntz=True)

@@ -291,19 +291,9 @@ def noninferiority_test(
     this share of all pairs of rows. The probability that n pairs without a common row show no difference is
     (1 - margin)^n, which is the p-value of compliance.
 
-    No p-value is corrected for the number of tests.
-
-    Parameters
-    ----------
-    bound_kind : {"max_drop", "max_rise"}
-        Whether r is the fall of an AUC, or the rise of the size of a gap.
-    margin : float
-        The bound on r, 0 or more.
-
-    Returns
-    -------
-    (violation, compliance) or None
-        In [0, 1], low is strong evidence. None if `estimate_difference` has no p-value.
+    `bound_kind` is ``max_drop`` if r is the fall of an AUC, ``max_rise`` if it is the rise of the size of a gap; the
+    margin is 0 or more. Returns the p-values of violation and compliance, not corrected for the number of tests, or
+    None if `estimate_difference` has none.
     """
     contrasts = _contrasts(paired)
     if contrasts is None:

@@ -77,7 +77,6 @@ def _pair(compare: Compare, names: Sequence[str]) -> str:
 
 
 PAIRED_DELONG = "paired_delong"
-_PAIRED = ("n_low", "n_high", "value", "baseline_value", "n_groups")
 
 
 class CellPair(NamedTuple):
@@ -161,30 +160,18 @@ def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Tabl
     rows: list[dict[str, Any]] = []
     for family in families.values():
         estimates = [estimate_difference(row.paired, level) for row in family]
-        verdicts = judge_differences(estimates, [row.paired.is_gap for row in family])
-        for row, estimate, (p_adjusted, verdict) in zip(family, estimates, verdicts, strict=True):
-            paired = {name: getattr(row.paired, name) for name in _PAIRED}
+        adjusted = benjamini_hochberg([estimate.p_value for estimate in estimates])
+        for row, estimate, p_adjusted in zip(family, estimates, adjusted, strict=True):
             ends = {"difference_low": estimate.low, "difference_high": estimate.high}
-            tested = {"p_value": estimate.p_value, "p_adjusted": p_adjusted, "verdict": verdict}
-            rows.append({**row._asdict(), **paired, "difference": estimate.difference, **ends, **tested})
+            tested = {"p_adjusted": p_adjusted, "verdict": judge_difference(estimate, p_adjusted, row.paired.is_gap)}
+            rows.append(row._asdict() | row.paired._asdict() | estimate._asdict() | ends | tested)
     return to_table(
         MODEL_COMPARISONS, **{name: [row[name] for row in rows] for name in MODEL_COMPARISONS.value_columns}
     )
 
 
-def judge_differences(
-    estimates: Sequence[DifferenceEstimate], less_is_better: Sequence[bool]
-) -> list[tuple[float | None, str]]:
-    """Return the adjusted p-value and the verdict of each difference in a family of tests.
-
-    P-values are adjusted by Benjamini and Hochberg. A verdict is `better` or `worse` if the adjusted p-value is below
-    0.05 and the difference points one way, `insufficient_data` without a p-value, and `no_evidence` otherwise.
-    """
-    adjusted = benjamini_hochberg([estimate.p_value for estimate in estimates])
-    return list(zip(adjusted, map(_verdict, estimates, adjusted, less_is_better), strict=True))
-
-
-def _verdict(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_better: bool) -> str:
+def judge_difference(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_better: bool) -> str:
+    """Return whether a significant difference that points one way is better or worse, or why there is no verdict."""
     if estimate.difference is None or p_adjusted is None:
         return INSUFFICIENT_DATA
     if p_adjusted >= SIGNIFICANT or not estimate.one_sided:

@@ -18,10 +18,13 @@ from biasspark.config.configuration import (
     Output,
     RankingSettings,
     Rejects,
+    load_config,
+    parse_config,
+    parse_identities,
+    parse_measures,
 )
 from biasspark.config.gate_rules import Gate, Rule
 from biasspark.config.identities import Crossed, Identities, Terms, too_many_pairs, unknown_identity
-from biasspark.config.load import load_config, parse_config, parse_identities, parse_measures
 from biasspark.config.mitigation_settings import Mitigation
 from biasspark.config.optional_metrics import (
     GROUPS,

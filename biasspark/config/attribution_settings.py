@@ -157,7 +157,7 @@ class Attribution(Section):
     def check(self, written: Spot) -> None:
         """Report features of two kinds, and parts that lack features or a tree."""
         for name in [name for name in self.numeric if name in self.categorical]:
-            what = f"{quote(name)} is numeric, too. A feature is one of the two."
+            what = f"{quote(name)} is numeric, too. A feature is either numeric or categorical."
             written["categorical"].complain(what, "Remove one.")
         for key in ("tree", "pairs", "slice_search"):
             if key in written and not self.features:

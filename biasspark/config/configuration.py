@@ -1,4 +1,7 @@
-"""The whole configuration: frozen, complete and checked. Its fields are the keys of the TOML file."""
+"""The whole configuration: frozen, complete and checked. Its fields are the keys of the TOML file.
+
+It is read from a TOML file or from tables. All faults are reported at once, in one `ConfigError`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import hashlib
 import json
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 from biasspark.columns import ALL_ROWS
@@ -17,19 +21,21 @@ from biasspark.config.declaration import (
     OR_REMOVE,
     REQUIRED,
     Kind,
+    Reader,
     Section,
     Spot,
     broken_text_rule,
+    declarations,
     is_finite_number,
     plain,
     setting,
 )
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
-from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation
-from biasspark.config.toml_file import is_within, unusable_path
-from biasspark.errors import ABSENT, REDACTED, Key, KeyPath, Setting, Text, Words, redact, type_of
-from biasspark.text import list_choices
+from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation, fill_experiment
+from biasspark.config.toml_file import apply_overrides, is_within, read_toml, unusable_path
+from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
+from biasspark.text import closest_match, list_choices
 
 ENGINES = ("blocks", "windows")
 DUPLICATES = ("estimate", "reject", "allow")
@@ -38,7 +44,6 @@ LONGEST_DAYS = 36_500
 FILTER = ("corpus", "filter")
 _SET_BLOCKS: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
 _PATHS = ("path", "pool", "debiasing", "random", "test")
-_TWO_NAMES = re.compile(r"[\w-]+\.[\w-]+")
 _LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
 """Options of Spark readers that silently drop rows."""
 
@@ -64,8 +69,7 @@ def _read_options(spot: Spot) -> Any:
 
 
 def _read_values(spot: Spot) -> Any:
-    """Read one value of the label column, or a list of values of one kind."""
-    values = tuple(spot.value) if isinstance(spot.value, list | tuple) else (spot.value,)
+    values = tuple(spot.entries)
     if values and any(all(isinstance(value, kind) for value in values) for kind in (str, bool)):
         return values
     if values and all(map(is_finite_number, values)):
@@ -74,7 +78,6 @@ def _read_values(spot: Spot) -> Any:
 
 
 def _read_models(spot: Spot) -> Any:
-    """Read a table of models and their score columns, or a list of score columns."""
     if isinstance(spot.value, list | tuple):
         models = {name: name for name in kinds.list_of().read(spot)}
     elif isinstance(spot.value, Mapping):
@@ -134,7 +137,7 @@ class Corpus(Section):
             written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
         if written["duplicates"].value in DUPLICATES[:2] and "id" not in written:
             fix = 'Name the id column, id = "...", or remove the line.'
-            written["duplicates"].refuse("Without an id nothing can be compared.", fix)
+            written["duplicates"].refuse("Repeated ids are found by the id column, and none is named.", fix)
 
     def resolve(self) -> Self:
         """Return the corpus; repeated ids are allowed without an id column."""
@@ -325,7 +328,7 @@ class Output(Section):
         """Report names and formats that a folder or a catalog cannot have."""
         written.need_one("path", "catalog", path="warehouse")
         for key, name in (("catalog", self.catalog), ("views", self.views)):
-            if name is not None and not _TWO_NAMES.fullmatch(name):
+            if name is not None and not re.fullmatch(r"[\w-]+\.[\w-]+", name):
                 rule = "It must be catalog.schema, two names of letters, digits, _ and -."
                 written[key].refuse(rule, written.write(**{key: "spark_catalog.bias"}))
         if "path" in written and self.format == "iceberg":
@@ -490,3 +493,61 @@ class Config(Measures, _Source):
             rules = (rule if rule.models else replace(rule, models=models) for rule, models in chosen)
             gate = replace(gate, rule=tuple(rules))
         return replace(config, gate=gate, state=config.state if config.state and config.state.keep else None)
+
+
+# ---- reading
+
+_NEED_IDENTITIES = {"pinned_auc", "templates", "pinned_skew", "mitigation"}
+_NEED_MODELS = {"thresholds", "histograms", "pinned_auc", "templates", "pinned_skew", "attribution", "compare"}
+_NEED_MODELS |= {"gate", "state"}
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a configuration file, and apply the overrides ``table.key=value`` of the command line.
+
+    Relative paths are looked up next to the file, then in the working folder. An output that exists in neither is
+    created in the working folder. Raises `ConfigError` with all faults, or if the file cannot be read or is not TOML.
+    """
+    table, faults = apply_overrides(read_toml(Path(path)), overrides)
+    return parse_config(table, Path(path).parent, faults)
+
+
+def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
+    """Check a configuration, with paths relative to `base`. Raises `ConfigError` with all faults, those given first."""
+    table = _drop_empty_identities(table)
+    given = {name for name, part in table.items() if part is not None}
+    is_misspelled = closest_match("identities", sorted(given - {*declarations(Config)})) is not None
+    only_scores = "models" in given and not given & _NEED_IDENTITIES and not is_misspelled
+    reader = Reader(base, _optional_tables(table) | ({"identities"} if only_scores else set()))
+    reader.faults.extend(faults)
+    return reader.read(Config, fill_experiment(table, reader))
+
+
+def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bool = True) -> Measures:
+    """Check what is measured, for functions that are given a DataFrame: no corpus and no output.
+
+    ``models`` may be a list of columns, and ``identities`` a list of columns or an `Identities`. None counts as absent.
+    Unless `scored`, there are no models: only labels are counted. Unless `grouped`, identities are optional. Raises
+    `ConfigError` with all faults.
+    """
+    table = _drop_empty_identities(table)
+    given = {name: plain(part) for name, part in table.items() if scored or name != "models"}
+    optional = _optional_tables(table) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
+    return Reader(Path.cwd(), optional).read(Measures, given)
+
+
+def parse_identities(value: object, base: Path | None = None) -> Identities:
+    """Check identities: columns, the table ``[identities]`` as a dict, or an `Identities`. Raises `ConfigError`."""
+    return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
+
+
+def _drop_empty_identities(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Drop identities that are empty, as ``resolved`` has them in a configuration without identities."""
+    return {name: part for name, part in table.items() if name != "identities" or part != plain(Identities())}
+
+
+def _optional_tables(table: Mapping[str, Any]) -> set[str]:
+    """Return the required tables that may be missing: identities in attribution, models for the label balance alone."""
+    given = {name for name, part in table.items() if part is not None}
+    only_labels = "label_balance" in given and not given & _NEED_MODELS
+    return {"identities"} if "attribution" in given else {"models"} if only_labels else set()

@@ -147,7 +147,7 @@ class Rule(Section):
     def check_names(
         self, written: Spot, models: Sequence[str], slices: Sequence[str], identities: Identities | None
     ) -> None:
-        """Report unknown models, if there are any, slices, and identities, unless they have faults (None)."""
+        """Report unknown slices, unknown models if there are models, and unknown identities unless these are None."""
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
                 rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."
@@ -227,5 +227,5 @@ class Gate(Section):
         for name in repeated(rule.name for rule in self.rule if rule.name):
             written.complain(f"two rules are named {quote(name)}. Alerts identify rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
-            rule = "No rule is on a change of an AUC since the last accepted run."
+            rule = "No rule bounds a change of an AUC since the last accepted run."
             written["paired"].refuse(rule, "Remove the line, or write a rule with max_drop or max_rise.")

@@ -133,7 +133,7 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
 
 
 def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) -> Kind:
-    """A table whose keys the user chooses, at most `most`. `names` and `values` are the words for both in messages."""
+    """A table of at most `most` keys that the user chooses. Messages call its keys `names` and its values `values`."""
     fix: Text = (
         Words(f"Write {values} in quotes, or remove the line.", f"Write {values} as text.") if values else CORRECT
     )
@@ -174,14 +174,14 @@ def tables(section: type[Section], most: int, fix_most: str) -> Kind:
     """A list of tables, which messages identify by their ``name``."""
 
     def read(spot: Spot) -> Any:
-        entries = spot.value if isinstance(spot.value, list | tuple) else [spot.value]
-        if len(entries) > most:
-            spot.complain(f"there are {len(entries)}. At most {most} are allowed.", fix_most)
-        names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
-        keys = [name if isinstance(name, str) else number for number, name in enumerate(names, 1)]
-        return tuple(
-            spot.reader.section(section, spot.within(key, entry)) for key, entry in zip(keys, entries, strict=True)
-        )
+        if len(spot.entries) > most:
+            spot.complain(f"there are {len(spot.entries)}. At most {most} are allowed.", fix_most)
+        read_entries = []
+        for number, entry in enumerate(spot.entries, 1):
+            name = entry.get("name") if isinstance(entry, Mapping) else None
+            inner = spot.within(name if isinstance(name, str) else number, entry)
+            read_entries.append(spot.reader.section(section, inner))
+        return tuple(read_entries)
 
     return Kind("tables", read, (), section)
 

@@ -121,7 +121,9 @@ class Mitigation(Section):
         if given and "pool" in written:
             written["pool"].refuse("debiasing and random are given, too. They are added as they are.", "Remove one.")
         if "filter" in written and not self.files:
-            written["filter"].refuse("Without a file nothing is read.", "Name one, or remove the line.")
+            written["filter"].refuse(
+                "It filters files of comments, and there is none.", "Name one, or remove the line."
+            )
         if not self.train and not self.has_test_set:
             written["train"].refuse("Your own models have no scores of generated sentences.", "Name a test set.")
         request = self.training_request
@@ -152,7 +154,7 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
             fix = 'Write, for example, pool = "harmless.parquet", or name debiasing and random.'
             top["mitigation"].complain(what, fix)
     else:
-        what = "it is given without [corpus]. Then the corpus is generated, and has its own."
+        what = "it is given without [corpus]. A generated corpus defines its own."
         for name in [name for name in ("label", "identities") if name in given]:
             top[name].complain(what, "Remove the table, or name your [corpus].")
         terms = {term: [term] for term in mitigation.terms}

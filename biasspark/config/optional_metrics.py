@@ -114,7 +114,6 @@ class Histograms(Section):
 
 
 def _read_buckets(spot: Spot) -> Any:
-    """Read the ascending edges of buckets of lengths."""
     edges = spot.value if isinstance(spot.value, list | tuple) else ()
     whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge < 2**31 for edge in edges)
     if whole_edges and 1 < len(edges) <= MOST_BUCKETS and all(low < high for low, high in pairwise(edges)):
@@ -141,7 +140,7 @@ class LabelBalance(Section):
             written.complain("text and length are both given. A length comes from one of them.", "Remove one.")
         if "buckets" in written and "text" not in written and "length" not in written:
             fix = written.write(text="comment_text")
-            written["buckets"].refuse("Without text or length nothing is put into them.", fix)
+            written["buckets"].refuse("They are buckets of lengths, and neither text nor length is given.", fix)
 
 
 @dataclass(frozen=True, kw_only=True)

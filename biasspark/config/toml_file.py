@@ -57,9 +57,7 @@ def unusable_path(path: str) -> tuple[str, str]:
 
 _KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
 KEY = rf"{_KEY_PART}(?:\s*\.\s*{_KEY_PART})*"
-_REPEATS = ("Cannot overwrite a value", "Cannot declare", "Duplicate inline table key")
 _STATEMENT = re.compile(rf"\s*(?:\[\[?\s*(?P<table>{KEY})\s*\]|(?P<key>{KEY})\s*=)")
-_IN_LINE = re.compile(r"\(at line ([0-9]+)")
 ASSIGNMENT = re.compile(rf"\s*({KEY})\s*=\s?(.*)", re.DOTALL)
 
 
@@ -105,7 +103,7 @@ def describe_undecodable(error: UnicodeDecodeError) -> str:
 
 
 def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """Apply overrides ``table.key=value``, of TOML or else text, to a copy. Return it, and faults of their form."""
+    """Return a copy with the overrides ``table.key=value``, of TOML or else text, and the faults of malformed ones."""
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
         assignment = ASSIGNMENT.fullmatch(override)
@@ -160,10 +158,10 @@ def split_key(dotted: str) -> list[str]:
 
 def repeated_key(text: str, message: str) -> str:
     """Return the fault of a key or table that is given twice, by the message of tomllib; "" for other faults."""
-    if not message.startswith(_REPEATS):
+    if not message.startswith(("Cannot overwrite a value", "Cannot declare", "Duplicate inline table key")):
         return ""
     lines = text.split("\n")
-    numbered = _IN_LINE.search(message)
+    numbered = re.search(r"\(at line ([0-9]+)", message)
     last = int(numbered[1]) if numbered else len(lines)
     if message.startswith("Duplicate inline table key"):
         key = message.removeprefix("Duplicate inline table key ").partition(" (at ")[0]

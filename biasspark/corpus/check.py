@@ -1,8 +1,4 @@
-"""Check that the corpus has what the configuration names: all faults at once, before any row is read.
-
-Spark refuses expressions that read other rows or are random when it analyzes them. The embedded engine does not, and
-would measure something else, so they are refused here.
-"""
+"""Check that the corpus has what the configuration names: all faults at once, before any row is read."""
 
 from __future__ import annotations
 
@@ -32,8 +28,6 @@ _LEFT_TO_CHANCE = re.compile(
 _WINDOW_OR_GENERATOR = re.compile(
     r"\bover\b|\b((pos)?explode(_outer)?|inline(_outer)?|stack|json_tuple)\s*\(", re.IGNORECASE
 )
-_N_ROWS = 2
-
 MOST_CATEGORICAL = 58
 NAME_ANOTHER = "Name one that it has."
 
@@ -53,9 +47,9 @@ _OTHER_SEPARATOR = 'A CSV with another separator than commas needs `options = {{
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
 
-    Random functions, windows and generators are found by name. Aggregates are found by evaluating the expression on two
-    rows of NULLs, for which they return one row; the corpus is not read. Raises `AnalysisException` if the engine has
-    no plan for the expression, such as for text used as a boolean.
+    Spark refuses such expressions by itself; the embedded engine would measure something else. Random functions,
+    windows and generators are found by name. Aggregates return one row for two rows of NULLs. Raises
+    `AnalysisException` if the engine has no plan for the expression, such as for text used as a boolean.
     """
     bare = _QUOTED.sub(" ", text)
     if _LEFT_TO_CHANCE.search(bare):
@@ -63,7 +57,7 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     if _WINDOW_OR_GENERATOR.search(bare):
         return "INVALID_WHERE_CONDITION"
     nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
-    frame = corpus.sparkSession.range(_N_ROWS).select(*nulls)
+    frame = corpus.sparkSession.range(2).select(*nulls)
     try:
         try:
             rows = frame.select(F.expr(text)).collect()
@@ -73,7 +67,7 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
         raise
     except PySparkException:
         return None  # an expression that fails on a row is named when the corpus is read
-    return None if len(rows) == _N_ROWS else "INVALID_WHERE_CONDITION"
+    return None if len(rows) == 2 else "INVALID_WHERE_CONDITION"
 
 
 class ConfiguredColumn(NamedTuple):
@@ -109,8 +103,8 @@ def list_columns(measures: Measures, id_column: str | None) -> Iterator[Configur
 class ColumnNames:
     """The columns of a corpus in messages: the first message that names them lists all.
 
-    If the names are not certainly names, only their number is shown, and only a name that differs in case is suggested:
-    for a CSV file without a header line, Spark takes the first row as names, and no message may show a row. `fix` says
+    For a CSV file without a header line, Spark takes the first row as names, and no message may show a row. So unless
+    the names are certain, only their number is shown, and only a name that differs in case is suggested. `fix` says
     how to fix a missing column if no column has a similar name.
     """
 
@@ -149,10 +143,9 @@ class ColumnNames:
 def check_schema(
     corpus: DataFrame, measures: Measures, id_column: str | None = None, columns: ColumnNames | None = None
 ) -> None:
-    """Check that a corpus has every column that a configuration names, of a type that fits, and fits its SQL.
+    """Raise `InputError` with every fault of the columns and expressions that a configuration names.
 
-    Raises `InputError` with every fault. `columns` are those in messages. Looks at the schema only: no row is read, no
-    job is run.
+    `columns` are those in messages. Looks at the schema only: no row is read, no job is run.
     """
     is_untyped = MALFORMED in corpus.columns  # a CSV holds numbers as text
     corpus = corpus.drop(MALFORMED)
@@ -162,12 +155,8 @@ def check_schema(
         faults += _floats_as_names(corpus.schema, measures, id_column)
     length = measures.label_balance.length if measures.label_balance else None
     if not is_untyped and length in corpus.columns and isinstance(corpus.schema[str(length)].dataType, T.StringType):
-        rule = "It is of type string. A length is a number."
-        hint = (
-            "If its length is meant, name it as ",
-            Key(("label_balance", "text")),
-            ". If it holds numbers, cast it.",
-        )
+        rule, text_key = "It is of type string. A length is a number.", Key(("label_balance", "text"))
+        hint = ("If its length is meant, name it as ", text_key, ". If it holds numbers, cast it.")
         faults.append(Fault(("label_balance", "length"), length, rule, hint))
     for path, text in measures.expressions.items():
         if path[0] != "corpus" and (fault := expression_fault(corpus, path, text, columns)):
@@ -192,8 +181,7 @@ def _column_faults(
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
     if (n_columns := len(measures.identities.categorical)) > MOST_CATEGORICAL:
-        limit = f"At most {MOST_CATEGORICAL} fit, as one word has a bit for each, whether it is known."
-        rule = f"{n_columns} columns. {limit}"
+        rule = f"{n_columns} columns. At most {MOST_CATEGORICAL} fit into the word that says which of them are known."
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
@@ -237,8 +225,7 @@ def _label_faults(label: Label, kind: T.DataType) -> Iterator[Fault]:
 def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: ColumnNames) -> Fault | None:
     """Return the fault of an expression of the configuration over a corpus; None if it fits. Reads no row.
 
-    Groupings may be expressions of any atomic type, all others must be predicates. Each must depend on its own row
-    alone, and be deterministic.
+    Groupings have any atomic type, and all others are predicates. Each is deterministic, and depends on one row alone.
     """
     is_predicate = path[:2] != ("attribution", "groupings")
     if path == FILTER and is_embedded(corpus.sparkSession) and "->" in _QUOTED.sub(" ", text):

@@ -1,8 +1,4 @@
-"""Rows of CSV files: malformed lines, and typed columns for SQL expressions.
-
-All columns are read as text. The types of those that an expression of the configuration names are inferred from the
-values: otherwise SQL would compare 10 and 9 as text.
-"""
+"""Rows of CSV files, whose columns are all read as text: malformed lines, and typed columns for SQL expressions."""
 
 from __future__ import annotations
 
@@ -31,11 +27,10 @@ _TEXT = "STRING"
 
 
 def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: Corpus) -> DataFrame:
-    """Read CSV files again, and mark the lines that have more or fewer fields than the header line: `MALFORMED`.
+    """Read CSV files again with their reader, and mark lines with more or fewer fields than the header: `MALFORMED`.
 
     Such a line holds NULL in every column but the id and the day, since its fields cannot be assigned to columns. Rows
     are not marked if a `schema` has types other than text: Spark marks a value that does not fit its type the same way.
-    `reader` is the one by which `rows` were read from the path.
     """
     has_types = corpus.schema and any(not isinstance(field.dataType, StringType) for field in rows.schema)
     if has_types or "columnnameofcorruptrecord" in map(str.lower, corpus.options):
@@ -52,7 +47,7 @@ def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: 
 
 
 def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> DataFrame:
-    """Cast the columns of text that an expression of the configuration names to numbers or booleans, if they are such.
+    """Cast columns that an expression of the configuration names: SQL would compare 10 and 9 as text.
 
     A column is numeric if all its values are numbers and none has a leading zero (007). A column used as text, such as
     an id or a category, becomes numeric only if its numbers are written back as the same text.

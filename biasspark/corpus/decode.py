@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -28,31 +28,25 @@ def name_of(number: Column, names: tuple[str, ...]) -> Column:
 
 
 def each_present(rows: DataFrame, name: str, values: Sequence[Column]) -> DataFrame:
-    """Return each row once for every value that is not NULL, with that value in a new column.
-
-    NULLs are filtered after the array is exploded. If they were filtered before, Spark would infer a filter for
-    non-empty arrays and compute the elements a second time for it, in interpreted code.
-    """
+    """Return each row once for every value that is not NULL, with that value in a new column."""
+    # Filtered after the array is exploded: otherwise Spark would infer a filter for non-empty arrays, and compute the
+    # elements a second time for it, in interpreted code.
     return rows.select("*", F.explode(F.array(*values)).alias(name)).where(F.col(name).isNotNull())
 
 
 def scored_by(number: int, encoding: Encoding, *fields: Column) -> Column:
-    """Return a structure of a model's number and its score, and of more fields; NULL on rows that it does not score.
-
-    The score is nullable as well: in an array, DataFusion takes structures with a nullable and with a non-nullable
-    field for two types, and panics.
-    """
+    """Return a structure of a model's number and its score, and of more fields; NULL on rows that it does not score."""
+    # The score is nullable as well: in an array, DataFusion takes structures with a nullable and with a non-nullable
+    # field for two types, and panics.
     is_scored = field("score_reason", number, encoding) == 0
     score = F.when(is_scored, F.col(encoding.score_columns[number]) + F.lit(0.0))
     return F.when(is_scored, F.struct(F.lit(number).alias(MODEL), score.alias("score"), *fields))
 
 
 def states(encoding: Encoding) -> list[Column]:
-    """Return for every identity by number whether a row of EXAMPLES is in it: BOOLEAN, NULL if unknown.
-
-    Spark's AND is three-valued: a crossed pair is out if one side is out, else unknown if one is unknown.
-    """
+    """Return for every identity by number whether a row of EXAMPLES is in it: BOOLEAN, NULL if unknown."""
     singles = single_states(encoding)
+    # Spark's AND is three-valued: a crossed pair is out if one side is out, else unknown if one is unknown.
     return singles + [singles[a] & singles[b] for a, b in encoding.pairs]
 
 
@@ -131,10 +125,7 @@ def list_score_bounds(encoding: Encoding) -> Column:
 
 
 def count_labels(examples: DataFrame, encoding: Encoding) -> Ints:
-    """Return negatives and positives of every identity by length bin: see `biasspark.ranking.counts.Counts.labels`.
-
-    Runs one Spark action, which scans the corpus.
-    """
+    """Return `biasspark.ranking.counts.Counts.labels`. Runs one Spark action, which scans the corpus."""
     n_bins = encoding.n_length_bins or 0
     _, *members = single_states(encoding)
     length_bin = field("length_bin", 0, encoding) if n_bins else F.lit(0)
@@ -165,23 +156,15 @@ def _conditions(encoding: Encoding) -> list[Column]:
     reasons = [field("score_reason", n, encoding) for n in range(len(encoding.models))]
     fails_all = reduce(Column.__and__, (reason > 0 for reason in reasons)) if reasons else F.lit(False)
 
-    def condition(what: str, number: int) -> Column:
-        match what:
-            case "rows":
-                chosen = F.lit(True)
-            case "rejected":
-                chosen = ~stays | fails_all
-            case "row_reason":
-                chosen = row_reason == number
-            case "score_reason":
-                model, code = divmod(number, len(SCORE_REASONS))
-                chosen = stays & (reasons[model] == code + 1)
-            case "scored_label":
-                chosen = stays & (field("label", 0, encoding) == 1) & (reasons[number] == 0)
-            case "pair":
-                chosen = by_number[number]
-            case _:
-                chosen = stays & (field(what, number, encoding) == 1)
-        return chosen
-
-    return [condition(*key) for key in encoding.count_keys]
+    conditions: dict[str, Callable[[int], Column]] = {
+        "rows": lambda _: F.lit(True),
+        "rejected": lambda _: ~stays | fails_all,
+        "row_reason": lambda code: row_reason == code,
+        "score_reason": lambda n: stays & (reasons[n // len(SCORE_REASONS)] == n % len(SCORE_REASONS) + 1),
+        "scored_label": lambda model: stays & (field("label", 0, encoding) == 1) & (reasons[model] == 0),
+        "pair": lambda pair: by_number[pair],
+    }
+    return [
+        conditions[what](number) if what in conditions else stays & (field(what, number, encoding) == 1)
+        for what, number in encoding.count_keys
+    ]

@@ -71,8 +71,8 @@ def known_score(name: str, schema: StructType) -> Column:
 def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
     """Return whether a column holds one of the values, all of one type; NULL where it is NULL.
 
-    A number is compared as the type of the column holds it: the float32 0.1 is more than 0.1. In a column of booleans
-    or numbers, a text such as ``TRUE`` or ``1.0`` is parsed; a text that cannot be parsed matches nothing.
+    A number is compared as the type of the column holds it: the float32 0.1 is more than 0.1. If the values are
+    booleans or numbers, text such as ``TRUE`` or ``1.0`` is parsed; text that cannot be parsed matches nothing.
     """
     if isinstance(kind, FloatType | DoubleType):
         # In Spark -0.0 equals 0.0; in an embedded engine it does not.
@@ -100,15 +100,11 @@ def rejected_rows(
     rows = corpus.select(row_id.cast("string").alias(ROW_ID), rejects)
     # Rows without an id share one hash, so they are spread at random.
     part = F.when(F.col(ROW_ID).isNull(), F.floor(F.rand(0) * _N_PARTS)).otherwise(F.pmod("_hash", F.lit(_N_PARTS)))
-    hashed = rows.withColumn("_hash", F.xxhash64(ROW_ID)).withColumn("_part", part)
-    kept = _smallest(_smallest(hashed, max_rows, REASON, "_part"), max_rows, REASON)
-    return kept.select(ROW_ID, MODEL, REASON)
-
-
-def _smallest(rows: DataFrame, most: int, *group: str) -> DataFrame:
-    """Keep the rows of each group with the smallest hashes."""
-    by_hash = Window.partitionBy(*group).orderBy("_hash", ROW_ID, MODEL)
-    return rows.withColumn("_rank", F.row_number().over(by_hash)).where(F.col("_rank") <= most)
+    rows = rows.withColumn("_hash", F.xxhash64(ROW_ID)).withColumn("_part", part)
+    for group in ((REASON, "_part"), (REASON,)):
+        by_hash = Window.partitionBy(*group).orderBy("_hash", ROW_ID, MODEL)
+        rows = rows.withColumn("_rank", F.row_number().over(by_hash)).where(F.col("_rank") <= max_rows)
+    return rows.select(ROW_ID, MODEL, REASON)
 
 
 def _rejects(measures: Measures, schema: StructType, id_column: str | None) -> Column:
@@ -123,12 +119,8 @@ def _rejects(measures: Measures, schema: StructType, id_column: str | None) -> C
     whole = row_reason(measures.label, schema, id_column)
     of_models = {model: score_reason(score, schema) for model, score in measures.models.items()}
     is_out = annotation_out_of_range(measures.identities, schema)
-    rejects = [
-        F.when(whole > 0, reject(None, name(whole, ROW_REASONS))),
-        *(
-            F.when((whole == 0) & (code > 0), reject(model, name(code, SCORE_REASONS)))
-            for model, code in of_models.items()
-        ),
-        F.when((whole == 0) & is_out, reject(None, F.lit(ANNOTATION_OUT_OF_RANGE))),
-    ]
+    rejects = [F.when(whole > 0, reject(None, name(whole, ROW_REASONS)))]
+    for model, code in of_models.items():
+        rejects.append(F.when((whole == 0) & (code > 0), reject(model, name(code, SCORE_REASONS))))
+    rejects.append(F.when((whole == 0) & is_out, reject(None, F.lit(ANNOTATION_OUT_OF_RANGE))))
     return F.array_compact(F.array(*rejects))

@@ -29,10 +29,7 @@ from biasspark.session import expression, is_embedded
 
 
 def build_encoding(measures: Measures, survey: Survey) -> Encoding:
-    """Return the encoding of EXAMPLES: all names, and where each value is stored.
-
-    Raises `InputError` if two identities have the same name, or there are too many crossed pairs.
-    """
+    """Return the encoding of EXAMPLES. Raises `InputError` for repeated identities or too many crossed pairs."""
     identities, balance = measures.identities, measures.label_balance
     encoding = Encoding(
         models=tuple(measures.models),
@@ -49,10 +46,8 @@ def build_encoding(measures: Measures, survey: Survey) -> Encoding:
     if fault := too_many_pairs(len(encoding.singles), identities.crossed):
         raise InputError(fault)
     if repeated := sorted(name for name, count in Counter(encoding.names).items() if count > 1):
-        problem = (
-            f"{', '.join(map(repr, repeated[:10]))} would name more than one identity, a value in the corpus among "
-            "them. Each identity has a different name."
-        )
+        problem = f"{', '.join(map(repr, repeated[:10]))} would name more than one identity, a value in the corpus "
+        problem += "among them. Each identity has a different name."
         fix = "Rename the column or predicate, or filter the value."
         raise InputError(Fault(("identities",), ABSENT, problem, fix))
     return encoding
@@ -69,8 +64,8 @@ def encode_examples(
 ) -> DataFrame:
     """Return EXAMPLES: the words, scores and values of the encoding, and `payload`, for each row of the corpus.
 
-    Lazy, and computed where the corpus is scanned: thresholds, predicates and regular expressions run in the JVM. Text
-    is read only if a predicate or a list of terms needs it, and only the terms found in it are kept.
+    Lazy, and computed in the JVM where the corpus is scanned. Text is read only if a predicate or a list of terms needs
+    it, and only the terms found in it are kept.
     """
     schema = corpus.schema
     packed: dict[int, list[Column]] = defaultdict(list)
@@ -109,12 +104,9 @@ def list_length_bins(balance: LabelBalance) -> tuple[tuple[int, int], ...]:
 
 
 def _length_bin(balance: LabelBalance, schema: StructType) -> Column:
-    """Return the length bin of a row, counted from 1; 0 if its length is unknown or in no bin.
-
-    The length of a text is its characters (Unicode code points).
-    """
+    """Return the length bin of a row, counted from 1; 0 if its length is unknown or in no bin."""
     if balance.text is not None:
-        length = F.char_length(column(balance.text))
+        length = F.char_length(column(balance.text))  # in Unicode code points
     else:
         assert balance.length is not None
         length = number(balance.length, schema[balance.length].dataType)

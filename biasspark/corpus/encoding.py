@@ -38,7 +38,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Source:
-    """Identities that are known or unknown together: all are unknown on rows on which their source is.
+    """Identities that are known or unknown together.
 
     `kind` is how membership is stored: as bits, the value of a category, the values of an array, or terms found in a
     text. If a source is not `nullable`, every row is in the known population of its identities.

@@ -36,10 +36,9 @@ _HASHES = 1 << 30
 class SurveyedValues(NamedTuple):
     """The surveyed values of features and groupings.
 
-    `features` are those that are split on, and `tree_features` the same as trees see them: values of fewer than
-    ``tree.min_leaf`` rows are rare. `unreadable` has, by numeric feature of type text, the rows whose text is not a
-    number, if any; `reserved`, by grouping and reserved name (the NULL group or the group of all others), the rows with
-    this text, if any.
+    In `tree_features`, the features as trees see them, values of fewer than ``tree.min_leaf`` rows are rare.
+    `unreadable` counts the rows whose text is not a number, by numeric feature of type text; `reserved` the rows with
+    the name of the NULL group or of the group of all others, by grouping and name.
     """
 
     features: tuple[Feature, ...]
@@ -112,18 +111,18 @@ def _list_faults(
         if not counted.numbers["numeric", name].n_known:
             rule = f"'{name}' is of type string, and no row has a number in it."
             otherwise = f" if its values are categories, or name another. {DECIMAL_POINT}"
-            fix = ("Name it in ", Key(("attribution", "categorical")), otherwise)
-            yield Fault(("attribution", "numeric"), ABSENT, rule, fix)
+            by_category = ("Name it in ", Key(("attribution", "categorical")), otherwise)
+            yield Fault(("attribution", "numeric"), ABSENT, rule, by_category)
     for (kind, name), values in counted.texts.items():
         if kind == "categorical" and len(values) > MOST_CATEGORIES:
             rule = f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. Segments of so few rows say nothing."
-            by_view = "Name another column, or cut it into groups by a view."
-            yield Fault(("attribution", "categorical"), ABSENT, rule, by_view)
+            fix = "Name another column, or cut it into groups by a view."
+            yield Fault(("attribution", "categorical"), ABSENT, rule, fix)
     rule = f"It has more than {MOST_CATEGORIES:,} distinct values. It is probably an id, a number or the text itself."
     for name, counts in groups.items():
         if len(counts) > MOST_CATEGORIES:
-            fewer = "Name another column, or cut its values into fewer groups."
-            yield Fault(("attribution", "groupings", name), attribution.groupings[name], rule, fewer)
+            fix = "Name another column, or cut its values into fewer groups."
+            yield Fault(("attribution", "groupings", name), attribution.groupings[name], rule, fix)
 
 
 def _most_frequent(counts: Mapping[str, int]) -> list[str]:
@@ -149,14 +148,12 @@ def row_columns(
     columns: dict[str, Column] = {}
     for n, feature in enumerate(features):
         kind = corpus.schema[feature.name].dataType
-        columns[feature_name(n)] = (
-            number(feature.name, kind) if feature.numeric else _category(column(feature.name), kind)
-        )
+        as_text = _category(column(feature.name), kind)
+        columns[feature_name(n)] = number(feature.name, kind) if feature.numeric else as_text
     for n, text in enumerate(attribution.groupings.values()):
         value, kind = _grouping(corpus, text)
-        columns[group_name(n)] = (
-            F.when(value != NULL_GROUP, value) if isinstance(kind, StringType) else _category(value, kind)
-        )
+        is_text = isinstance(kind, StringType)
+        columns[group_name(n)] = F.when(value != NULL_GROUP, value) if is_text else _category(value, kind)
     predicates = {segment_name(n): text for n, text in enumerate(attribution.segments.values())}
     for n, pair in enumerate(attribution.pairs_of.values()):
         predicates |= {pair_name(n, False): pair.negatives, pair_name(n, True): pair.positives}

@@ -1,4 +1,4 @@
-"""Where identities come from: columns, categories, an array, predicates, terms; each in, out or unknown on a row."""
+"""The sources of identities: columns, categories, an array, predicates and terms."""
 
 from __future__ import annotations
 

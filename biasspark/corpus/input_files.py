@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import pyspark.sql.functions as F
@@ -48,33 +47,22 @@ _LONGEST_NAME, _LONGEST_LINE = 64, 10_000
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
-class Files(NamedTuple):
-    """The files of a corpus: one row per file, of any format; none for a format with a log of its files.
-
-    `path` is the path of the corpus, or a pattern of the folders of a run date.
-    """
-
-    rows: DataFrame | None
-    path: str
-
-    @property
-    def names(self) -> list[str] | None:
-        """The URIs of all data files, escaped, in order."""
-        if self.rows is None:
-            return None
-        names = map(_one_slash, self.rows.inputFiles())
-        return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(("_", ".")))
+def list_names(files: DataFrame) -> list[str]:
+    """Return the URIs of all data files, escaped, in order."""
+    names = map(_one_slash, files.inputFiles())
+    return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(("_", ".")))
 
 
-def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> Files:
-    """Return the files of the run date if its column is among the first partitions of the path, otherwise all.
+def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> tuple[DataFrame | None, str]:
+    """Return a row for each file, of any format, and the path; no rows for a format with a log of its files.
 
-    So the files of other days are not even listed. All files are listed if the configuration chooses files by itself or
+    If the column of the run date is among the first partitions, the path is a pattern of the folders of that date, so
+    the files of other days are not even listed. All files are listed if the configuration chooses files by itself or
     merges all schemas, or if no folder has the date.
     """
     path, name = str(corpus.path), corpus.run_date_column
     if corpus.format.lower() in _WITH_A_LOG:
-        return Files(None, path)
+        return None, path
     chooses = not (_FILE_OPTIONS | {"mergeschema"}).isdisjoint(map(str.lower, corpus.options))
     if name and not chooses and not set(path + name) & set(OF_PATTERNS):
         # A folder may have a time of day, or a date without leading zeros.
@@ -83,8 +71,8 @@ def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> Files:
         for above in ("", "*=*/", "*=*/*=*/"):
             pattern = f"{path.rstrip('/')}/{above}{folders}"
             if (rows := _list_if_any(spark, pattern)) is not None:
-                return Files(rows, pattern)
-    return Files(_list(spark, path), path)
+                return rows, pattern
+    return _list(spark, path), path
 
 
 def _list(spark: SparkSession, path: str) -> DataFrame:
@@ -169,10 +157,9 @@ def refuse_skipped(skipped: Sequence[str], path: str) -> None:
 
 
 def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Collection[str]) -> list[str]:
-    """Return the files that Spark skips, out of those below the path, given those that it reports to read.
+    """Return the files below the path that Spark skips, given those that it reports to read, all as escaped URIs.
 
-    All are URIs, escaped. If folders ``column=value`` give one of the `columns`, Spark reads only files in such
-    folders.
+    If folders ``column=value`` give one of the `columns`, Spark reads only files in such folders.
     """
 
     def count_partitions(name: str) -> int:

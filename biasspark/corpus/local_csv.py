@@ -1,7 +1,7 @@
 """CSV files on the embedded engine: read by pyarrow as Spark reads them, as text and NULL.
 
-The engine's reader fails at the first line whose fields do not match the header line. Here such lines are marked rows
-(`MALFORMED`), as on Spark. Lines that the two parsers split differently are refused.
+Lines whose fields do not match the header line, at which the engine's own reader fails, are marked (`MALFORMED`), as on
+Spark. Lines that the two parsers split differently are refused.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ def separator_of(corpus: Corpus) -> str:
 
 
 def read_header(file: Path, corpus: Corpus) -> list[str]:
-    """Return the names of the columns of a file.
-
-    Raises `InputError` if the header line has an empty or repeated name, or the file is in UTF-16.
-    """
+    """Return the names of the columns. Raises `InputError` if one is empty or repeated, or the file is in UTF-16."""
     with file.open("rb") as content:
         if content.read(4) == b"PAR1":
             fix = 'Set `format = "parquet"`, or leave it out.'
@@ -52,7 +49,7 @@ def csv_schema(names: Sequence[str]) -> pa.Schema:
 
 
 def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file as `csv_schema`; lines with too many or too few fields hold the id and the day alone.
+    """Yield the rows of a file as `csv_schema`; malformed lines hold only the id and the day.
 
     Raises `InputError` if the file cannot be read as Spark reads it.
     """

@@ -1,9 +1,9 @@
 """A corpus of files on the embedded engine, which silently reads some files differently from Spark.
 
-For a missing path or no files it returns no rows, a corrupt file fails without its name, columns come from all files
-where Spark takes the columns of the first, and unknown options are ignored. So all files are inspected first: what
-would be read differently is refused, and the rest is read with an explicit schema. Files that the engine cannot read
-are rewritten as Parquet for the life of the process.
+For a missing path it returns no rows, a corrupt file fails without its name, columns come from all files where Spark
+takes those of the first, and unknown options are ignored. So all files are inspected first: what would be read
+differently is refused, and the rest is read with an explicit schema. Files that the engine cannot read are rewritten as
+Parquet for the life of the process.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ from biasspark.errors import ConfigError, Fault, InputError, how_to_install, red
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 
-_OPTIONS = ("mergeschema",)
-_VERSION = ("versionasof",)
-"""The option that asks for an earlier version of the table."""
+_VERSION = "versionasof"
 _READ = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """Table features that do not change how rows are read; tables that have deletion vectors are refused."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -63,9 +61,8 @@ _converted: dict[object, Path] = {}
 def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None = None) -> DataFrame:
     """Return the rows of the files of a path. Lazy; files that the engine cannot read are converted when called.
 
-    In a Delta table with a partition for each run date, those of other dates are left out. Raises `ConfigError` if the
-    embedded engine does not read such a corpus, and `InputError` if there is no such path, no data file, or a file that
-    cannot be read.
+    In a Delta table with a partition for each run date, other dates are left out. Raises `ConfigError` if the embedded
+    engine does not read such a corpus, and `InputError` if the path or data files are missing or cannot be read.
     """
     if faults := list(_unsupported(corpus)):
         raise ConfigError(*faults)
@@ -140,10 +137,8 @@ def _read_parquet_folder(
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_target(file)}."))
         written.append(schema)
     merges = {key.lower(): value.lower() for key, value in corpus.options.items()}.get("mergeschema") == "true"
-    if declared is None:
-        merged = _merge(files, written, where, merges)
-    else:
-        merged = _merge([root, *files], [declared, *written], where, merges)
+    sources = list(zip(files, written, strict=True))
+    merged = _merge(sources if declared is None else [(root, declared), *sources], where, merges)
     schema = corpus.schema or _spark_schema(merged, folder.partitions, where)
     if _must_convert(written):
         root = _convert_files(files, root, lambda file: _read_parquet(file, merged, where), str(merged))
@@ -179,16 +174,16 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if not is_csv and not is_delta and corpus.format.lower() != "parquet":
         yield fault("format", corpus.format, "reads Parquet, Delta and CSV", "Convert the files")
     if is_delta and not is_installed():
-        yield fault("format", corpus.format, "reads it by deltalake", f"To get it, {how_to_install('delta')}")
+        yield fault("format", corpus.format, "reads it with deltalake", f"To get that, {how_to_install('delta')}")
     if is_delta and corpus.schema is not None:
-        yield fault("schema", corpus.schema, "takes the columns of Delta from its log", "Remove the line")
+        yield fault("schema", corpus.schema, "takes the columns of a Delta table from its log", "Remove the line")
     if is_csv and corpus.schema is not None:
         yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
     if is_csv and len(separator_of(corpus)) != 1:
         yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Rewrite the file")
     if set(str(corpus.path)) & set(OF_PATTERNS):
-        yield fault("path", redact(str(corpus.path)), "reads a file or a folder, and no pattern", "Name a folder")
-    known = SEPARATORS if is_csv else _VERSION if is_delta else _OPTIONS
+        yield fault("path", redact(str(corpus.path)), "reads a file or a folder, not a pattern", "Name a folder")
+    known = SEPARATORS if is_csv else (_VERSION if is_delta else "mergeschema",)
     if unknown := sorted(name for name in corpus.options if name.lower() not in known):
         yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", "Remove them")
 
@@ -294,21 +289,17 @@ def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
     )
 
 
-def _merge(files: Sequence[Path], schemas: Sequence[pa.Schema], where: str, merges: bool) -> pa.Schema:
+def _merge(sources: Sequence[tuple[Path, pa.Schema]], where: str, merges: bool) -> pa.Schema:
     """Return the columns of the first file, or of all, as Spark reads them; a column has the same type in all files."""
     types: dict[str, pa.DataType] = {}
-    for file, schema in zip(files, schemas, strict=True):
-        for field in schema:
-            kind = _plain(field.type)
-            known = types.setdefault(field.name, kind)
-            if known != kind:
-                details = (
-                    f"Column: {field.name}, {kind} for {known}.",
-                    f"File: {_target(file)}.",
-                    "The embedded engine looks at all columns, and Spark at those that are measured.",
-                )
-                raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details))
-    return pa.schema([(name, kind) for name, kind in types.items() if merges or name in schemas[0].names])
+    for file, field in ((file, field) for file, schema in sources for field in schema):
+        kind = _plain(field.type)
+        known = types.setdefault(field.name, kind)
+        if known != kind:
+            details = (f"Column: {field.name}, {kind} for {known}.", f"File: {_target(file)}.")
+            scope = "The embedded engine looks at all columns, and Spark at those that are measured."
+            raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details, scope))
+    return pa.schema([(name, kind) for name, kind in types.items() if merges or name in sources[0][1].names])
 
 
 def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> StructType:
@@ -330,10 +321,9 @@ def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> S
 def _convert_files(
     files: Sequence[Path], root: Path, read: Callable[[Path], Iterable[pa.RecordBatch]], how: object
 ) -> Path:
-    """Write files as Parquet below a temporary folder, in the same folders, and return it.
+    """Write files as Parquet below a temporary folder, in the same folders, once per process, and return it.
 
-    `read` yields the rows of a file, in the columns and types that are to be written; `how` is anything else on which
-    they depend. The same files are written once per process.
+    `read` yields the rows of a file as they are to be written; `how` is anything else on which they depend.
     """
     states = [(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     key = (root, tuple(states), how)
@@ -344,6 +334,16 @@ def _convert_files(
                 _write(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
             _converted[key] = target
         return _converted[key]
+
+
+def _write(batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = None
+    for batch in batches:
+        writer = writer or pq.ParquetWriter(path, batch.schema)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()
 
 
 def _temporary_folder() -> Path:
@@ -365,24 +365,11 @@ def _read_parquet(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.Reco
         raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {_target(file)}.")) from None
 
 
-def _write(batches: Iterable[pa.RecordBatch], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    writer = None
-    for batch in batches:
-        writer = writer or pq.ParquetWriter(path, batch.schema)
-        writer.write_batch(batch)
-    if writer is not None:
-        writer.close()
-
-
 # ---- Delta: the files and columns in the log of a table, by delta-rs
 
 
 class DeltaCorpus(NamedTuple):
-    """The content of a table's log: all columns, those of partitions among them, and the files.
-
-    Each file has the values of its partitions as Spark writes them in the names of folders, None for NULL.
-    """
+    """The log of a table: all columns, those of partitions, and the files with their values as Spark names folders."""
 
     schema: pa.Schema
     partitions: list[str]
@@ -390,14 +377,13 @@ class DeltaCorpus(NamedTuple):
 
 
 def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> DeltaCorpus:
-    """Return the current files of a table, or those of the requested version.
+    """Return the files of a table or of the requested version, only those of the run date if that is a partition.
 
-    Given a run date, files of other dates are left out if a partition column is the run date. Raises `InputError` if
-    there is no such table or version, or its files alone do not give its rows: columns are mapped to other names, or
-    rows were deleted from them.
+    Raises `InputError` if there is no such table or version, or its files alone do not give its rows: columns are
+    mapped to other names, or rows were deleted from them.
     """
     library, where = import_module("deltalake"), f"corpus: path {redact(str(corpus.path))}"
-    version = next((value for key, value in corpus.options.items() if key.lower() in _VERSION), None)
+    version = next((value for key, value in corpus.options.items() if key.lower() == _VERSION), None)
     try:
         log = library.DeltaTable(root, version=None if version is None else int(version))
         actions = pa.table(log.get_add_actions(flatten=True)).to_pylist()

@@ -19,6 +19,7 @@ from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.input_files import (
     CORRUPT,
     is_no_header,
+    list_names,
     open_files,
     refuse_empty_files,
     refuse_files_of_tables,
@@ -40,9 +41,8 @@ _CSV_DEFAULTS = {"header": "true", "escape": '"', "multiLine": "true", "enforceS
 def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None = None) -> DataFrame:
     """Return the corpus of a run: lazy, all columns of the source, the configured rows.
 
-    Unless ``options`` says otherwise, a CSV file has a header line and follows RFC 4180: quotes within quoted fields
-    are doubled, and quoted fields may contain line ends. Columns are read as text and cast where they are used, so a
-    bad value only costs its own row; columns that an expression names are numeric if all their values are
+    Unless ``options`` says otherwise, a CSV file has a header line and follows RFC 4180. Its columns are read as text
+    and cast where they are used, so a bad value only costs its own row; those that an expression names are typed
     (`type_columns`, one more scan). Lines with too many or too few fields are marked (`mark_malformed`). Raises
     `InputError` if the source cannot be found or opened or has an empty file; else with every missing or mistyped
     column, as measures need them, and every predicate that does not fit.
@@ -81,10 +81,9 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
 
 @contextmanager
 def duplicates_marked(corpus: DataFrame, id_column: str | None, duplicates: str) -> Iterator[DataFrame]:
-    """Yield the rows with repeated ids marked, if these are rejected; the list of them is cached within the block.
+    """Yield the rows with repeated ids marked, if these are rejected; the list of such ids is cached within the block.
 
-    The list costs one scan, of the ids alone, and a shuffle of them. Rows are shuffled only if it is too long to be
-    broadcast.
+    It costs one scan and a shuffle of the ids alone. Rows are shuffled only if the list is too long to be broadcast.
     """
     if duplicates != "reject" or id_column is None:
         yield corpus
@@ -98,8 +97,7 @@ def duplicates_marked(corpus: DataFrame, id_column: str | None, duplicates: str)
 def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int]]:
     """Return the days that a corpus has, in order: each day, its rows, and how many of them the filter chooses.
 
-    Runs one Spark job when called: a scan of the run date's column and of the filter's columns, an aggregate, and one
-    row per day on the driver. Files are not checked for other faults.
+    Runs one Spark job when called, a scan of the columns of the run date and of the filter. Files are not checked.
     """
     assert corpus.run_date_column is not None
     if is_embedded(spark):
@@ -117,8 +115,7 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int
 
 def _day(rows: DataFrame, name: str) -> Column:
     """Return the day of each row as a date; NULL for text that is not a date."""
-    is_text = isinstance(rows.schema[name].dataType, StringType)
-    if not is_text:
+    if not isinstance(rows.schema[name].dataType, StringType):
         return F.to_date(column(name))
     if not is_embedded(rows.sparkSession):
         return try_cast(name, "DATE")
@@ -131,33 +128,31 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
     if corpus.table is not None:
         return spark.table(corpus.table)
     assert corpus.path is not None
-    files, kind = open_files(spark, corpus, run_date), corpus.format.lower()
-    names = files.names
-    if files.rows is not None and names is not None:
-        refuse_empty_files(files.rows, names, corpus.path)
+    files, path = open_files(spark, corpus, run_date)
+    names, kind = [] if files is None else list_names(files), corpus.format.lower()
+    if files is not None:
+        refuse_empty_files(files, names, corpus.path)
         refuse_files_of_tables(spark, names, corpus.path)
     reader = _reader(spark, corpus)
-    if files.path != corpus.path:
+    if path != corpus.path:
         reader = reader.option("basePath", corpus.path)
     try:
-        rows = analyze(reader.load(files.path))
+        rows = analyze(reader.load(path))
     except IllegalArgumentException:
         options = ", ".join(sorted(corpus.options)) or "none"
         problem = f"Spark's reader of {corpus.format} refuses the value of one of {options}."
         raise InputError(Fault(("corpus", "options"), ABSENT, problem, "Correct it.")) from None
     except Exception as error:
         if names and is_other_format(error):
-            text = str(error)  # it may name the file
-            refuse_other_format(
-                spark, corpus, next((name for name in names if name.rsplit("/", 1)[-1] in text), names[0])
-            )
+            named = [name for name in names if name.rsplit("/", 1)[-1] in str(error)]
+            refuse_other_format(spark, corpus, [*named, *names][0])
         raise
-    if names is not None:
+    if files is not None:
         refuse_skipped_files(rows, names, corpus)
     if names and (rows.columns == [CORRUPT] or (kind == "csv" and is_no_header(rows.columns[0]))):
         refuse_other_format(spark, corpus, names[0])
     if kind == "json":
-        refuse_records_of_many_lines(rows, corpus, files.path)
+        refuse_records_of_many_lines(rows, corpus, path)
         if CORRUPT in rows.columns and not corpus.schema:
             return rows.withColumn(MALFORMED, F.col(CORRUPT).isNotNull())
     if kind == "csv":
@@ -165,8 +160,8 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         given = {key.lower(): value.lower() for key, value in corpus.options.items()}
         is_checked = given.get("header", "true") == "true" and given.get("enforceschema", "false") == "false"
         if not corpus.schema and is_checked:
-            refuse_unnamed(_reader(spark, corpus), rows, files.path)
-        return mark_malformed(reader, rows, files.path, corpus)
+            refuse_unnamed(_reader(spark, corpus), rows, path)
+        return mark_malformed(reader, rows, path, corpus)
     return rows
 
 

@@ -18,14 +18,13 @@ _TEMPLATE = "template"
 def template_scores(
     corpus: DataFrame, measures: Measures, encoding: Encoding, id_column: str | None = None
 ) -> DataFrame:
-    """Return the table ``template_scores``, less the run's columns: the scores of each (model, template, identity).
+    """Return the table ``template_scores`` without the columns of the run.
 
     ``(overall)`` is all rows of the template; crossed pairs are left out, and so are rows whose template is NULL. Mean
-    and standard deviation (n - 1) add up distinct scores in ascending order, so that the bits depend on no
-    partitioning.
+    and standard deviation (n - 1) add up distinct scores in ascending order, so the bits depend on no partitioning.
 
     Lazy. Costs a scan of the corpus, and a shuffle of a row for each distinct score of a (model, template, identity).
-    The scores of one of these are held together, which suits test sets. The time is linear in their number.
+    The scores of one of these are held together, which suits test sets.
     """
     assert measures.templates is not None
     template = measures.templates.column
@@ -55,11 +54,9 @@ def template_scores(
 
 
 def _sum_of_squares() -> Column:
-    """Return the sum of n (score - mean)^2.
-
-    The mean is passed through the aggregation. If the term referred to it by name, the optimizer could inline its
-    expression and compute it again for each score.
-    """
+    """Return the sum of n (score - mean)^2."""
+    # The mean is passed through the aggregation. If the term referred to it by name, the optimizer could inline its
+    # expression and compute it again for each score.
     start = F.struct(F.lit(0.0).alias("total"), F.col("mean_score").alias("mean"))
 
     def add(state: Column, one: Column) -> Column:

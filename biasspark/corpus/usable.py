@@ -37,11 +37,11 @@ def check_usable(
     """Stop a run that lacks a label or a model, or that rejects more than it may.
 
     Raises `InputError` if no row has a usable label, or all labels are equal; without models, as for label balance
-    alone, one label may be missing. Otherwise raises it with a fault for each model without a usable score, or with
-    only one label on the rows that it scores, unless missing models are allowed and another model is usable; and with a
-    fault for the corpus and for each other model of which more than ``max_share`` is rejected. The share of a model is
-    of its scores on the rows that are not rejected for all models. The corpus has no fault if the reason is the scores
-    of models that have a fault. In a notebook there are no `rejects`, and every model is needed.
+    alone, one label may be missing. Otherwise raises it with a fault for each model without an AUC, unless missing
+    models are allowed and another model is usable; and with a fault for the corpus and for each other model of which
+    more than ``max_share`` is rejected. The share of a model is of its scores on the rows that are not rejected for all
+    models. If models have faults, the share of the corpus is without rejected scores. In a notebook there are no
+    `rejects`, and every model is needed.
     """
     n_labeled = counts.n_labeled
     if not n_labeled:
@@ -76,7 +76,7 @@ def check_identities(
     """Raise `InputError` if every identity is unknown on every usable row: no identity would have any metric.
 
     `names` are the identities that the corpus has, `unknown` those that are unknown on every usable row, `unreadable`
-    by column the annotations that are neither numbers nor booleans. Nothing is checked without configured identities.
+    the number of annotations that are neither numbers nor booleans, by column.
     """
     if not identities.sources or not set(names) <= set(unknown):
         return
@@ -98,12 +98,8 @@ def check_identities(
 
 
 def check_lengths(labels: Ints, balance: LabelBalance) -> None:
-    """Raise `InputError` if lengths count, but the length of every labeled row is unknown or in no bin.
-
-    `labels` are as in `ranking.counts.Counts`.
-    """
-    key = "text" if balance.text is not None else "length"
-    name = balance.text if balance.text is not None else balance.length
+    """Raise `InputError` if lengths are configured and none is in a bin, by the labels of `ranking.counts.Counts`."""
+    key, name = ("length", balance.length) if balance.text is None else ("text", balance.text)
     if name is None or labels[0, 1:].any():
         return
     shortest, longest = balance.buckets[0], balance.buckets[-1] - 1
@@ -143,7 +139,7 @@ def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
         if value is not None:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")
     if n_null := counts.rejects.get("null_label"):
-        rule += f" {n_null:,} values are no label. {_label_rule(label, schema[label.column].dataType)}"
+        rule += f" {n_null:,} values are not labels. {_label_rule(label, schema[label.column].dataType)}"
     return Fault(("label", "column"), label.column, rule, _label_fix(label, schema[label.column].dataType))
 
 

@@ -1,8 +1,4 @@
-"""Columns of a lake table as numbers, booleans and text, NULL for values that cannot be parsed.
-
-Files without types (CSV) hold everything as text, so text is cast here. What cannot be cast becomes NULL, since an
-error message would quote it.
-"""
+"""Columns as numbers, booleans and text. Text that cannot be cast becomes NULL: an error message would quote it."""
 
 from __future__ import annotations
 
@@ -39,7 +35,7 @@ def number(name: str, kind: DataType) -> Column:
 
 
 def known_number(name: str, kind: DataType) -> Column:
-    """Return a column as DOUBLE, with NULL for NaN, which is no valid label or annotation."""
+    """Return a column as DOUBLE, with NULL for NaN, which is not a valid label or annotation."""
     value = number(name, kind)
     return F.nanvl(value, F.lit(None).cast("double")) if isinstance(kind, FractionalType | StringType) else value
 

@@ -113,7 +113,6 @@ def _read(text: str) -> Iterator[_Token]:
 
 
 def _meaning(literal: str) -> str:
-    """Return the value of a literal of Spark SQL."""
     if literal[0] in "rR":
         return literal[2:-1]
     quote, body = literal[0], literal[1:-1]
@@ -272,7 +271,6 @@ class _Expression:
         return spans
 
     def _types(self) -> Iterator[str]:
-        """Yield the type of each cast."""
         for n, token in enumerate(self.tokens[:-1]):
             if token.text == "::":
                 yield self.tokens[n + 1].value
@@ -280,7 +278,6 @@ class _Expression:
                 yield self.tokens[self._last_as(n) + 1].value
 
     def _last_as(self, n: int) -> int:
-        """Return the index of the AS of a cast."""
         return max(m for m in range(n, self.closing[n + 1]) if self.tokens[m].value == "as")
 
     def translate(self, start: int, stop: int) -> str:
@@ -353,7 +350,6 @@ class _Expression:
         return "DOUBLE"
 
     def _arguments(self, n: int, end: int) -> list[tuple[int, int]]:
-        """Return the spans of the arguments of a call."""
         spans, start, m = [], n + 2, n + 2
         while m < end:
             if self.tokens[m].text == ",":
@@ -394,7 +390,6 @@ class _Expression:
         return _plain(written) if name in ("mod", "pmod", "try_mod") and self.fractions else written
 
     def _pattern(self, start: int, stop: int, only_matches: bool = True) -> str:
-        """Translate the pattern of a regular expression."""
         if stop - start != 1 or stop > len(self.tokens) or self.tokens[start].kind != "text":
             raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
         try:

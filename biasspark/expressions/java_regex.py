@@ -46,7 +46,11 @@ class _Pattern:
     def _next(self) -> str:  # noqa: PLR0911 - a case for each sign
         char, rest = self.pattern[self.n], self.pattern[self.n :]
         if char == "(":
-            return self._group(rest)
+            opening = "(?:" if rest.startswith("(?:") else "("
+            if rest.startswith("(?") and opening == "(":
+                raise ValueError("has no regular expressions with look-around, named groups or flags within them")
+            self.n += len(opening)
+            return opening
         if match := _REPEAT.match(rest):
             if match["kind"] == "+":
                 raise ValueError("has no possessive repetitions in regular expressions")
@@ -66,15 +70,6 @@ class _Pattern:
                 raise ValueError("matches $ elsewhere than Java")
             return rf"(?:\r\n|[{_ENDS}])?\z"
         return f"[{char.lower()}{char.upper()}]" if self._has_two_cases(char) else char
-
-    def _group(self, rest: str) -> str:
-        if not rest.startswith("(?"):
-            self.n += 1
-            return "("
-        if rest.startswith("(?:"):
-            self.n += 3
-            return "(?:"
-        raise ValueError("has no regular expressions with look-around, named groups or flags within them")
 
     def _has_two_cases(self, char: str) -> bool:
         """Return whether a letter matches in both cases: without (?u), Java ignores only the case of ASCII letters."""
@@ -102,7 +97,6 @@ class _Pattern:
         return re.escape(char)
 
     def _class(self) -> str:
-        """Translate a character class, [...]."""
         end, parts, has_letters = self.n + 1, [], False
         if self.pattern[end : end + 1] == "^":
             parts, end = ["^"], end + 1

@@ -35,28 +35,13 @@ from biasspark.columns import (
     SUITE_AUCS,
     SUITE_GAPS,
 )
-from biasspark.comparison.differences import (
-    LEAST_GROUPS,
-    LEAST_GROUPS_OF_A_CELL,
-    LEAST_ROWS,
-    PairedMetric,
-    Replicates,
-    estimate_difference,
-    jackknife_aucs,
-    noninferiority_test,
-)
+from biasspark.comparison import differences
+from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Intervals, Rule
 from biasspark.distributions import normal_quantile
 from biasspark.gate.rule_tests import Aucs, Estimates, RateGaps, Rates, compare_with_baseline, compare_with_bound
-from biasspark.metrics.intervals import (
-    LOGIT_DELONG,
-    Share,
-    auc_interval,
-    benjamini_hochberg,
-    newcombe_difference,
-    wilson_interval,
-)
+from biasspark.metrics import intervals
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.metrics.thresholds import BACKGROUND, SHARES
 from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS, Table, to_table
@@ -379,7 +364,7 @@ def pair_runs(
     baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
     chosen = [(row, _key(row)) for row in jackknife.to_pylist()]
     return {
-        key: jackknife_aucs(Replicates.read(row), Replicates.read(baseline))
+        key: differences.jackknife_aucs(differences.Replicates.read(row), differences.Replicates.read(baseline))
         for row, key in chosen
         if key in latest and (baseline := baselines.get((key, latest[key].run_id))) is not None
     }
@@ -390,7 +375,7 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
     metrics = {rule.metric for rule in rules}
     rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
     auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
-    interval = auc_interval(auc, variance, n_low, n_high, level)
+    interval = intervals.auc_interval(auc, variance, n_low, n_high, level)
     return [
         Measured(
             key=_key(row),
@@ -402,7 +387,7 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
             variance=row["auc_variance"],
             n_low=row["n_low"],
             n_high=row["n_high"],
-            by_logit=method == LOGIT_DELONG,
+            by_logit=method == intervals.LOGIT_DELONG,
             run_id=row.get("run_id"),
         )
         for row, low, high, method in zip(rows, *interval, strict=True)
@@ -418,10 +403,14 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
     for metric in sorted({rule.metric for rule in rules}):
         rate, is_gap = _RATE_OF.get(metric, metric), metric in RATE_GAPS
         subgroup, background = (  # NaN if they are suppressed
-            Share(*(np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate]))
+            intervals.Share(
+                *(np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate])
+            )
             for side in ("", BACKGROUND)
         )
-        ends = newcombe_difference(subgroup, background, z) if is_gap else wilson_interval(subgroup, z)
+        ends = (
+            intervals.newcombe_difference(subgroup, background, z) if is_gap else intervals.wilson_interval(subgroup, z)
+        )
         counts = zip(*subgroup, *(background if is_gap else ()), strict=True)
         for row, low, high, decisions in zip(rows, *ends, counts, strict=True):
             measured.append(
@@ -489,12 +478,14 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
     rows = f"{paired.n_low:,} and {paired.n_high:,} rows"
     if alert.value is None:
         return f"{alert.metric_text} has no value: its cells have {rows} that both models score."
-    if min(paired.n_low, paired.n_high) < LEAST_ROWS:
-        why = f"its cells have {rows}, and a verdict takes {LEAST_ROWS} in each."
-    elif paired.n_groups is not None and paired.n_groups < LEAST_GROUPS:
-        why = f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict takes {LEAST_GROUPS}."
+    if min(paired.n_low, paired.n_high) < differences.LEAST_ROWS:
+        why = f"its cells have {rows}, and a verdict takes {differences.LEAST_ROWS} in each."
+    elif paired.n_groups is not None and paired.n_groups < differences.LEAST_GROUPS:
+        why = (
+            f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict takes {differences.LEAST_GROUPS}."
+        )
     elif paired.difference_variance is None:
-        why = f"its cells have {rows}, those of one in fewer than {LEAST_GROUPS_OF_A_CELL} groups."
+        why = f"its cells have {rows}, those of one in fewer than {differences.LEAST_GROUPS_OF_A_CELL} groups."
     else:
         why = f"by the {rows} of its cells the difference has no variance, so it cannot be tested."
     baseline = show_visibly(str(alert.rule.baseline))
@@ -507,8 +498,8 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
 def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
     """Return alerts, of which each has p-values or a message that says why not, with outcomes, sorted by their keys."""
     rows = sorted(tested, key=lambda alert: (alert.model, alert.slice, alert.identity))
-    violation = benjamini_hochberg([row.p_violation for row in rows])
-    compliance = benjamini_hochberg([row.p_compliance for row in rows])
+    violation = intervals.benjamini_hochberg([row.p_violation for row in rows])
+    compliance = intervals.benjamini_hochberg([row.p_compliance for row in rows])
     n_tested = sum(row.p_violation is not None for row in rows)
     alerts = [
         _decide_row(evaluation, replace(row, p_violation_adjusted=against, p_compliance_adjusted=in_favor), n_tested)
@@ -525,8 +516,8 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
 
 def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: float | None = None) -> dict[str, Any]:
     """Return the change of a metric on paired rows, its interval, and the p-values of `noninferiority_test`."""
-    estimate, rule = estimate_difference(paired, evaluation.level), evaluation.rule
-    p_violation, p_compliance = noninferiority_test(paired, rule.kind, rule.bound, p_size) or (None, None)
+    estimate, rule = differences.estimate_difference(paired, evaluation.level), evaluation.rule
+    p_violation, p_compliance = differences.noninferiority_test(paired, rule.kind, rule.bound, p_size) or (None, None)
     return {
         "change": estimate.difference,
         "change_low": estimate.low,

@@ -1,6 +1,6 @@
 """Tables of biasspark as matplotlib figures, in the colors of the report. No Spark is needed.
 
-Each function raises `TypeError` or `InputError` if its argument is not a frame or not its table, or lacks the requested
+Each function raises `TypeError` or `InputError` if its argument is not a frame, is another table, or lacks requested
 names.
 """
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -41,10 +42,9 @@ class Grid(NamedTuple):
 
 
 def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Sequence[str] = ()) -> Figure:
-    """Draw rows of heat maps, with row names at the left and column names above.
+    """Draw lines of heat maps, with row names at the left and column names above.
 
-    Colors are those of the report. A cell that rests on too few rows has only a colored edge, and a ◦. The corner
-    explains columns and rows, in two lines.
+    A cell that rests on too few rows has only a colored edge, and a ◦. The corner explains columns and rows.
     """
     grids = [grid for line in lines for grid in line]
     has_intervals = any(cell.interval for grid in grids for cell in grid.cells.values())
@@ -60,7 +60,14 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
         for axes, grid in zip(line, of_line, strict=True):
             axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
             is_level, above = _room_above(grid, across)
-            _draw_names(axes, grid, is_level=is_level)
+            between, rotation = ("\n", 0) if is_level else ("  ", 90)
+            columns = [_join(name, note, between) for name, note in grid.columns.items()]
+            axes.set_xticks(np.arange(len(columns)) + 0.5, columns, color=panels.INK, rotation=rotation)
+            axes.xaxis.tick_top()
+            rows = [_join(name, note, "  ") for name, note in grid.rows.items()]
+            axes.set_yticks(np.arange(len(rows)) + 0.5, rows, color=panels.INK)
+            axes.tick_params(top=False, left=False)
+            axes.spines[:].set_visible(False)
             for (row, column), cell in grid.cells.items():
                 corner = [*grid.columns].index(column), [*grid.rows].index(row)
                 _draw_cell(axes, cell, corner, edge=4 / across)
@@ -76,17 +83,6 @@ def _room_above(grid: Grid, width: float) -> tuple[bool, float]:
     if is_level:
         return is_level, 40.0 if is_counted else 24.0
     return is_level, 14 + 46 * is_counted + max(widths)
-
-
-def _draw_names(axes: Axes, grid: Grid, *, is_level: bool) -> None:
-    columns = [_join(name, note, "\n" if is_level else "  ") for name, note in grid.columns.items()]
-    rotation = 0 if is_level else 90
-    axes.set_xticks([number + 0.5 for number in range(len(columns))], columns, color=panels.INK, rotation=rotation)
-    axes.xaxis.tick_top()
-    rows = [_join(name, note, "  ") for name, note in grid.rows.items()]
-    axes.set_yticks([number + 0.5 for number in range(len(rows))], rows, color=panels.INK)
-    axes.tick_params(top=False, left=False)
-    axes.spines[:].set_visible(False)
 
 
 def _join(name: str, note: str, between: str) -> str:

@@ -19,10 +19,6 @@ from biasspark.report.report_data import Rows
 _ALPHAS = {True: 0.4, False: 1.0}
 """The opacity of points that rest on too few rows, and of all others."""
 
-_SLOPE = 60
-"""The angle of column names, in degrees."""
-
-
 # ---- intervals of every identity
 
 
@@ -35,8 +31,8 @@ def draw_intervals(
 ) -> Figure:
     """Draw identities with the intervals of all models, a panel per metric; slices are below each other.
 
-    ``parts`` maps each heading to the names of its lines, from top to bottom, and to the rows of ``bias_metrics`` of
-    these identities. A figure that stands alone, without a page that names the models, has a legend.
+    ``parts`` maps each heading to the names of its lines, from the top, and to their rows of ``bias_metrics``. A figure
+    that stands alone, without a page that names the models, has a legend.
     """
     row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
     labels = [panels.short_name(name) for names, _ in parts.values() for name in names]
@@ -122,8 +118,11 @@ def draw_pinned(
     """
     columns = {name: number for number, name in enumerate(names)}
     labels = [panels.short_name(name) for name in names]
-    left, below = _label_room(labels)
-    room = panels.Room(left=left, right=6, top=34 if is_alone else 10, bottom=below)
+    # The slanted labels need room below, and at the left as far as one reaches beyond its column.
+    slope, widths = math.radians(60), list(map(panels.text_width, labels))
+    step = (panels.WIDTH - 60) / len(labels)
+    left = max(50, 8 + max(math.cos(slope) * width - (number + 0.7) * step for number, width in enumerate(widths)))
+    room = panels.Room(left, right=6, top=34 if is_alone else 10, bottom=22 + math.sin(slope) * max(widths))
     figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes=notes)
     for number, model in enumerate(models):
         of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
@@ -140,18 +139,10 @@ def draw_pinned(
             across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
             style: dict[str, Any] = {"color": color, "alpha": alpha, "markersize": 5, "markeredgewidth": 0}
             axes.plot(across, values, marker, **style)
-    axes.set_xticks(range(len(names)), labels, rotation=_SLOPE, ha="right", color=panels.INK, rotation_mode="anchor")
+    axes.set_xticks(range(len(names)), labels, rotation=60, ha="right", color=panels.INK, rotation_mode="anchor")
     axes.set_xlim(-0.7, len(names) - 0.3)
     axes.xaxis.grid(True)
     axes.set_axisbelow(True)
     if is_alone:
         panels.add_model_key(figure, models)
     return figure
-
-
-def _label_room(labels: Sequence[str]) -> tuple[float, float]:
-    """Return the pixels that the slanted column labels need at the left and below."""
-    step = (panels.WIDTH - 60) / len(labels)
-    across = [math.cos(math.radians(_SLOPE)) * panels.text_width(label) for label in labels]
-    left = max(reach - (number + 0.7) * step for number, reach in enumerate(across))
-    return max(50, left + 8), 22 + math.sin(math.radians(_SLOPE)) * max(map(panels.text_width, labels))

@@ -97,10 +97,7 @@ def notebook_style() -> Iterator[None]:
 def make_grid(
     row_heights: Sequence[float], n_columns: int, width: float, room: Room, *, notes: Sequence[str] = (), **options: Any
 ) -> tuple[Picture, list[list[Axes]]]:
-    """Return a figure with a grid of panels, with sizes in pixels, and each note that is not empty below them.
-
-    The options are those of `matplotlib.figure.Figure.subplots`.
-    """
+    """Return a figure with a grid of panels, sizes in pixels, and notes below. Options are those of `subplots`."""
     across = room.left + n_columns * width + (n_columns - 1) * room.across + room.right
     lines = [line for note in notes for line in textwrap.wrap(note, int(across / _NOTE_LETTER))]
     bottom = room.bottom + (len(lines) * _NOTE_LINE + 10 if lines else 0)
@@ -165,10 +162,7 @@ DARK = {
 
 
 def color_rules() -> str:
-    """Return the CSS rules of all colors, those for dark mode in a media query.
-
-    The variable ``--cell`` is for the charts in the page.
-    """
+    """Return the CSS rules of all colors, also for dark mode; the variable ``--cell`` is for the charts in the page."""
     light, dark = (
         "".join(
             f".{name}{number}{{--cell:{color};background:{color};color:{text_color(color)}}}"

@@ -1,7 +1,4 @@
-"""The public functions, each from a table of biasspark or a measured corpus to a matplotlib figure.
-
-Each raises `TypeError` or `InputError` if its argument is not a frame or not this table, or lacks the requested names.
-"""
+"""The public functions, each from a table of biasspark or a measured corpus to a matplotlib figure."""
 
 from __future__ import annotations
 
@@ -368,7 +365,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     }
     grid = Grid(shares.title, dict.fromkeys(lines, ""), dict.fromkeys(shares.bins, ""), cells)
     notes = [
-        "+ is how many negatives would bring a cell down to the share of all rows; of all lengths, their sum.",
+        "+ is how many negatives would bring a cell down to the share of all rows; for all lengths, their sum.",
         "◦ may equal the share of all rows: its wide interval includes that, or it has fewer than ten rows.",
         shares.outside,
     ]
@@ -380,7 +377,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
 
 
 def _read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> pa.Table:
-    """Return the needed columns of a table, given it or something measured, with a method of its name that returns it.
+    """Return the needed columns of a table, given as a frame or by a measured corpus with a method of its name.
 
     ``name`` is the calling function, for messages. Raises `TypeError` or `InputError` if it is not a frame, lacks
     columns, has no row, or has rows of several runs.
@@ -409,10 +406,7 @@ def _read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> 
 
 
 def _choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[str]:
-    """Return the requested values of a column in order; by default all values, ``all`` first, then in row order.
-
-    Raises `InputError` if a requested name does not occur.
-    """
+    """Return the requested values of a column, all of which must occur; by default all, the slice ``all`` first."""
     known = list(dict.fromkeys(rows[column].to_pylist()))
     if names is None:
         return sorted(known, key=lambda value: column == "slice" and value != ALL_ROWS)

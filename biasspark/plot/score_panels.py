@@ -126,7 +126,7 @@ def draw_steps(counts: Bins, baseline: int) -> str:
 
 _MAX_FIGURE_BARS = 50
 _NO_SCALE = Scale(0.0, 1.0, 1)
-"""That of a model without scores in what is drawn."""
+"""The scale of a model without any scores to draw."""
 
 _CURVES = tuple(zip(SUMMARIZED_GAPS, ("FPR", "TPR"), (NEGATIVE, POSITIVE), strict=True))
 
@@ -134,10 +134,9 @@ Lines = Sequence[Sequence[PanelKey]]
 
 
 def arrange(slices: Sequence[str], identities: Sequence[str], models: Sequence[str], n_columns: int) -> Lines:
-    """Return small multiples as lines of panels.
+    """Return lines of panels: slices below each other, identities and their models side by side, as many as fit.
 
-    Slices are below each other, identities and their models side by side, as many as fit. With one identity and one
-    model, slices are side by side.
+    With one identity and one model, slices are side by side.
     """
     if len(identities) * len(models) == 1:
         keys = [PanelKey(name, identities[0], models[0]) for name in slices]
@@ -159,10 +158,8 @@ def draw_histograms(
     notes: Sequence[str],
 ) -> Figure:
     """Draw the background above the identity, negatives and positives of each, every area scaled to its own peak."""
-    room = panels.Room(
-        left=82, right=14, top=36 + _heading_room(models), bottom=40, across=24, down=56 + _heading_room(models)
-    )
-    width = 236.0
+    width, heading = 236.0, _heading_room(models)
+    room = panels.Room(left=82, right=14, top=36 + heading, bottom=40, across=24, down=56 + heading)
     figure, grid = panels.make_grid([130] * len(lines), max(map(len, lines)), width, room, notes=notes)
     for line, keys in zip(grid, lines, strict=True):
         for axes, key in zip(line, keys, strict=False):
@@ -203,10 +200,10 @@ def draw_curves(
     n_columns: int,
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Draw the rates of an identity against those of its background over all thresholds.
+    """Draw the rates of an identity against those of its background over all thresholds, negatives above positives.
 
-    Two panels each: negatives above positives. The area between a curve and the diagonal is the gap. It is written into
-    the panel with its interval, or as the area of the curve where ``suite`` lacks it.
+    The area between a curve and the diagonal is the gap. It is written into the panel with its interval, or as the area
+    of the curve where ``suite`` lacks it.
     """
     width, heading = 113.0, _heading_room(models)
     room = panels.Room(left=50, right=8, top=14 + heading, bottom=26, across=22.5, down=36)

@@ -12,8 +12,9 @@ are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.
 What a worker holds in memory
 -----------------------------
 - while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, and the parts cut from them;
-- while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and the working memory of `measure` for
-  one range of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
+- while it measures: the parts of the ranges of its task, on Spark `GROUPS_A_TASK` at most, and the working memory of
+  `measure` for one range of some 500,000 rows, unless scores tie or the configuration says otherwise
+  (`corpus.survey`);
 - while it combines: the counts of the groups of its task, about `GROUPS_A_TASK`, and one running sum.
 
 Nothing is kept between tasks, and the driver holds only the combined counts.
@@ -109,7 +110,7 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
             ranges = sorted(of_chunk, key=itemgetter(2))
             yield *key, combine(key, (data for *_, data in ranges))
 
-    gathered = _gather(counts, n_groups, _CHUNK_KEY)
+    gathered = counts.repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)
     combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
     return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
 
@@ -130,8 +131,40 @@ def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> Da
 def gather_ranges(
     parts: DataFrame, boundaries: Sequence[Floats], n_slices: int, groups_a_task: int = GROUPS_A_TASK
 ) -> DataFrame:
-    """Bring the parts of every range together in one task: one shuffle. `boundaries` are of the models in `parts`."""
-    return _gather(parts, n_slices * sum(len(edges) + 1 for edges in boundaries), _RANGE_KEY, groups_a_task)
+    """Bring the parts of every range together in one task: one shuffle. `boundaries` are of the models in `parts`.
+
+    Every task of Spark gets as many ranges as any other; by the hash of their keys, one may get twice as many.
+    """
+    n_ranges = [len(edges) + 1 for edges in boundaries]
+    n_tasks = _count_tasks(parts, n_slices * sum(n_ranges), groups_a_task)
+    if is_embedded(parts.sparkSession):
+        return parts.repartition(n_tasks, *_RANGE_KEY)
+    keys = ",".join(str(unhash(task)) for task in range(n_tasks))
+    number = f"(model * {n_slices} + slice) * {max(n_ranges)} + score_range"
+    task = f"element_at(cast(split('{keys}', ',') AS ARRAY<INT>), pmod({number}, {n_tasks}) + 1) AS task"
+    return parts.selectExpr("*", task).repartition(n_tasks, "task").drop("task")
+
+
+def unhash(number: int) -> int:
+    """Return the INT that Spark hashes to a number below 2^31: by it rows are shuffled to the task of that number.
+
+    The hash is 32-bit Murmur3 with the seed 42, of which each step is undone here: multiplications modulo 2^32,
+    rotations, and x ^= x >> n. The task is the hash modulo the number of tasks.
+    """
+    value = _divide(number ^ number >> 16, 0xC2B2AE35)
+    value = _divide(value ^ value >> 13 ^ value >> 26, 0x85EBCA6B)
+    value = _divide((value ^ value >> 16 ^ 4) - 0xE6546B64, 5)
+    value = _divide(_rotate(value, 19) ^ 42, 0x1B873593)
+    value = _divide(_rotate(value, 17), 0xCC9E2D51)
+    return value - (value >> 31 << 32)
+
+
+def _divide(value: int, factor: int) -> int:
+    return value * pow(factor, -1, 1 << 32) % (1 << 32)
+
+
+def _rotate(value: int, bits: int) -> int:
+    return (value << bits | value >> 32 - bits) % (1 << 32)
 
 
 def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
@@ -143,14 +176,14 @@ def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
         yield key, parts
 
 
-def _gather(rows: DataFrame, n_groups: int, key: Sequence[str], groups_a_task: int = GROUPS_A_TASK) -> DataFrame:
-    """Bring the rows of each group together in one task.
+def _count_tasks(rows: DataFrame, n_groups: int, groups_a_task: int = GROUPS_A_TASK) -> int:
+    """Return the number of tasks that gather groups of rows.
 
-    The number of tasks is explicit, so that neither a default nor adaptive execution decides how much a worker holds.
-    An embedded engine runs all of its tasks at once, so it gets at most one per processor.
+    It is explicit, so that neither a default nor adaptive execution decides how much a worker holds. An embedded engine
+    runs all of its tasks at once, so it gets at most one per processor.
     """
     n_tasks = -(-n_groups // groups_a_task)
-    return rows.repartition(min(n_tasks, os.cpu_count() or 1) if is_embedded(rows.sparkSession) else n_tasks, *key)
+    return min(n_tasks, os.cpu_count() or 1) if is_embedded(rows.sparkSession) else n_tasks
 
 
 def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[Key, list[tuple[Any, ...]]]]:

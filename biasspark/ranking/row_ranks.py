@@ -2,7 +2,7 @@
 
     EXAMPLES --cut--> rows and offsets of every range --one shuffle--> placed rows
 
-Memory of a worker: the rows of its task's ranges, with their payload columns (see `range_job`).
+Memory of a worker: the rows of its task's ranges, with their ids (see `range_job`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegralType
 
 from biasspark.arrays import Floats, Ints
-from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, SCORE, SLICE
+from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, ROW_ID, SCORE, SLICE
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import corpus_changed
@@ -31,21 +31,19 @@ _CODE = "code"
 """The model, the slice and the label of a row as one number: 2·(model·slices + slice) + label."""
 
 
-def rank_rows(
-    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], labels: Ints, payload: Sequence[str] = ()
-) -> DataFrame:
-    """Return the placement of every row that counts, for every model and slice, with the columns `payload`.
+def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], labels: Ints) -> DataFrame:
+    """Return the placement and the ``row_id``, as text, of every row that counts, for every model and slice.
 
     A positive is correctly ordered with the negatives that score below it, a negative with the positives that score
     above it; a tie counts half. ``n_opposite`` is the number of rows of the slice with the other label;
     ``ordered_doubled`` is twice the number of them with which the row is correctly ordered, plus ties, 0 to 2
-    n_opposite. `labels`, shape (2, models, slices), are the negatives and the positives of each slice. Raises
-    `InputError` when it is computed, if a range has more rows than a worker holds, or the corpus has other rows than
-    were counted.
+    n_opposite. `examples` have a column ``row_id``. `labels`, shape (2, models, slices), are the negatives and the
+    positives of each slice. Raises `InputError` when it is computed, if a range has more rows than a worker holds, or
+    the corpus has other rows than were counted.
 
-    Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the payload; each range is sorted once. A row
-    leaves Python with one number in place of model, slice, label and opposite rows: more columns take as long as the
-    ranking.
+    Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the ids; each range is sorted once. A row leaves
+    Python with one number in place of model, slice, label and opposite rows: more columns take as long as the ranking.
+    Ids that are integers are shuffled as such, and become text in Python, which takes half the time of Spark's cast.
     """
 
     def place(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -59,9 +57,10 @@ def rank_rows(
                 code = pa.array(first + batch.column(LABEL).to_numpy(zero_copy_only=False).astype(np.int32))
                 yield pa.RecordBatch.from_arrays([code, *batch.columns[1:]], names=[_CODE, *batch.schema.names[1:]])
 
-    parts = cut_examples(examples, encoding, lambda rows: cut_payload(rows, boundaries, payload), *payload)
-    fields = StructType().add(_CODE, "integer").add(SCORE, "double").add(ORDERED_DOUBLED, "long")
-    schema = StructType([*fields, *(examples.schema[name] for name in payload)])
+    if not isinstance(examples.schema[ROW_ID].dataType, IntegralType):
+        examples = examples.withColumn(ROW_ID, F.col(ROW_ID).cast("string"))
+    parts = cut_examples(examples, encoding, lambda rows: cut_with_ids(rows, boundaries), ROW_ID)
+    schema = f"{_CODE} INT, {SCORE} DOUBLE, {ORDERED_DOUBLED} BIGINT, {ROW_ID} STRING"
     placed = gather_ranges(parts, boundaries, len(encoding.slices)).mapInArrow(place, schema)
     groups = list(product(encoding.models, encoding.slices))
     opposite = np.moveaxis(labels[::-1], 0, -1).ravel().tolist()
@@ -73,13 +72,13 @@ def rank_rows(
         SCORE,
         F.element_at(F.array(*map(F.lit, opposite)), F.col(_CODE) + 1).cast("bigint").alias(N_OPPOSITE),
         ORDERED_DOUBLED,
-        *payload,
+        ROW_ID,
     )
 
 
-def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[str]) -> Iterator[Part]:
+def cut_with_ids(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]:
     """Cut some rows of one task at the boundaries, and count the rows of each label in every range."""
-    table = rows.table.select(list(payload)).combine_chunks()
+    ids = rows.column(ROW_ID)
     for model, slice_number, usable in rows.groups():
         chosen = np.flatnonzero(usable)
         scores, positive = rows.scores[model][chosen], rows.label[chosen] == 1
@@ -87,8 +86,7 @@ def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[
         ranges, n_ranges = np.searchsorted(boundaries[model], scores, "right"), len(boundaries[model]) + 1
         yield from count_offsets(model, slice_number, labels, ranges, n_ranges)
         order = np.argsort(ranges.astype(np.uint16), kind="stable")  # radix sort
-        taken = _columns_of(table.take(pa.array(chosen[order])))
-        cut = pa.table({SCORE: scores[order], LABEL: positive[order], **taken})
+        cut = pa.table({SCORE: scores[order], LABEL: positive[order], ROW_ID: ids.take(pa.array(chosen[order]))})
         ends = np.cumsum(np.bincount(ranges, minlength=n_ranges)).tolist()
         for score_range, (start, end) in enumerate(pairwise([0, *ends])):
             if end > start:
@@ -97,7 +95,7 @@ def cut_payload(rows: TaskRows, boundaries: Sequence[Floats], payload: Sequence[
 
 
 def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
-    """Yield label, score, placement and payload of the rows of a range, ascending by score."""
+    """Yield label, score, placement and id of the rows of a range, ascending by score."""
     if not parts.get(Kind.ROWS):
         return
     table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in parts[Kind.ROWS]).combine_chunks()
@@ -105,13 +103,9 @@ def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
     table = table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
     [placed] = place_rows(scores, positive, [np.ones(len(scores), bool)], RankOffsets.add_up(parts[Kind.OFFSETS]))
-    columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE), ORDERED_DOUBLED: pa.array(placed)}
-    columns |= _columns_of(table.drop_columns([SCORE, LABEL]))
+    ids = table.column(ROW_ID).cast(pa.string())
+    columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE), ORDERED_DOUBLED: pa.array(placed), ROW_ID: ids}
     yield from pa.table(columns).to_batches(_ROWS_A_BATCH)
-
-
-def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def _encode_table(table: pa.Table) -> bytes:

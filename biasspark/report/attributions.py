@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -26,8 +25,6 @@ _BETWEEN_CONDITIONS = re.compile(r" and (?=(?:(?! and ).)* (?:is|=|<|<=|>=) )", 
 
 _LOSSES = ("cross_entropy", "gini_impurity")
 
-ABOVE_ZERO, BELOW_ZERO = "above 0", "below 0"
-
 T = TypeVar("T")
 ColorOf = Callable[[float | None], str]
 Rules: TypeAlias = Mapping[str, str | None]
@@ -35,9 +32,8 @@ Rules: TypeAlias = Mapping[str, str | None]
 
 
 class HeatMap(NamedTuple):
-    """The groups of a grouping against each other: positives down, negatives across.
+    """The groups of a grouping against each other, with cells by (positive group, negative group).
 
-    Cells are by (positive group, negative group); headroom is colored by its square root, up to ``max_headroom``.
     Spacious cells have room for intervals, which are otherwise shown on hover. ``n_hidden`` smaller groups are left
     out.
     """
@@ -74,25 +70,24 @@ class TreeNode(NamedTuple):
         return bool(self.row["false_discovery"]) and self.row["is_leaf"]
 
     @property
-    def is_found(self) -> bool:
-        """Whether it differs from the rest; the interval of a difference of models must also exclude 0."""
-        return bool(self.row["found"]) and not self.may_be_zero
+    def is_difference(self) -> bool:
+        """Whether it has a difference of two models."""
+        return bool(self.row.get("baseline_model"))
 
     @property
     def may_be_zero(self) -> bool:
         """Whether it has a difference of two models whose interval does not exclude 0."""
-        return bool(self.row.get("baseline_model")) and describe_zero(self.row) not in {ABOVE_ZERO, BELOW_ZERO}
+        return self.is_difference and describe_zero(self.row) in {"includes 0", "missing"}
 
     @property
     def verdict(self) -> str:
         """Whether it differs from the rest by more than chance, and a difference of two models also from 0."""
-        is_difference = bool(self.row.get("baseline_model"))
         if self.row["found"]:
-            words = "differs from the rest" if is_difference else "found"
+            words = "differs from the rest" if self.is_difference else "found"
             words += ", may be chance" if self.row["confirmed"] is False else ""
         else:
             words = "false discovery" if self.row["false_discovery"] else "not significant"
-        return f"{words}; interval {describe_zero(self.row)}" if is_difference else words
+        return f"{words}; interval {describe_zero(self.row)}" if self.is_difference else words
 
     def nodes(self) -> Iterator[TreeNode]:
         """Return the node and those below it, from left to right."""
@@ -120,33 +115,23 @@ class Tree(NamedTuple):
 
 def list_heat_maps(report: ReportData) -> list[HeatMap]:
     """Return a heat map for each grouping and model on all rows, of the groups with the most rows."""
-    groups = group_rows(report.rows("auc_crosses", slice=ALL_ROWS), "grouping", "model")
-    return [_heat_map(rows, *key) for key, rows in groups.items()]
-
-
-def _heat_map(rows: Rows, grouping: str, model: str) -> HeatMap:
-    sizes: Counter[str] = Counter({row["positive_group"]: row["n_positive"] for row in rows})
-    for row in rows:
-        if row["negative_group"] == row["positive_group"]:
-            sizes[row["negative_group"]] += row["n_negative"]
-    groups = sorted(sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_GROUPS])
-    shown = [row for row in rows if row["positive_group"] in groups and row["negative_group"] in groups]
-    largest = max((row["headroom_share"] or 0.0 for row in shown), default=0.0)
-    is_spacious = len(groups) <= MAX_SPACIOUS
-    pairs = {(row["positive_group"], row["negative_group"]): row for row in shown}
-    aucs = {pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()}
-    return HeatMap(
-        model=model,
-        grouping=grouping,
-        groups=groups,
-        n_positive={row["positive_group"]: row["n_positive"] for row in shown},
-        n_negative={row["negative_group"]: row["n_negative"] for row in shown},
-        n_hidden=len(sizes) - len(groups),
-        auc=aucs,
-        headroom={pair: _headroom_cell(row, largest, aucs[pair].weak, is_spacious) for pair, row in pairs.items()},
-        max_headroom=largest,
-        is_spacious=is_spacious,
-    )
+    maps = []
+    for (grouping, model), rows in group_rows(report.rows("auc_crosses", slice=ALL_ROWS), "grouping", "model").items():
+        n_positive = {row["positive_group"]: row["n_positive"] for row in rows}
+        n_negative = {row["negative_group"]: row["n_negative"] for row in rows}
+        sizes = {name: n + n_negative.get(name, 0) for name, n in n_positive.items()}
+        groups = sorted(sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_GROUPS])
+        pairs = {(row["positive_group"], row["negative_group"]): row for row in rows}
+        pairs = {pair: row for pair, row in pairs.items() if {*pair} <= {*groups}}
+        largest = max((row["headroom_share"] or 0.0 for row in pairs.values()), default=0.0)
+        is_spacious = len(groups) <= MAX_SPACIOUS
+        aucs = {pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()}
+        headroom = {pair: _headroom_cell(row, largest, aucs[pair].weak, is_spacious) for pair, row in pairs.items()}
+        n_hidden = len(sizes) - len(groups)
+        maps.append(
+            HeatMap(model, grouping, groups, n_positive, n_negative, n_hidden, aucs, headroom, largest, is_spacious)
+        )
+    return maps
 
 
 def list_worst_crosses(one: HeatMap) -> list[tuple[str, str]]:
@@ -217,7 +202,7 @@ def describe_zero(row: Row) -> str:
     low, high = row["mean_honest_low"], row["mean_honest_high"]
     if low is None or high is None:
         return "missing"
-    return ABOVE_ZERO if low > 0 else BELOW_ZERO if high < 0 else "includes 0"
+    return "above 0" if low > 0 else "below 0" if high < 0 else "includes 0"
 
 
 def _grow(rows: Rows, color: ColorOf) -> TreeNode:
@@ -338,10 +323,7 @@ def subtract_overall(row: Row, overall: Row | None, measure: str) -> float | Non
 
 
 def list_named_pairs(report: ReportData) -> dict[str, dict[str, tuple[Row, TableCell, TableCell]]]:
-    """Return by named pair and model the row, the AUC of its negatives against its positives, and their headroom.
-
-    Pairs are in the order of the configuration.
-    """
+    """Return the row, the AUC and the headroom of each named pair, in the order of the configuration, by model."""
     rows = report.rows("named_pairs", slice=ALL_ROWS)
     names = _in_configured_order(report, "pairs_of", list(dict.fromkeys(row["pair"] for row in rows)))
     pairs: dict[str, dict[str, tuple[Row, TableCell, TableCell]]] = {name: {} for name in names}

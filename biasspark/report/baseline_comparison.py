@@ -20,10 +20,7 @@ _ARROWS = {columns.WORSE: "▼ ", columns.BETTER: "▲ "}
 
 
 class Difference(NamedTuple):
-    """A row of ``model_comparisons``: the values of both models and their difference.
-
-    A value has an interval if ``bias_metrics`` measures it on the same rows.
-    """
+    """A row of ``model_comparisons`` as cells. A value has an interval if ``bias_metrics`` has it on the same rows."""
 
     row: Row
     value: TableCell
@@ -35,9 +32,8 @@ class Difference(NamedTuple):
 class BaselineComparison:
     """The differences between a model and a baseline on all rows.
 
-    ``counts`` has the number of comparisons with each verdict, shown or not. ``worse`` and ``better`` are the
-    significant differences, the largest first, those with a wide interval last. ``overall`` is that of the overall AUC;
-    ``rows`` has those of each shown identity by metric.
+    ``counts`` has the number of comparisons by verdict, shown or not. ``worse`` and ``better`` are the significant
+    differences, the largest first, those with a wide interval last; ``rows`` those of each shown identity by metric.
     """
 
     model: str
@@ -53,10 +49,8 @@ class BaselineComparison:
         """The sentence that says whether the model is significantly worse anywhere."""
         model, baseline, n = cells.show_name(self.model), cells.show_name(self.baseline), self.counts
         total = f"{sum(n.values()):,} comparisons on the same rows"
-        better, no_evidence = (
-            format_count(n[verdict], "is", "are") for verdict in (columns.BETTER, columns.NO_EVIDENCE)
-        )
-        rest = f"{better} significantly better, {no_evidence} not significant, "
+        rest = f"{format_count(n[columns.BETTER], 'is', 'are')} significantly better, "
+        rest += f"{format_count(n[columns.NO_EVIDENCE], 'is', 'are')} not significant, "
         rest += f"{format_count(n[columns.INSUFFICIENT_DATA], 'has', 'have')} too little data."
         if not n[columns.WORSE]:
             return f"{model} is not significantly worse than {baseline} in any of {total}; {rest}"
@@ -75,16 +69,14 @@ def describe_method(report: ReportData) -> str:
         return ""
     if all(row["method"] != "jackknife" for row in rows):
         return "Differences are tested by paired DeLong, which treats rows as independent."
-    sizes = {row["n_groups"] for row in rows if row["p_value"] is not None}
-    groups = " to ".join(f"{n:,}" for n in sorted({min(sizes), max(sizes)})) + " groups" if sizes else "groups"
+    sizes = sorted({row["n_groups"] for row in rows if row["p_value"] is not None})
+    groups = " to ".join(f"{n:,}" for n in dict.fromkeys((sizes[0], sizes[-1]))) + " groups" if sizes else "groups"
     method = f"Differences are tested by a jackknife over {groups} of rows"
     cluster = (report.configs.get("compare_models", {}).get("compare") or {}).get("cluster")
     if cluster is None:
         return f"{method}, which treats rows as independent."
-    return (
-        f"{method}, where rows with the same {cells.show_name(cluster)} are in one group. The intervals of the values "
-        "themselves treat rows as independent."
-    )
+    method += f", where rows with the same {cells.show_name(cluster)} are in one group"
+    return f"{method}. The intervals of the values themselves treat rows as independent."
 
 
 def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
@@ -116,7 +108,12 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
     for one in differences:
         if not one.row["crossed"]:
             by_identity.setdefault(one.row["identity"], {})[one.row["metric"]] = one
-    changed = sorted((one for one in differences if one.row["verdict"] in _ARROWS), key=_largest_first)
+
+    def largest_first(one: Difference) -> tuple[bool, float, str, str]:
+        row = one.row
+        return cells.is_weak(row, "difference"), -abs(row["difference"]), row["identity"], row["metric"]
+
+    changed = sorted((one for one in differences if one.row["verdict"] in _ARROWS), key=largest_first)
     return BaselineComparison(
         model=model,
         baseline=baseline,
@@ -126,11 +123,6 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
         overall=by_identity.get(columns.OVERALL, {}).get("auc"),
         rows={name: by_identity[name] for name in report.identities() if name in by_identity},
     )
-
-
-def _largest_first(one: Difference) -> tuple[bool, float, str, str]:
-    row = one.row
-    return cells.is_weak(row, "difference"), -abs(row["difference"]), row["identity"], row["metric"]
 
 
 def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:

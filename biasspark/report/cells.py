@@ -29,10 +29,10 @@ MINUS = "−"
 class TableCell:
     """A number as a table shows it, or a dash.
 
-    ``interval`` may be empty; for a sum over identities it says how many of them rest on too few rows. ``difference``
-    is shown after the number: that from the background, or from all rows. ``color`` is a CSS class. ``note`` is the
-    tooltip: why there is no value, or how the interval was computed. A ``weak`` value rests on too few rows: its
-    interval, or that of a part of a sum, is missing or wide.
+    For a sum over identities, ``interval`` says how many of them rest on too few rows. ``difference``, from the
+    background or from all rows, is shown after the number. ``color`` is a CSS class. ``note``, the tooltip, says why
+    there is no value, or how the interval was computed. A ``weak`` value rests on too few rows: its interval, or that
+    of a part of a sum, is missing or wide.
     """
 
     text: str
@@ -172,11 +172,10 @@ def describe_outside(balance: Sequence[Row]) -> str:
     """Return a sentence on the rows of ``label_balance`` that are in no length bin; empty if none, or unknown."""
     counts = {row["bucket"]: row for row in balance if row["identity"] == OVERALL}
     whole, buckets = counts.pop(EVERY_LENGTH, {}).get("n_rows"), list(counts.values())
-    if not buckets or None in (whole, *(row["n_rows"] for row in buckets)):
+    sizes = [row["n_rows"] for row in buckets]
+    if not sizes or None in (whole, *sizes) or whole == sum(sizes):
         return ""
-    n_outside = whole - sum(row["n_rows"] for row in buckets)
-    if not n_outside:
-        return ""
+    n_outside = whole - sum(sizes)
     low, high = min(row["length_low"] for row in buckets), max(row["length_high"] for row in buckets)
     are = "is" if n_outside == 1 else "are"
     return f"{n_outside:,} of {whole:,} rows {are} in no bucket: below {low:,}, above {high:,}, or unknown."

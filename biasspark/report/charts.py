@@ -57,7 +57,7 @@ def write_figure(figure: Figure, label: str) -> Markup:
     """Return a figure drawn within `drawing` as an ``<svg>`` element with a label for screen readers.
 
     Style attributes, which the security policy of the page forbids, become presentation attributes. Cells of a color
-    scale get its classes. Unused ids are removed. Text remains text, in the fonts of the page.
+    scale get its classes. Text remains text, in the fonts of the page.
     """
     for artist in figure.findobj(lambda artist: artist.get_label() in panels.CELL_COLORS):
         artist.set_gid(str(artist.get_label()))
@@ -172,10 +172,7 @@ def draw_pinned(report: ReportData) -> Markup | None:
 
 
 def draw_rate_curves(report: ReportData) -> Markup | None:
-    """Draw the rates of an identity against those of its background over all thresholds; None without histograms.
-
-    A panel per identity and model, negatives above positives. The area between a curve and the diagonal is the gap.
-    """
+    """Draw the rates of identities against those of their backgrounds; None without histograms."""
     models, names = report.models()[:MAX_CURVES], choose_curves(report)
     _, cells_of = read_histograms(report.rows("score_histograms", slice=ALL_ROWS))
     if not cells_of or not names:
@@ -189,7 +186,7 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
 def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
     """Draw the rates of an identity against those of its background, slices and their models side by side.
 
-    None without histograms of the identity, and for all but the first few identities if there are many slices.
+    None without its histograms. If there are many slices, only the first few identities are drawn.
     """
     models, slices = report.models()[:MAX_CURVES], report.slices()
     n_drawn = max(1, MAX_SLICE_CURVES // (len(slices) * len(models)))

@@ -24,9 +24,11 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH, RULE_WIDTH, MOST_SHOWN = 80, 120, 10
+SCREEN_WIDTH, MOST_SHOWN = 120, 10
 MIN_ROWS = 30
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
+_WORST_WIDTH = 90
+"""The width of the columns before the bias."""
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
@@ -40,7 +42,7 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
     with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
     `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. So
-    are those whose counts are suppressed. A line below the table counts them. The bias is below its row, in full.
+    are those whose counts are suppressed. A line below the table counts them. The bias is never cut.
     """
     sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed"))
@@ -49,10 +51,9 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
     lines = []
     if rows:
-        heading, *table = format_table(rows[:n], _WORST, SCREEN_WIDTH).split("\n")
-        lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", heading]
-        for line, row in zip(table, rows, strict=False):
-            lines += [line, f"{_INDENT}{row['bias']}"] if row["bias"] else [line]
+        heading, *table = format_table(rows[:n], _WORST, _WORST_WIDTH).split("\n")
+        lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", f"{heading}  bias"]
+        lines += [f"{line}  {row['bias']}".rstrip() for line, row in zip(table, rows, strict=False)]
     is_suppressed = any(row["n_rows"] is None for row, _ in lowest)
     left_out = _describe_left_out([(row["identity"], auc is None) for row, auc in lowest], is_suppressed)
     return "\n".join(filter(None, [*lines, left_out]))
@@ -81,8 +82,7 @@ def show_balance(balance: pa.Table) -> str:
     columns = (*_BALANCE, "by_length") if any(row["by_length"] for row in shown) else _BALANCE
     lines = ["identities by the negatives that would balance them, most first:", format_table(shown, columns)]
     lines += ["by length: too few negatives at some lengths only"] if columns != _BALANCE else []
-    lines += [outside] if (outside := describe_outside(counts)) else []
-    return "\n".join(lines)
+    return "\n".join(filter(None, [*lines, describe_outside(counts)]))
 
 
 def show_changes(comparisons: pa.Table, n: int = MOST_SHOWN) -> str:
@@ -107,17 +107,12 @@ def show_changes(comparisons: pa.Table, n: int = MOST_SHOWN) -> str:
         title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(shown[0]))
         more = [f"and {len(shown) - n:,} more"] if len(shown) > n else []
         parts.append("\n".join([title, format_table(shown[:n], _CHANGED), *more]))
-    everything = (
-        f"All comparisons, also those of background_auc, are counted here and in latest_{MODEL_COMPARISONS.name}."
-    )
-    return "\n\n".join([*parts, _show_verdicts(rows), everything])
+    note = f"All comparisons, also those of background_auc, are counted here and in latest_{MODEL_COMPARISONS.name}."
+    return "\n\n".join([*parts, _show_verdicts(rows), note])
 
 
 def show_skew(skewed: pa.Table, n: int = 5) -> str:
-    """Return where pinned AUC changes most, one metric per row, before and after rows are dropped.
-
-    Below are the other identities whose pinned AUC changes most.
-    """
+    """Return where pinned AUC changes most before and after rows are dropped, then where else it changes most."""
 
     def order(row: Row) -> tuple[Any, ...]:
         change = next(_skew_changes(row))["change"]
@@ -186,7 +181,7 @@ def nulls_last(*values: Any) -> tuple[Any, ...]:
 
 
 _INDENT = " " * 4
-_wrap = partial(textwrap.fill, width=RULE_WIDTH, break_long_words=False, break_on_hyphens=False)
+_wrap = partial(textwrap.fill, width=SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
 _ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HEADINGS = {
     "node_id": "node",
@@ -201,7 +196,7 @@ _HEADINGS = {
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Which rows and columns of a table to show: sorted ``by`` a column or a function with None last, at most ``n``.
+    """The rows and columns of a table to show: sorted ``by`` a column or a function with None last, at most ``n``.
 
     With ``is_of_ends``, the first and the last rows of each model are shown. Below each row are its ``rules``, in full.
     """
@@ -282,14 +277,10 @@ _EXCERPTS = (
 
 
 def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
-    """Return tables of the leaves, slices, pairs and groups that lose most, of named segments, and of correlations.
-
-    ``rare`` is a note on rare values, shown below the leaves of trees.
-    """
-    rare = _wrap(rare)
+    """Return what loses most, named segments and correlations. A note on ``rare`` values is below the trees' leaves."""
     trees, tables_below = ([one.show(tables) for one in excerpts] for excerpts in (_TREES, _EXCERPTS))
-    parts = [*trees, rare if any(trees) else "", *tables_below, _show_segments(tables), _show_correlations(tables)]
-    return "\n\n".join(filter(None, parts))
+    note = _wrap(rare) if any(trees) else ""
+    return "\n\n".join(filter(None, [*trees, note, *tables_below, _show_segments(tables), _show_correlations(tables)]))
 
 
 def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequence[str]) -> str:
@@ -330,9 +321,8 @@ def _show_correlations(tables: Mapping[Table, pa.Table]) -> str:
     """Return the correlations of attributions with losses on all rows."""
     rows = [row for row in _rows(tables, schemas.ATTRIBUTION_CORRELATIONS) if row["slice"] == ALL_ROWS]
     rows = [row for row in rows if row["pearson"] is not None]
-    return _put_models_side_by_side(
-        "correlations of attributions with losses", rows, ("attribution", "loss"), "pearson"
-    )
+    title = "correlations of attributions with losses"
+    return _put_models_side_by_side(title, rows, ("attribution", "loss"), "pearson")
 
 
 def _put_models_side_by_side(title: str, rows: Sequence[Row], key: Sequence[str], value: str) -> str:

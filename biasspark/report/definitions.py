@@ -32,7 +32,7 @@ _REASONS = {
 }
 
 DECISIONS = ("n_true_positive", "n_false_negative", "n_false_positive", "n_true_negative")
-"""The counts that determine all rates at a threshold: those of positives, then those of negatives."""
+"""The counts from which all rates at a threshold follow."""
 
 METHODS = {
     "newcombe": "Newcombe’s score interval, for small or separated cells",
@@ -82,7 +82,7 @@ _TITLES: Mapping[str, str] = {
 """Titles of columns, of any table or of one. The title of any other column is its name."""
 
 _BIASES = {"poorly_separated": "poorly separated within", "wide": "wide scores"}
-"""Biases whose names are not words already."""
+"""Words for biases whose names are not plain words."""
 
 CELLS = {metric.name: (metric.low, metric.high) for metric in suite.SUITE}
 """The two cells that each metric of the suite compares."""
@@ -148,22 +148,15 @@ _DEFINED = {
 def list_definitions(
     tables: Collection[str] = tuple(_DEFINED), gate_metrics: Collection[str] = ()
 ) -> dict[str, list[Definition]]:
-    """Return the definitions of what a report shows of these tables, by table.
-
-    Of the gaps of rates, only one is defined, and those among the metrics of the gate.
-    """
-    gaps = [gap for gap in RATE_GAPS if gap in gate_metrics]
-    rates = (*(_DEFINED["threshold_rates"] if "threshold_rates" in tables else ()), *gaps)
+    """Return by table the definitions of the columns that a report shows, and of gaps of rates that the gate checks."""
     shown = {table: columns for table, columns in _DEFINED.items() if table in tables}
-    shown |= {"threshold_rates": tuple(dict.fromkeys(rates))} if rates else {}
+    if rates := [*shown.get("threshold_rates", ()), *(gap for gap in RATE_GAPS if gap in gate_metrics)]:
+        shown["threshold_rates"] = tuple(dict.fromkeys(rates))
     return {table: [define(table, column) for column in columns] for table, columns in shown.items()}
 
 
 def describe_bias(row: Mapping[str, Any], side: str = "") -> str:
-    """Return the bias of a row of ``bias_metrics`` in words; empty if it has none.
-
-    With a ``side``, such as ``_first``, the row is one of `biasspark.report.side_by_side`.
-    """
+    """Return the bias of a row of ``bias_metrics``, or a side of one of two models (``_first``), in words."""
     name, size = row.get(f"bias{side}"), row.get(f"bias_size{side}")
     words = _BIASES.get(name, name.replace("_", " ")) if name else ""
     return f"{words}, {size}" if size else words

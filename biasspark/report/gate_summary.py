@@ -12,7 +12,7 @@ from biasspark import columns
 from biasspark.report import cells
 from biasspark.report.cells import Row, TableCell
 from biasspark.report.definitions import SUITE
-from biasspark.report.report_data import ALERTS, MAX_ALERTS, PastRun, ReportData, Rows, group_rows, worst_outcome
+from biasspark.report.report_data import ALERTS, MAX_ALERTS, ReportData, Rows, group_rows, worst_outcome
 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The outcome of one model, and a sentence that begins with the model's name."""
+    """The outcome of one model, and a sentence that continues the model's name."""
 
     model: str
     outcome: str
@@ -112,11 +112,11 @@ def decide(model: str, counts: Counter[str], alerts: Rows) -> Decision:
         sentence += f" {counts[columns.WARN]:,} more {verb} {state}, but only warn{ending}."
     if counts[columns.INSUFFICIENT] and outcome != columns.INSUFFICIENT:
         sentence += f" There is not enough evidence for {counts[columns.INSUFFICIENT]:,} more."
-    return Decision(model=model, outcome=outcome, sentence=sentence)
+    return Decision(model, outcome, sentence)
 
 
 def _describe_state(alerts: Rows, if_decided: str) -> str:
-    """Return the state of alerts in words, some of which may fail or warn only because the evidence is insufficient."""
+    """Return the state of alerts in words; some may fail or warn only because the evidence is insufficient."""
     return "not shown to hold" if any(row.get("decided") is False for row in alerts) else if_decided
 
 
@@ -160,27 +160,30 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
     """
     baseline = report.baseline
     if baseline is None:
-        if report.history:
-            return ["No earlier run on this corpus was accepted, so there is nothing to compare with."], []
-        return ["This is the first run on this corpus, so there is nothing to compare with."], []
+        why = "No earlier run on this corpus was accepted" if report.history else "This is the first run on this corpus"
+        return [f"{why}, so there is nothing to compare with."], []
     changes, n_compared = find_changes(report.rows("bias_metrics", slice=columns.ALL_ROWS), baseline.metrics)
-    n_worse = sum(change.worse for change in changes)
     since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"
     if baseline.is_lost:
         return [f"{since}, nothing can be compared: files of that run are gone."], []
     if not n_compared:
         return [f"{since}, no value can be compared: the two runs share none with an interval."], []
-    note = f"{since}, none of {n_compared:,} values changed by more than their intervals."
+    n_changed = f"{len(changes):,}" if changes else "none"
+    note = f"{since}, {n_changed} of {n_compared:,} values changed by more than their intervals"
     if changes:
-        note = f"{since}, {len(changes):,} of {n_compared:,} values changed by more than their intervals: "
-        note += f"{n_worse:,} got worse, {len(changes) - n_worse:,} got better."
+        n_worse = sum(change.worse for change in changes)
+        note += f": {n_worse:,} got worse, {len(changes) - n_worse:,} got better"
     before = {row["model"]: _with_interval(row, "auc") for row in baseline.summaries}
-    overall = [
+    notes = [f"{note}."] + [
         f"{cells.show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
         for model, row in report.summaries().items()
         if model in before
     ]
-    return [note, *overall, *_compare_identities(report, baseline)], changes
+    new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
+    for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities)):
+        shown = ", ".join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
+        notes += [f"{title}: {shown}."] if names else []
+    return notes, changes
 
 
 def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
@@ -206,16 +209,6 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
 def _with_interval(row: Row, name: str) -> str:
     cell = cells.metric_cell(row, name)
     return f"{cell.text} ({cell.interval})" if cell.interval else cell.text
-
-
-def _compare_identities(report: ReportData, baseline: PastRun) -> list[str]:
-    """Return which identities are new or missing, or how many if there are many."""
-    new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
-    notes = []
-    for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities)):
-        shown = ", ".join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
-        notes += [f"{title}: {shown}."] if names else []
-    return notes
 
 
 def format_date(day: date) -> str:

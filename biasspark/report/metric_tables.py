@@ -25,7 +25,7 @@ _UNMEASURED = TableCell(text=DASH, note="not measured for this model")
 
 
 class SummaryCell(NamedTuple):
-    """One number of a model, whether it is the best of all models, and for a worst value its identity.
+    """A number of a model, and for a worst value its identity.
 
     If the worst value of all identities rests on too few rows, it is in ``weak_worst``, and ``cell`` has the worst
     value that rests on enough.
@@ -47,9 +47,9 @@ class WorstIdentity(NamedTuple):
 
 
 class MetricRow(NamedTuple):
-    """One identity with the metrics of all models: cells by (metric, model), and the bias in words by model.
+    """The metrics of an identity by (metric, model), and its bias in words by model.
 
-    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` says if those of others differ.
+    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` says if other models have others.
     """
 
     identity: str
@@ -82,10 +82,9 @@ def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> 
 
 
 def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
-    """Mark the best number of a row, as far as the shown digits tell.
+    """Mark the best number of a row unless the shown digits are equal or a value is weak.
 
-    None is marked if all are equal, if there is only one, or if any is weak: then the worst values may be of different
-    identities.
+    If one is weak, the worst values may be of different identities.
     """
     sign = -1.0 if column.endswith("_max_abs") else 1.0
     values = [None if one.cell.value is None else round(sign * abs(one.cell.value), 3) for one in of_models]
@@ -168,10 +167,9 @@ _OF_ONE_LABEL = {"tpr", "fpr", "tnr", "fnr"}
 
 
 class ThresholdRates(NamedTuple):
-    """The rates at one threshold: of each row of ``threshold_rates`` by name, and those of each model.
+    """The rates at one threshold by name, for each row of ``threshold_rates``, and the rows of ``threshold_summary``.
 
-    The latter are rows of ``threshold_summary`` with cells by column: error rates on all rows as ``rates``, and sums
-    over identities as ``sums``.
+    The latter have cells by column: ``rates`` are error rates on all rows, and ``sums`` are over identities.
     """
 
     threshold: float
@@ -187,7 +185,15 @@ def list_rates(report: ReportData) -> list[ThresholdRates]:
         by_key = {(row["identity"], row["model"]): row for row in report.rows("threshold_rates", **at)}
         in_order = [by_key.get((name, model)) for name in report.identities() for model in report.models()]
         shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order if row]
-        totals = [_model_rates(report, total) for total in report.rows("threshold_summary", **at)]
+        totals = []
+        for total in report.rows("threshold_summary", **at):
+            summary, of_model = report.summaries().get(total["model"], {}), {}
+            for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
+                rate, n = total[name], summary.get(size)
+                ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
+                of_model[name] = cells.interval_cell(rate, *ends)
+            sums = {name: cells.sum_cell(total, name) for name in report_data.RATE_SUMS}
+            totals.append({**total, "rates": of_model, "sums": sums})
         rates.append(ThresholdRates(threshold, shown, totals))
     return rates
 
@@ -209,16 +215,6 @@ def _rate_cell(row: Row, rate: str) -> TableCell:
     )
 
 
-def _model_rates(report: ReportData, total: Row) -> Row:
-    summary, rates = report.summaries().get(total["model"], {}), {}
-    for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
-        rate, n = total[name], summary.get(size)
-        ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
-        rates[name] = cells.interval_cell(rate, *ends)
-    sums = {name: cells.sum_cell(total, name) for name in report_data.RATE_SUMS}
-    return {**total, "rates": rates, "sums": sums}
-
-
 def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
     """Return Wilson's interval of the share n / total (`biasspark.metrics.intervals.wilson_interval`)."""
     low, high = wilson_interval(Share(np.array([float(n)]), np.array([float(total)])), normal_quantile(level))
@@ -229,11 +225,10 @@ def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
 
 
 class TemplateScores(NamedTuple):
-    """The mean scores over templates.
+    """The mean scores and departures over templates, as ``cells`` by (identity, model).
 
     ``rows`` has the first model's row of ``template_means`` for each identity, the largest departure of any model
-    first; ``spreads`` each model's rows with the lowest and the highest departure; ``cells`` the mean score and the
-    departure by (identity, model).
+    first; ``spreads`` has each model's rows with the lowest and the highest departure.
     """
 
     rows: Sequence[Row]
@@ -274,10 +269,9 @@ def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[Ta
 
 
 def mean_interval(mean: float, deviation: float | None, n: int, level: float, lowest: float | None = None) -> Ends:
-    """Return Student's interval mean ± t·deviation/sqrt(n), None for fewer than two values.
+    """Return Student's interval mean ± t·deviation/sqrt(n), with the sample deviation; None for fewer than two values.
 
-    ``deviation`` is the sample standard deviation of the n values. If means can only lie between ``lowest`` and 1, the
-    interval is clipped to that range, which costs no coverage.
+    If means can only lie between ``lowest`` and 1, the interval is clipped to that range, which costs no coverage.
     """
     if deviation is None or n < 2:
         return None, None
@@ -295,10 +289,7 @@ MOST_LACKING = 10
 
 
 class BalanceTable(NamedTuple):
-    """Shares of positives: the titles of the length bins, and the cells of each identity, all rows first.
-
-    ``title`` names the measure of length, and ``outside`` says how many rows are in no bin.
-    """
+    """Shares of positives by identity, all rows first, and length bin; ``outside`` counts the rows in no bin."""
 
     bins: Sequence[str]
     rows: Mapping[str, Sequence[TableCell]]
@@ -309,18 +300,14 @@ class BalanceTable(NamedTuple):
 def list_balance(report: ReportData) -> BalanceTable | None:
     """Return the shares of positives by identity and text length; None without any.
 
-    Identities are sorted by the lower end of the interval over all lengths, the highest first, those with enough rows
-    before the others.
+    Identities with enough rows come first, then the highest lower end of the interval over all lengths.
     """
     rows = report.rows("label_balance")
     return _tabulate_balance(report, rows, "n_negatives_to_add") if rows else None
 
 
 def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
-    """Return the training data of each model to which comments were added: the whole, and identities that lacked most.
-
-    The whole is the row of ``training_balance`` for all rows of any length.
-    """
+    """Return for models to which comments were added the row of all training data, and identities that lacked most."""
     plan = [row for row in report.rows("label_balance", bucket=EVERY_LENGTH) if row["n_negatives_to_add"]]
     plan.sort(key=lambda row: (-row["n_negatives_to_add"], row["identity"]))
     lacking = {OVERALL, *(row["identity"] for row in plan[:MOST_LACKING])}
@@ -368,8 +355,8 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
     """Return a share of positives. It is weak if its interval is wide and includes the goal, the rate of all rows.
 
-    A wide interval that excludes the goal still answers the question: 85 % of 46 rows are more than 25 %. But a share
-    of fewer than ten rows is always weak.
+    A wide interval that excludes the goal still answers the question: 85 % of 46 rows are more than 25 %. A share of
+    fewer than ten rows is always weak.
     """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
@@ -395,10 +382,10 @@ PINNED_PARTS = ("background", "subgroup", "bpsn", "bnsp")
 
 
 def list_pinned(report: ReportData) -> list[Row]:
-    """Return the pinned AUC of each identity and model, in the order of the other tables.
+    """Return the rows of ``pinned_auc`` in the order of the other tables.
 
-    Rows of ``pinned_auc`` have in addition the row of ``bias_metrics`` as ``suite``, the value as ``cell``, and the
-    AUCs that form it with their weights as ``parts``. Pinned AUC has no interval. It is weak if one of these AUCs is.
+    Each has in addition its row of ``bias_metrics`` as ``suite``, the value as ``cell``, and the AUCs of which it is
+    the weighted mean as ``parts``. Pinned AUC has no interval. It is weak if one of these AUCs is.
     """
     order = {name: number for number, name in enumerate(report.identities())}
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["identity"] in order]
@@ -429,8 +416,8 @@ MOST_SKEWED = 20
 def list_skewed(report: ReportData) -> list[Row]:
     """Return the class-skew experiment on all rows: the identity that loses rows, then the largest other changes.
 
-    Rows of ``pinned_skew`` say in addition whether the identity ``loses_rows``, the ``change`` of pinned AUC, and what
-    is ``shown`` of each metric: its value before and after rows are dropped, the latter empty if unknown.
+    Rows of ``pinned_skew`` also have whether the identity ``loses_rows``, the ``change`` of pinned AUC, and as
+    ``shown`` each metric before and after rows are dropped, the latter empty if unknown.
     """
     listed: list[Row] = []
     for row in report.rows("pinned_skew", slice=ALL_ROWS):

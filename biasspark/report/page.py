@@ -32,7 +32,6 @@ from biasspark.report import (
     metric_tables,
     report_data,
 )
-from biasspark.report.cells import Row
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
 from biasspark.report.text_formats import escape_markdown, write_out
 from biasspark.tables.schemas import BIAS_METRICS
@@ -42,10 +41,10 @@ LONGEST_UNBROKEN = 12
 
 
 class Section(NamedTuple):
-    """A section of the report, with the tables that it shows.
+    """A section of the report, and the tables that it shows.
 
-    If none of them was measured, the report names ``what`` is missing, the ``job`` that measures it, and the ``part``
-    of its configuration that turns it on; not if ``what`` is empty.
+    If none of them was measured, the report says ``what`` is missing, unless that is empty, and names the ``job`` that
+    measures it and the ``part`` of the configuration that turns it on.
     """
 
     anchor: str
@@ -81,10 +80,9 @@ SECTIONS = (
 
 
 def write_model_card(report: ReportData) -> str:
-    """Return the report as Markdown that GitHub renders, to be included in a model card.
+    """Return the report as Markdown for a model card, as GitHub renders it, with headings from the third level on.
 
-    Headings start at the third level. Names are escaped: nothing in them is Markdown or HTML. Equal data give equal
-    text.
+    Names are escaped: nothing in them is Markdown or HTML. Equal data give equal text.
     """
 
     def escape(value: object) -> Markup:
@@ -118,7 +116,7 @@ def write_page(report: ReportData) -> str:
 
 def write_metric_page(rows: Rows, slice_name: str) -> str:
     """Return a page with the table of all identities and models, from one slice and run of ``bias_metrics``."""
-    report = ReportData(corpus="", run_date=date.min, run={}, tables={"bias_metrics": rows})  # of no run
+    report = ReportData(corpus="", run_date=date.min, run={}, tables={"bias_metrics": rows})  # not of a run
     return _render("metrics.html.j2", report, slice=slice_name)
 
 
@@ -137,9 +135,9 @@ def write_table_page(
     note: str,
     weak: Collection[tuple[int, str]] = (),
 ) -> str:
-    """Return a page with one table and a note below it. Each column has a name and a description.
+    """Return a page with a table and a note below it, from the name and description of each column and the rows.
 
-    Values that rest on too few rows are marked. They are given as row number and column name.
+    Values that rest on too few rows, ``weak`` by row number and column name, are marked.
     """
     names = [name for name, _ in heads]
     shown = [
@@ -212,17 +210,8 @@ def environment() -> Environment:
     return shared
 
 
-class Card(NamedTuple):
-    """The score distributions of an identity in a slice, one per model, and its row of ``bias_metrics``."""
-
-    slice: str
-    identity: str
-    pictures: Sequence[tuple[str, score_panels.Cells, score_panels.Scale]]
-    counts: Row
-
-
-def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[str]) -> list[Card]:
-    """Return a card of score distributions for each slice and identity that has rows."""
+def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the score distributions of each slice and identity that has rows, one picture per model."""
     scales, histograms = score_panels.read_histograms(report.rows("score_histograms"))
     counts = {(row["slice"], row["identity"]): row for row in reversed(report.rows("bias_metrics"))}
     cards = []
@@ -236,14 +225,9 @@ def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[s
         in_identity = (columns.SUBGROUP_NEGATIVE, columns.SUBGROUP_POSITIVE)
         n_rows = sum(sum(of_model.get(cell, ())) for _, of_model, _ in pictures for cell in in_identity)
         if n_rows and (slice_name, identity) in counts:
-            cards.append(Card(slice_name, identity, pictures, counts[slice_name, identity]))
+            card = {"slice": slice_name, "identity": identity, "pictures": pictures}
+            cards.append(card | {"counts": counts[slice_name, identity]})
     return cards
-
-
-_FRAME = (
-    '<iframe sandbox="allow-scripts" title="{title}" width="100%" height="{height}" '
-    'style="border:1px solid #ccc;border-radius:4px" srcdoc="{page}"></iframe>'
-)
 
 
 @dataclass(frozen=True)
@@ -255,7 +239,10 @@ class Document:
     height: int = 800
 
     def _repr_html_(self) -> str:
-        return _FRAME.format(title=escape(self.title), height=self.height, page=escape(self.html))
+        return (
+            f'<iframe sandbox="allow-scripts" title="{escape(self.title)}" width="100%" height="{self.height}" '
+            f'style="border:1px solid #ccc;border-radius:4px" srcdoc="{escape(self.html)}"></iframe>'
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file."""

@@ -21,25 +21,24 @@ from biasspark.report.definitions import SUITE
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
 
-BY_GATE, BY_PERSON = "the last accepted run", "the last accepted run, accepted by hand"
-RUN_BEFORE = "the run before"
+BY_GATE, BY_PERSON, RUN_BEFORE = "the last accepted run", "the last accepted run, accepted by hand", "the run before"
 """Why a run is the baseline."""
 
 
 def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
-    """Return the run of each job for a date: the one that was published last, which readers see."""
+    """Return the run of each job that readers see for a date: the one that was published last."""
     runs = [row for row in ledger if row["run_date"] == run_date and row["job"] != ACCEPT_RUN]
     return {row["job"]: row for row in sorted(runs, key=_by_publication)}
 
 
 def earlier_runs(ledger: Iterable[Row], run: Row, n_runs: int) -> list[Row]:
-    """Return the runs of the same job for earlier dates, of each date the one that readers see, oldest first."""
+    """Return the runs of the same job that readers see for the last earlier dates, oldest first."""
     by_date = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
     return list(by_date.values())[-n_runs:] if n_runs else []
 
 
 def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
-    """Return the rows by which people accepted runs, the last one for a run that was accepted twice."""
+    """Return the rows by which people accepted runs; for a run that was accepted twice, the last one."""
     rows = (row for row in ledger if row["job"] == ACCEPT_RUN)
     return list({row["accepts_run_id"]: row for row in sorted(rows, key=_by_publication)}.values())
 
@@ -47,7 +46,7 @@ def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
 def find_baseline(
     ledger: Sequence[Row], run: Row, baseline_ids: Collection[str], has_gate: bool
 ) -> tuple[Row | None, str]:
-    """Return the run with which a run is compared, as its row of the ledger, and why; None without one.
+    """Return the row of the run to compare with, and why it was chosen; None without one.
 
     It is the last run that the gate compared with; else the last run for an earlier date that the gate or a person
     accepted; else, without a gate, the last run for an earlier date.
@@ -193,16 +192,12 @@ class ReportData:
         return Counter(self.counts.get(table, counted))
 
     def alerts(self) -> list[Row]:
-        """Return the alerts of the gate, also those on comparisons of models, the worst first.
+        """Return the alerts of the gate, also those on comparisons of models, by outcome and size of the violation.
 
-        Alerts with the same outcome are sorted by the size of their violation. The alert on "the worst identity" comes
-        before the alert on that identity.
+        The alert on "the worst identity" comes before the alert on that identity.
         """
-
-        def order(row: Row) -> tuple[Any, ...]:
-            return *_severity(row), row["rule"], row["value"] is not None
-
-        return sorted((row for name in ALERTS for row in self.rows(name)), key=order)
+        alerts = (row for name in ALERTS for row in self.rows(name))
+        return sorted(alerts, key=lambda row: (*_severity(row), row["rule"], row["value"] is not None))
 
     def models(self) -> list[str]:
         """Return the names of the models."""
@@ -270,16 +265,13 @@ def order_worst_first(metrics: Rows) -> list[str]:
 
 
 def find_lowest(row: Row) -> Lowest:
-    """Return the lowest subgroup, BPSN or BNSP AUC of a row of ``bias_metrics``.
+    """Return the lowest subgroup, BPSN or BNSP AUC of a row of ``bias_metrics``; without any, no metric is named.
 
     An AUC with a narrow interval takes precedence over one with a wide interval, and that over one without an interval.
-    Without any AUC, no metric is named.
     """
     defined = [name for name in SUMMARIZED_AUCS if row[name] is not None]
-    return min(
-        (Lowest(imprecision(row[f"{name}_low"], row[f"{name}_high"]), row[name], name) for name in defined),
-        default=Lowest(3, 2.0, ""),
-    )
+    aucs = (Lowest(imprecision(row[f"{name}_low"], row[f"{name}_high"]), row[name], name) for name in defined)
+    return min(aucs, default=Lowest(3, 2.0, ""))
 
 
 def worst_outcome(alerts: Rows) -> str | None:
@@ -444,10 +436,7 @@ def count_parts(totals: Rows, rows: Rows, key: Sequence[str], sums: Mapping[str,
 
 
 def worst_alerts(alerts: Rows) -> Rows:
-    """Return the worst alerts, the largest violations first, each with its ``excess``.
-
-    An alert on "the worst identity" gets the largest excess of its rule.
-    """
+    """Return the worst alerts, each with its ``excess``; one on "the worst identity" gets the largest of its rule."""
 
     def rule_of(row: Row) -> tuple[Any, ...]:
         return row["rule"], row["model"], row["slice"], row.get("baseline_model")

@@ -45,11 +45,10 @@ NAMED = ("bias", "bias_size")
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The models A and B to compare, and the rows to show.
+    """The models A and B to compare, and the rows to show: by default all slices, and all rows of each.
 
-    By default all ``slices`` are shown, and all rows of each, up to ``limit``. Identities with fewer rows than
-    ``min_rows`` in either model are left out. Rows are sorted by a metric of A, one of `SORT_KEYS`: the lowest AUC
-    first, or the gap farthest from 0. Raises as `check_models`.
+    Identities with fewer rows than ``min_rows`` in either model are left out. Rows are sorted by a metric of A, one of
+    `SORT_KEYS`: the lowest AUC first, or the gap farthest from 0. Raises as `check_models`.
     """
 
     models: tuple[str, str]
@@ -65,7 +64,7 @@ class Request:
 
 
 class SliceRows(NamedTuple):
-    """The shown rows of one slice, the worst first, the number of its identities, and of those with too few rows."""
+    """The shown rows of a slice, the worst first, and the numbers of its identities and of those with too few rows."""
 
     name: str
     rows: Sequence[Row]
@@ -109,20 +108,11 @@ def check_models(first: str, second: str) -> None:
 
 
 def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
-    """Put the metrics of two models on one row for each slice and identity, with their differences.
+    """Return the table of `biasspark.side_by_side`, from the columns `NEEDED` of ``bias_metrics`` and any of `KEY`.
 
-    The metrics have the columns `NEEDED` of ``bias_metrics``, and any of `KEY`. The result has a row for each key of
-    either model, sorted, with the key and ``first_model, second_model``. For either side (here the first) it has
-    ``n_subgroup_first``, the rows in the identity; ``positive_rate_first``, the share of positives among them; and
-    ``worst_auc_first``, the lowest of subgroup, BPSN and BNSP AUC. ``worse`` says if ``worst_auc_difference`` is below
-    0. For each X of the three AUCs and two gaps it has ``X_difference, X_doubtful``, and for either side ``X_first,
-    X_first_low, X_first_high, X_first_reason``; if the metrics have them, also ``bias_first, bias_size_first``; and
-    ``run_id`` at the end.
-
-    A difference of AUCs is second - first, -1 to 1, below 0 if the second is worse. For gaps it is |second| - |first|,
-    -0.5 to 0.5, above 0 if the second is worse. It is NULL if either value is. ``X_doubtful`` says whether either value
-    rests on too few rows: its interval is missing or wider than `WIDE`. Raises `InputError` if a model has several rows
-    of one key, as in the metrics of several runs without their ``run_date``.
+    It has a row for each key of either model, sorted. ``worse`` says if ``worst_auc_difference`` is below 0. A
+    difference is NULL if either value is. Raises `InputError` if a model has several rows of one key, as in the metrics
+    of several runs without their ``run_date``.
     """
     key = [name for name in KEY if name in metrics.column_names]
     _check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
@@ -191,10 +181,7 @@ def leave_out_small(compared: pa.Table, min_rows: int) -> pa.Table:
 
 
 def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideBySide:
-    """Compare two models by the ``bias_metrics`` of one run, as requested.
-
-    Raises `InputError` if the run lacks a model or a slice, naming those that it has.
-    """
+    """Compare two models by the ``bias_metrics`` of one run. Raises `InputError` if it lacks a model or a slice."""
     slices = _choose_slices(metrics, request)
     chosen = metrics.filter(pc.is_in(metrics["slice"], pa.array(slices)))
     if not request.crossed:

@@ -31,7 +31,6 @@ from biasspark.text import format_count
 
 _OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
 """Set by spark-submit, or by users to pass its arguments."""
-_LOOPBACK = {"localhost", "127.0.0.1", "::1", "[::1]"}
 
 
 def choose_engine(request: SessionRequest, configured_master: str | None = None) -> Engine:
@@ -105,7 +104,8 @@ def is_embedded(spark: SparkSession) -> bool:
         return False
     with suppress(Exception):  # servers without access to such settings
         session = cast("Any", spark)
-        return session.client.host in _LOOPBACK and session.conf.get("spark.master", None) is None
+        is_local = session.client.host in ("localhost", "127.0.0.1", "::1", "[::1]")
+        return is_local and session.conf.get("spark.master", None) is None
     return False
 
 
@@ -157,7 +157,7 @@ _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 _STARTING = threading.Lock()
 _servers: dict[str, Any] = {}
-"""By their endpoints, in the order in which they were started; all but the last are gone."""
+"""Servers by endpoint, in the order of their starts. Only the last one may be running."""
 ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
 ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
@@ -181,7 +181,7 @@ def embedded_session(settings: dict[str, str]) -> SparkSession:
 
 
 def _is_of_dead_server(spark: SparkSession) -> bool:
-    """Return whether a session is of a server of this process that no longer answers."""
+    """Return whether this process started the server of a session, and it no longer answers."""
     with suppress(AttributeError):  # of a client that does not tell its endpoint
         endpoint: str = cast("Any", spark).client._builder.endpoint
         return endpoint in _servers and not _answers(endpoint)
@@ -227,7 +227,6 @@ def available_memory() -> int | None:
 
 
 def _start_server() -> str:
-    """Start a server, and return its endpoint."""
     os.environ.setdefault("RUST_LOG", "off")  # unless the user wants to see it
     os.environ.update(_ENVIRONMENT)
     server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
@@ -253,11 +252,8 @@ def _stop_server(server: Any) -> None:
 
 
 def _take_back_interrupts(handler: int | None) -> None:
-    """Put back the handler of SIGINT, which the server replaces from its thread: by its own, Ctrl-C stops it.
-
-    Of the first server in a process it is replaced, of later ones no more. `signal.signal` works in the main thread
-    alone.
-    """
+    """Restore the handler of SIGINT, which the first server of a process replaces from its thread to stop at Ctrl-C."""
+    # Not by signal.signal, which works in the main thread alone.
     give_up = time.monotonic() + 1
     while not _servers and ctypes.pythonapi.PyOS_getsig(signal.SIGINT) == handler and time.monotonic() < give_up:
         time.sleep(0.001)

@@ -51,8 +51,6 @@ _SETTINGS = {
     # Recording the Python line of every Column makes them twice as slow to build.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-
-
 # They log failures that are caught and explained: values of failed tasks, plans that cannot be analyzed, and code that
 # is too large to compile, which Spark then splits.
 _LOGGERS_OF_FAILURES = (
@@ -67,7 +65,6 @@ _LOGGERS_OF_FAILURES = (
 )
 # Classes of the JVM that are looked up for every column and path. py4j searches all jars each time.
 _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", "org.apache.hadoop.fs.Path")
-
 
 _N_JOBS: Counter[SparkSession] = Counter()
 _BEFORE: defaultdict[SparkSession, dict[str, str | None]] = defaultdict(dict)
@@ -103,7 +100,6 @@ def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
 # ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark
 
 LEAST_JAVA = 17
-_JARS = ("spark.jars.packages", "spark.jars")
 _GET_JAVA = (
     f"Spark needs Java {LEAST_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
     "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
@@ -120,7 +116,7 @@ _RUNTIMES = (
 
 @contextmanager
 def start_faults() -> Iterator[None]:
-    """Explain why a session is not built: `ConfigError` for Java and jars, otherwise `BiasSparkError`."""
+    """Explain why a session cannot be built, by a `ConfigError` for Java and jars, otherwise a `BiasSparkError`."""
     try:
         yield
     except Exception as error:
@@ -177,7 +173,7 @@ def find_java_version(java: str) -> int | None:
 
 def list_jars(conf: SparkConf | RuntimeConfig) -> str:
     """Return the packages and jars in the settings of a session, separated by commas."""
-    return ",".join(conf.get(key, None) or "" for key in _JARS)
+    return ",".join(conf.get(key, None) or "" for key in ("spark.jars.packages", "spark.jars"))
 
 
 def find_runtime_fault(jars: str, version: str) -> str | None:
@@ -223,11 +219,8 @@ def build_session(
     """Return the session of a job, with the settings that the numbers and their speed depend on.
 
     An existing session is reconfigured; its name and log level are kept. Otherwise `choose_engine` chooses the engine.
-    Raises `ConfigError` if no engine is installed, Spark finds no usable Java, the existing session has another engine
-    than requested, or a runtime of Delta or Iceberg is for another Spark.
-
-    `app_name` is the name in the Spark UI; `settings` override the defaults; `request` is by default that of the
-    command line.
+    `settings` override the defaults; `request` is by default that of the command line. Raises `ConfigError` if no
+    engine can be started, the existing session has another engine, or a lake runtime is for another Spark.
     """
     request, settings = request or current_request(), dict(settings or {})
     is_new = not engines.is_session_there()
@@ -287,6 +280,8 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
+    # PySpark needs pandas later. Java is busy with its context for longer than the import takes.
+    Thread(target=import_module, args=("pandas",), name="import-pandas", daemon=True).start()
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
     return spark

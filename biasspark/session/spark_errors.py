@@ -305,7 +305,6 @@ def _columns_of_two_types(text: str) -> Iterator[str]:
 
 
 def _corrupt_file(rows: DataFrame) -> Path | None:
-    """Return the first local Parquet file of some rows that pyarrow cannot read."""
     for name in sorted(rows.inputFiles()):
         file = Path(plain_path(unquote(name)))
         try:

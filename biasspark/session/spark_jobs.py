@@ -16,7 +16,6 @@ from biasspark.interrupts import repeating
 from biasspark.session.engines import is_connect, is_embedded
 
 T = TypeVar("T")
-_AT_ONCE = 4
 
 
 @contextmanager
@@ -73,7 +72,7 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
     inheriting = [
         inheritable_thread_target(task) if is_3_5 else inheritable_thread_target(spark)(task) for task in tasks
     ]
-    with ThreadPoolExecutor(_AT_ONCE, "side-by-side") as pool:
+    with ThreadPoolExecutor(4, "side-by-side") as pool:
         return list(pool.map(lambda task: cast("T", task()), inheriting))
 
 

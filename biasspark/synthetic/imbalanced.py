@@ -185,10 +185,10 @@ class ImbalancedRequest(chunks.RowsRequest):
 
 
 class Chances(NamedTuple):
-    """The probabilities of the corpus: of each bucket, of a toxic comment in it, and of each term.
+    """The cumulative probabilities of buckets, those of a toxic comment in each, and the cumulative ones of terms.
 
-    Those of buckets and terms are cumulative. Those of terms, shape (buckets, 2, terms + 1), are given the bucket and
-    whether the comment is toxic; the remainder to 1 is the probability of no term.
+    Those of terms, shape (buckets, 2, terms + 1), are given the bucket and whether the comment is toxic; the remainder
+    to 1 is the probability of no term.
     """
 
     bucket: Floats

@@ -28,7 +28,7 @@ SLOT = re.compile(r"\{(a )?(\w+)\}")
 N_TEMPLATES = len(TEMPLATES[0])
 """Templates of either kind."""
 
-TEMPLATE_IDS = pa.array([f"{kind}_{n:02}" for kind in ("harmless", "toxic") for n in range(1, N_TEMPLATES + 1)])
+TEMPLATE_IDS = tuple(f"{kind}_{n:02}" for kind in ("harmless", "toxic") for n in range(1, N_TEMPLATES + 1))
 """The ids of all templates, harmless ones first."""
 
 N_WORDS = len(FILLERS[0]["name"])
@@ -86,7 +86,7 @@ class MadlibsRequest(RowsRequest):
             "id": pa.array(ids),
             "comment_text": write_sentences(self.terms, template, filling, term),
             "label": pa.array(toxic == 1),
-            "template": TEMPLATE_IDS.take(pa.array(template)),
+            "template": pa.array(TEMPLATE_IDS).take(pa.array(template)),
         }
         columns |= {name: pa.array(flags[term, position]) for position, name in enumerate(self.terms)}
         return pa.record_batch(list(columns.values()), names=list(columns))

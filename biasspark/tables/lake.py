@@ -63,14 +63,13 @@ class LakeStore(CatalogStore):
     def _refuse_session(self, spark: SparkSession) -> None:
         """Raise `ConfigError`, with the missing settings or flags, if the session lacks the format or the catalog."""
         refuse_embedded(spark, ("output", "format"), self.provider)
-        has_catalog = spark.conf.get(f"spark.sql.catalog.{self.catalog}", None) is not None
-        if self.extension not in (spark.conf.get(_EXTENSIONS, "") or ""):
-            lack = [_EXTENSIONS] if has_catalog else [_EXTENSIONS, f"spark.sql.catalog.{self.catalog}"]
-            raise ConfigError(self._lack_fault(spark, " and ".join(lack)))
-        if not has_catalog and self.catalog == "spark_catalog":
-            raise ConfigError(self._lack_fault(spark, f"spark.sql.catalog.{self.catalog}"))
-        if not has_catalog:
+        key = f"spark.sql.catalog.{self.catalog}"
+        lack = [] if self.extension in (spark.conf.get(_EXTENSIONS, "") or "") else [_EXTENSIONS]
+        lack += [key] if spark.conf.get(key, None) is None else []
+        if lack == [key] and self.catalog != "spark_catalog":
             raise ConfigError(unknown_catalog(("output", "catalog"), self.names[0], self.catalog, list_catalogs(spark)))
+        if lack:
+            raise ConfigError(self._lack_fault(spark, " and ".join(lack)))
         try:
             spark.catalog.tableExists(f"{quote_name(self.catalog)}.default.{BIAS_RUNS.name}")
         except Exception as error:

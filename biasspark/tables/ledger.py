@@ -39,14 +39,8 @@ class JobCorpus(NamedTuple):
     corpus: str
 
 
-class ViewKey(NamedTuple):
-    """A date or window, corpus and job, which have one visible run."""
-
-    run_date: date
-    window_start: date | None
-    corpus: str
-    job: str
-
+ViewKey: TypeAlias = tuple[date, date | None, str, str]
+"""A run date, the first date of a window, a corpus and a job, which have one visible run."""
 
 # ---- reading
 
@@ -68,7 +62,7 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
     dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MOST_LISTED]
     corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MOST_LISTED]
-    choices = [f"Its last dates there: {', '.join(map(str, dates))}."] if dates else []
+    choices = [f"Its latest dates for this corpus: {', '.join(map(str, dates))}."] if dates else []
     choices += [f"Corpora of this date: {', '.join(map(show_value, corpora))}."] if corpora else []
     command = name_command(job)
     choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]
@@ -124,8 +118,8 @@ def latest_runs(ledger: Iterable[LedgerRow]) -> dict[ViewKey, LedgerRow]:
 
 
 def view_key(row: LedgerRow) -> ViewKey:
-    """Return the date or window, corpus and job of a row."""
-    return ViewKey(*(row[name] for name in ViewKey._fields))
+    """Return what a row has in common with the runs that it supersedes."""
+    return row["run_date"], row["window_start"], row["corpus"], row["job"]
 
 
 def by_publication(row: LedgerRow) -> tuple[datetime, str]:
@@ -169,8 +163,7 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
     `BiasSparkError` if this run is published already. Copies do not conflict: they have the numbers of another run.
     """
-    key = ViewKey(run.run_date, run.window_start, run.corpus, run.job)
-    before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == key]
+    before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == view_key(vars(run))]
     if any(row["run_id"] == run.run_id for row in before):
         raise BiasSparkError(
             f"bias_runs: run {run.run_id} is published already. A run is published once. Run again, which takes a new "

@@ -177,7 +177,7 @@ class ParquetStore:
     """Base of the stores of plain Parquet, in which each run has its own directory."""
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
-        """Return (run_date, run_id) of all runs in a table, also of unfinished ones, by their directories."""
+        """Return (run_date, run_id) of all runs that have a directory in a table, also of unfinished ones."""
         folder = self._find_folder(spark, table)
         if folder is None:
             return set()
@@ -217,7 +217,7 @@ class ParquetStore:
 
 
 class PathStore(ParquetStore):
-    """Plain Parquet in a folder, created on the first write, of any file system. Raises `ConfigError` for a pattern."""
+    """Plain Parquet in a folder of any file system. Raises `ConfigError` for a pattern or the root of a file system."""
 
     def __init__(self, path: str) -> None:
         rule, fix = unusable_path(path)
@@ -304,7 +304,7 @@ class PathStore(ParquetStore):
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """Return the rows of the ledger, of one run date or of all; none if there is no ledger yet.
 
-        Raises `ConfigError` without a file system, and `InputError` for a denied file: it is not absent.
+        Raises `ConfigError` without a file system, and `InputError` if a file may not be read: it is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
         of_date = f"run_date={run_date}"
@@ -458,7 +458,6 @@ class CatalogStore(ParquetStore):
         spark.catalog.refreshTable(self.name(table.name))
 
     def _prepare(self, spark: SparkSession, table: Table) -> None:
-        """Create the table or add its new columns, with the constraints of the format."""
         name, types = self.name(table.name), self.types(spark, table)
         new = tuple(column for column in table.columns if column.name not in (types or {}))
         if types is None:
@@ -494,7 +493,6 @@ class CatalogStore(ParquetStore):
 
 
 def _quote_schema(key: KeyPath, name: str) -> tuple[str, str]:
-    """Return the catalog of a schema, and its quoted name."""
     parts = re.findall(r"`(?:[^`]|``)+`|[^`.]+", name)
     if not parts or ".".join(parts) != name:
         raise ConfigError(Fault(key, name, "It is not the name of a schema.", "Write schema or catalog.schema."))

@@ -93,7 +93,7 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
 def describe_absence(store: Store, table: Table, run: Run) -> str:
     """Describe why a published run has no rows of a table: it did not write the table, or the files are missing."""
     if not run.wrote(table):
-        return f"{table.name}: run {run.run_id} has none: its configuration does not ask for it."
+        return f"{table.name}: run {run.run_id} did not write it: its configuration does not ask for it."
     path = redact(store.location(table, run))
     return f"{path}: its files are gone. The ledger has the run. Restore them, or measure that date again."
 
@@ -120,14 +120,13 @@ def publish(
 ) -> PublishedRun:
     """Write the tables of a run, verify them, and publish the run by one row in the ledger.
 
-    `tables` has the rows of each table of the run, with its ``value_columns``. A DataFrame is evaluated once. Small
-    tables are compared value by value. Large tables are counted and hashed while they are written, so nothing is
-    computed twice; the embedded engine stores them temporarily for that. Two runs that are published within a second
-    may both succeed; readers then see the later one.
+    `tables` has the rows of each table, with its ``value_columns``. A DataFrame is evaluated once: its rows are counted
+    and hashed while they are written, for which the embedded engine stores them temporarily. Two runs that are
+    published within a second may both succeed; readers then see the later one.
 
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
-    `BiasSparkError` if rows and tables do not match, a key repeats, a value is NaN, a path cannot be written, or the
-    rows read back differ. Nothing is published then.
+    `BiasSparkError` for rows that break the contract, cannot be written, or differ when they are read back. Nothing is
+    published then.
     """
     _check_columns(tables, run)
     rows = {table: _add_run(table, of_table, run) for table, of_table in tables.items()}

@@ -28,9 +28,9 @@ _DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Inva
 
 @contextmanager
 def storage_errors(path: str, act: str) -> Iterator[None]:
-    """Raise a fault with the path, redacted, and the cause for any error of a block: `InputError` if `act` is ``read``.
+    """Convert any error of a block to one with the path, without passwords, and the cause.
 
-    `act` is a participle: ``written``, ``created``. For these it is `BiasSparkError`.
+    It is an `InputError` if `act` is ``read``, and a `BiasSparkError` for other participles: ``written``, ``created``.
     """
     try:
         yield
@@ -65,7 +65,7 @@ def list_catalogs(spark: SparkSession) -> list[str]:
 
 @contextmanager
 def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str) -> Iterator[None]:
-    """Raise `ConfigError`, for the key that names a schema, if a block fails since its catalog cannot be opened."""
+    """Raise `ConfigError`, for the key that names a schema, if a block fails because its catalog cannot be opened."""
     try:
         yield
     except Exception as error:

@@ -39,9 +39,6 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, Store
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
-_GATED = frozenset((BIAS_ALERTS.job, COMPARISON_ALERTS.job))
-"""The jobs with a gate. Runs of other jobs are never accepted."""
-
 # Messages of Spark 3.5 and Spark 4.
 _HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
 _SPARK_LATEST = "max_by(run_id, struct(published_at, run_id))"
@@ -67,14 +64,14 @@ class View(NamedTuple):
 
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
-    """Create or replace the views of all existing tables, a file in one step, and return warnings of failures."""
+    """Create or replace the views of all existing tables, and return warnings of failures. Files change in one step."""
     if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
         return _create_views(spark, store)
     folder = store.local_folder
     if folder is None or not folder.is_dir():
         return (
-            f"views: not written, {store.root} is no folder of this machine. spark_views, delta_views and duckdb_views "
-            "of biasspark.tables.views return their text.",
+            f"views: not written, {store.root} is not a folder of this machine. spark_views, delta_views and "
+            "duckdb_views of biasspark.tables.views return their text.",
         )
     if isinstance(store, DeltaFolder):
         texts = {SPARK_FILE: delta_views(list_relations(spark, store))}
@@ -189,7 +186,7 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
         comment = f"{table.comment} The latest {{}} run of each run date and corpus."
         query = _latest_query(table, table.names, rows, published, latest)
         yield View(f"latest_{table.name}", table.columns, comment.format("published"), query)
-        if table.job in _GATED:
+        if table.job in (BIAS_ALERTS.job, COMPARISON_ALERTS.job):  # runs of other jobs are never accepted
             query = _latest_query(table, table.names, rows, _accepted_runs(ledger, table.job), latest)
             yield View(f"latest_accepted_{table.name}", table.columns, comment.format("accepted"), query)
         if table == BIAS_METRICS:

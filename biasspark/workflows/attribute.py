@@ -125,7 +125,7 @@ class SurveyedRows(SurveyedCorpus):
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
-        return rank_rows(examples, self.encoding, self.boundaries, labels, [ROW_ID])
+        return rank_rows(examples, self.encoding, self.boundaries, labels)
 
 
 @contextmanager

@@ -14,12 +14,11 @@ from functools import cached_property, partial
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
-from biasspark.comparison.differences import PairedMetric, Replicates, jackknife_aucs
+from biasspark.comparison.differences import Replicates, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
@@ -63,11 +62,6 @@ from biasspark.workflows.measurement import (
 
 UNCLUSTERED = "unclustered"
 """True on a row without a cluster."""
-
-
-def cluster_of(name: str | None, schema: StructType) -> Column | None:
-    """Return the cluster of a row as STRING: -0.0 becomes 0.0, NaN becomes NULL. None without a cluster column."""
-    return None if name is None else category(name, schema[name].dataType)
 
 
 def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
@@ -133,11 +127,13 @@ JOB = MODEL_COMPARISONS.job
 class Comparison:
     """A comparison of models with a baseline.
 
-    The corpus is surveyed for the comparison only. ``counted`` are the aggregates of `compare` over its rows.
+    The corpus is surveyed for the comparison only. ``counted`` are the aggregates of `compare` over its rows. ``group``
+    is the group of a row for the jackknife.
     """
 
     surveyed: SurveyedCorpus
     asked: Compare
+    group: Column
     counts: RowCounts
     counted: Row
 
@@ -206,7 +202,14 @@ class Comparison:
         encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
         corpus = keep_scored(self.surveyed.corpus, measures)
         if self.asked.method == JACKKNIFE:
-            return name_models(self._leave_out(corpus, measures, encoding, boundaries), models, self.level, JACKKNIFE)
+            examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
+            sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
+            groups = self.asked.groups or GROUPS
+            for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
+                pair = CellPair(*(row[name] for name in CellPair._fields))
+                sides[row[MODEL] == self.asked.baseline][pair] = Replicates.read(row)
+            paired = {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
+            return name_models(paired, models, self.level, JACKKNIFE)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
         sums: dict[tuple[tuple[str, str], str, str], Products] = {}
         for start in range(0, len(self.identities), IDENTITIES_AT_ONCE):
@@ -219,18 +222,6 @@ class Comparison:
             for cells in list_cell_pairs(number == 0)
         )
         return name_models(pair_cells(sums, pairs), models, self.level, PAIRED_DELONG)
-
-    def _leave_out(
-        self, corpus: DataFrame, measures: Measures, encoding: Encoding, boundaries: list[Floats]
-    ) -> dict[CellPair, PairedMetric]:
-        asked, groups = self.asked, self.asked.groups or GROUPS
-        group = group_of(str(self.surveyed.id_column), cluster_of(asked.cluster, corpus.schema), groups)
-        examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [group])
-        sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
-        for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
-            pair = CellPair(*(row[name] for name in CellPair._fields))
-            sides[row[MODEL] == asked.baseline][pair] = Replicates.read(row)
-        return {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
 
 
 def publish_comparison(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
@@ -266,14 +257,14 @@ def compare(
     Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
     model and 32 identities, and shuffles it twice.
     """
-    asked = measures.compare
-    assert asked is not None  # it names the baseline
+    asked = _require_compare(measures)
     if asked.method == JACKKNIFE and id_column is None:
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
     measures = compared_only(measures)
-    cluster = cluster_of(asked.cluster, corpus.schema)
-    clusters = [(F.lit(False) if cluster is None else cluster.isNull()).alias(UNCLUSTERED)]
-    clusters += [] if cluster is None else [group_of(str(id_column), cluster, asked.groups or GROUPS)]
+    # As text: -0.0 becomes 0.0, NaN becomes NULL.
+    cluster = None if asked.cluster is None else category(asked.cluster, corpus.schema[asked.cluster].dataType)
+    group = group_of(str(id_column), cluster, asked.groups or GROUPS)
+    clusters = [F.lit(False).alias(UNCLUSTERED)] if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
@@ -283,7 +274,7 @@ def compare(
             (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
-        yield Comparison(surveyed, asked, counts, counted)
+        yield Comparison(surveyed, asked, group, counts, counted)
 
 
 def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:

@@ -1,4 +1,7 @@
-"""The demo: a synthetic corpus, a run of the main job with a gate, and its report, in one folder."""
+"""Make a synthetic corpus, measure the bias of two models on it, check it by the rules of a gate, and write the report.
+
+A second demo uses the existing corpus, and adds a run, which supersedes the first.
+"""
 
 from __future__ import annotations
 
@@ -183,11 +186,6 @@ def _read_last_run(warehouse: Path) -> dict[str, pa.Table]:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Make a synthetic corpus, measure the bias of two models on it, check it against the rules of a gate, and write the
-report. A second demo uses the existing corpus, and adds a run, which supersedes the first.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s
@@ -231,4 +229,4 @@ FLAGS = (
     flag("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=_OUT),
     flag("--both", action="store_true", help="measure on the embedded engine and on local Spark, and compare tables"),
 )
-COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

@@ -17,17 +17,8 @@ from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, M
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED, InputError
-from biasspark.gate.alerts import (
-    Baselines,
-    GateInput,
-    Measured,
-    MetricKey,
-    bias_alerts,
-    choose_latest,
-    comparison_alerts,
-    measure_rules,
-    pair_runs,
-)
+from biasspark.gate import alerts
+from biasspark.gate.alerts import Baselines, GateInput, Measured, MetricKey
 from biasspark.session import describe, sees_files
 from biasspark.tables.ledger import list_accepted, read_ledger
 from biasspark.tables.publish import describe_absence, read_rows
@@ -130,25 +121,25 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
         f"does not have: {_list_names(names)}. Is a name misspelled?"
         for rule, names in unknown.items()
     ]
-    return _verdict(bias_alerts(measured, baselines, gate, level), warnings)
+    return _verdict(alerts.bias_alerts(measured, baselines, gate, level), warnings)
 
 
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
     """Evaluate the rules on models and their baseline before the comparison is published."""
     if config.gate is None or not config.gate.comparison_rules:
         return Verdict()
-    return _verdict(comparison_alerts(compared, config.gate, config.intervals.level, missing_models))
+    return _verdict(alerts.comparison_alerts(compared, config.gate, config.intervals.level, missing_models))
 
 
-def _verdict(alerts: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
-    rows = alerts.to_pylist()
+def _verdict(table: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
+    rows = table.to_pylist()
     problems = []
     if n_undecided := sum(row["outcome"] == WARN and not row["decided"] for row in rows):
         have = f"{format_count(n_undecided, 'check')} {'has' if n_undecided == 1 else 'have'}"
         problems.append(f'{have} insufficient evidence, which counts as a warning by `insufficient = "warn"`')
     if not any(row["decided"] for row in rows):
         problems.append("no check of the gate is decided")
-    return Verdict(alerts, (*warnings, f"gate: {'; '.join(problems)}.") if problems else tuple(warnings))
+    return Verdict(table, (*warnings, f"gate: {'; '.join(problems)}.") if problems else tuple(warnings))
 
 
 def _warn_of_lost_ledger(context: RunContext) -> list[str]:
@@ -219,7 +210,7 @@ def _find_baselines(
             newest = wrote.index(available[0]) if available else len(wrote)
             _refuse_lost(store, table, wrote[:newest])
             warnings += [describe_absence(store, table, run) for run in wrote if run not in available]
-            latest |= choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
+            latest |= alerts.choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
     if measured.jackknife is None or not latest:
         return Baselines(latest), warnings
     # Paired runs leave out the same groups of ids.
@@ -241,7 +232,7 @@ def _measure_before(
     statistics, rates = (rows, None) if table == U_STATISTICS else (None, rows)
     before = [
         row
-        for row in measure_rules(statistics, rates, rules, level)
+        for row in alerts.measure_rules(statistics, rates, rules, level)
         if row.key[0] not in order[str(row.run_id)][1].models and row.key[1] not in order[str(row.run_id)][1].slices
     ]
     return sorted(before, key=lambda row: order[str(row.run_id)][0])
@@ -282,4 +273,4 @@ def _pair(
     if unpaired := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
         whose = f"{unpaired[0]} and {len(unpaired) - 1} more" if len(unpaired) > 1 else unpaired[0]
         warnings.append(f"gate: paired, but the baseline {whose} did not keep the same ids: there variances are added.")
-    return pair_runs(jackknife, rows, latest), warnings
+    return alerts.pair_runs(jackknife, rows, latest), warnings

@@ -203,21 +203,17 @@ JOB = "maintain"
 COLUMNS = ("run_date", "run_id", "table", "reason", "since")
 
 
-def _describe(plan: Plan, status: str) -> Outcome:
+def _describe(plan: Plan, status: str, more_warnings: Sequence[str] = (), **more: object) -> Outcome:
     """Return the outcome: removals by table and run, and warnings about lost tables."""
     rows = [{name: getattr(removal, name) for name in COLUMNS} for removal in plan.removals]
     summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
     summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
-    lost = _describe_lost(plan)
-    lines = [format_table(rows, COLUMNS) if rows else "nothing to remove", *(f"warning: {text}" for text in lost)]
-    return Outcome(summary=summary | {"warnings": lost}, table="\n".join(lines))
-
-
-def _describe_lost(plan: Plan) -> list[str]:
-    return [
+    warnings = [
         f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure that date again."
         for run_id, tables in sorted(plan.lost.items())
-    ]
+    ] + [*more_warnings]
+    lines = [format_table(rows, COLUMNS) if rows else "nothing to remove", *(f"warning: {text}" for text in warnings)]
+    return Outcome(summary=summary | more | {"warnings": warnings}, table="\n".join(lines))
 
 
 # ---- the command line
@@ -249,9 +245,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
         if rules.compact:
             optimize_tables(spark, store, policy)
-        warnings = [*_describe_lost(plan), *refresh_views(spark, store)]
-    done = _describe(plan, "done")
-    return progress.end(Outcome(summary={**done.summary, "copies": copies, "warnings": warnings}, table=done.table))
+        return progress.end(_describe(plan, "done", refresh_views(spark, store), copies=copies))
 
 
 _RUN_DATE = (

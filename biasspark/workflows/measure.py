@@ -97,10 +97,10 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
         progress.stage(f"ranking {surveyed.size_text}")
         yield measure(surveyed, config.rejects), {}
         return
-    surveyed, cuts = plan_state(surveyed, context)
+    surveyed, chosen = plan_state(surveyed, context)
     progress.stage(f"ranking {surveyed.size_text}")
-    with ranked_blocks(surveyed, config.rejects, [cut.boundaries for cut in cuts]) as (measurement, ranked):
-        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, cuts)}
+    with ranked_blocks(surveyed, config.rejects, [ranges.boundaries for ranges in chosen]) as (measurement, ranked):
+        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, chosen)}
 
 
 def plan_measurement(config: Config) -> Plan:

@@ -68,13 +68,6 @@ class Experiment:
     comments: Mapping[str, DataFrame]
 
     @property
-    def training(self) -> Measures:
-        """The measures of the training corpus: its label balance."""
-        config = self.config
-        identities = replace(config.identities, crossed=Crossed())
-        return Measures(label=config.label, models={}, identities=identities, label_balance=config.label_balance)
-
-    @property
     def measured(self) -> Config:
         """The configuration for the measurement of the test set."""
         config, mitigation = replace(self.config, label_balance=None), self.mitigation
@@ -105,11 +98,11 @@ class TrainingData:
 
 def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation, run_date: date) -> Experiment:
     """Read the given corpora and files. Lazy. Raises `InputError` if they do not fit the configuration."""
-    none = Experiment(config, mitigation, None, None, {})
     corpus = test_set = None
+    training = training_measures(config)
     if not mitigation.rows:
         with training_data.naming_keys(mitigation, config):
-            corpus = read_corpus(spark, config.corpus, run_date, none.training)
+            corpus = read_corpus(spark, config.corpus, run_date, training)
         training_data.require_text(corpus, mitigation.text, redact(config.corpus.path or str(config.corpus.table)))
     if mitigation.has_test_set:
         source = find_test_corpus(config, mitigation)
@@ -121,8 +114,14 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
             if taken := [name for name in config.models if name in test_set.columns]:
                 problem = "the test set already has such a column, and the scores of a model need this name."
                 raise InputError(f"[mitigation] test: {', '.join(taken)}, {problem} Rename it.")
-    comments = training_data.read_comments(spark, mitigation, none.training, run_date)
+    comments = training_data.read_comments(spark, mitigation, training, run_date)
     return Experiment(config, mitigation, corpus, test_set, comments)
+
+
+def training_measures(config: Config) -> Measures:
+    """Return the measures of the training corpus: its label balance."""
+    identities = replace(config.identities, crossed=Crossed())
+    return Measures(label=config.label, models={}, identities=identities, label_balance=config.label_balance)
 
 
 def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
@@ -146,7 +145,7 @@ def prepare_training(
         progress.stage(f"training corpus of {request.rows:,} comments into {folder}")
         corpus = keep(generate(spark, request), f"{folder}/corpus")
     progress.stage("label balance and mitigation plan")
-    source, measures = config.corpus, experiment.training
+    source, measures = config.corpus, training_measures(config)
     with balance_labels(corpus, measures, source.id, source.duplicates, config.rejects) as counted:
         harmless = training_data.HarmlessComments(measures, counted.surveyed.survey)
         chosen = find_comments(spark, experiment, counted, harmless)
@@ -172,9 +171,8 @@ def find_comments(
     """Return the comments to add by model: from files, chosen from the pool, or generated. Lazy."""
     mitigation, comments = experiment.mitigation, experiment.comments
     if "pool" in comments:
-        assert experiment.training.label_balance is not None
-        n_bins = len(list_length_bins(experiment.training.label_balance))
-        lacking = training_data.list_lacking(counted.balance, n_bins)
+        assert experiment.config.label_balance is not None
+        lacking = training_data.list_lacking(counted.balance, len(list_length_bins(experiment.config.label_balance)))
         return training_data.choose_comments(comments["pool"], harmless, lacking, mitigation)
     if comments:
         return {CONTROL: comments["random"], MITIGATED: comments["debiasing"]}
@@ -404,10 +402,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
             folder = f"{config.output.path}/{FOLDER}/{run.partition}"
             data = stack.enter_context(prepare_training(spark, folder, experiment, progress))
             test_set = score_test_set(spark, folder, experiment, data, progress)
-            measured, tables = (
-                experiment.measured,
-                {schemas.LABEL_BALANCE: data.balance, schemas.TRAINING_BALANCE: data.by_model},
-            )
+            measured = experiment.measured
+            tables = {schemas.LABEL_BALANCE: data.balance, schemas.TRAINING_BALANCE: data.by_model}
             context = RunContext(spark, measured, store, run, progress)
             measured_outcome = measure.publish_measurement(test_set, context, tables, data.warnings)
             comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))

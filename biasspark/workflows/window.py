@@ -37,19 +37,8 @@ from biasspark.tables.spark_schemas import no_rows
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
-from biasspark.windows.sketch import (
-    RUN,
-    RangeBoundaries,
-    Sketch,
-    SketchHeader,
-    is_skewed,
-    list_disagreements,
-    merge_extremes,
-    merge_quantiles,
-    read_sketches,
-    reuse_boundaries,
-    sketch_rows,
-)
+from biasspark.windows import sketch
+from biasspark.windows.sketch import RUN, RangeBoundaries, Sketch, SketchHeader
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus
 from biasspark.workflows.nightly import RunContext, list_dates
 
@@ -63,15 +52,15 @@ def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedC
     with describe(context.spark, "look up boundaries"):
         last = _find_last(context.spark, context.store, config, _types_of(surveyed))
     ranges = config.ranking.ranges or surveyed.survey.chosen_ranges
-    cuts = []
-    for model, boundaries in zip(config.models, surveyed.boundaries, strict=True):
-        kept = reuse_boundaries(last[model], ranges) if model in last else None
-        cuts.append(kept or RangeBoundaries(boundaries, ranges))
-    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), cuts
+    chosen = [
+        (sketch.reuse_boundaries(last[model], ranges) if model in last else None) or RangeBoundaries(boundaries, ranges)
+        for model, boundaries in zip(config.models, surveyed.boundaries, strict=True)
+    ]
+    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), chosen
 
 
 def score_blocks(
-    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, cuts: list[RangeBoundaries]
+    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, chosen: list[RangeBoundaries]
 ) -> DataFrame:
     """Return the table ``score_blocks`` of a run with these RANKED blocks. Lazy."""
     encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
@@ -82,9 +71,12 @@ def score_blocks(
         "members": [(*encoding.pairs[pair], int(counts.pair_rows[pair])) for pair in np.flatnonzero(counts.pair_rows)],
     }
     headers = []
-    for number, ((model, column), cut) in enumerate(zip(config.models.items(), cuts, strict=True)):
+    for number, ((model, column), ranges) in enumerate(zip(config.models.items(), chosen, strict=True)):
         profile, max_range_rows = counts.profiles.get(model), counts.max_range_rows.get(model, 0)
         n_rows, ends = (profile.n_rows, (profile.lowest, profile.highest)) if profile else (0, None)
+        skewed = ranges.skewed
+        if skewed is None:
+            skewed = sketch.is_skewed(max_range_rows, n_rows, ranges.boundaries)
         header = SketchHeader(
             **of_run,
             n_rows=n_rows,
@@ -92,11 +84,11 @@ def score_blocks(
             extremes=survey.extremes.get(model, ends),  # of all rows with a label, if histograms need them
             quantiles=survey.quantiles[number].tolist(),
             is_single=isinstance(schema[column].dataType, FloatType),
-            ranges=cut.ranges,
-            skewed=is_skewed(max_range_rows, n_rows, cut.boundaries) if cut.skewed is None else cut.skewed,
+            ranges=ranges.ranges,
+            skewed=skewed,
         )
         headers.append(header)
-    return sketch_rows(ranked, encoding, headers, cuts)
+    return sketch.sketch_rows(ranked, encoding, headers, chosen)
 
 
 def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
@@ -193,7 +185,7 @@ def find_window(
     }
     if missing and (not allow_missing or not states):
         raise InputError(_describe_missing(missing, len(every)))
-    if faults := list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
+    if faults := sketch.list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
         raise InputError(*faults)
     merged = tuple(published[day] for day in states)
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
@@ -213,14 +205,14 @@ def merge_runs(window: Window, config: Measures) -> Measurement:
     survey = _survey_states(window, measures)
     encoding = build_encoding(measures, survey)
     encodings = []  # of each run, whose identities count
-    for header in (next(iter(headers.values())) for headers in window.headers):
+    for header, *_ in map(dict.values, window.headers):
         values = {name: tuple(values) for name, values in header.values.items()}
         encodings.append(build_encoding(measures, Survey(n_rows=header.n_rows, values=values, quantiles=())))
     is_single = {column: window.headers[-1][model].is_single for model, column in measures.models.items()}
     fields = [StructField(name, FloatType() if single else DoubleType()) for name, single in is_single.items()]
     cutpoints = place_cutpoints(measures, survey, StructType(fields))
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [cuts.scores for cuts in cutpoints.values()]
-    parts = read_sketches(window.blocks, window.headers, encodings, encoding, boundaries)
+    parts = sketch.read_sketches(window.blocks, window.headers, encodings, encoding, boundaries)
     ranked = rank_ranges(parts, encoding, boundaries, edges)
     with describe(window.blocks.sparkSession, "merge the runs"), translate_spark_errors("window"):
         counts = collect_counts(ranked, encoding, edges)
@@ -242,27 +234,23 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
     context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
     shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
-    outcome = context.publish(window_tables(measurement, window), counts, warnings, shown)
-    days = {"from": window.first, "to": window.last, "nights": len(runs), "missing": list(window.missing)}
-    return progress.end(replace(outcome, summary={**outcome.summary, **days}))
-
-
-def window_tables(measurement: Measurement, window: Window) -> dict[Table, Rows]:
-    """Return the configured tables of a window."""
     tables: dict[Table, Rows] = {}
     for table, of_window in schemas.WINDOW_TABLES.items():
-        if table in measurement.tables:
-            rows = measurement.tables[table]
-            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_RUNS, len(window.runs))):
+        if (rows := measurement.tables.get(table)) is not None:
+            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_RUNS, len(runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[of_window] = rows.select(of_window.value_columns)
-    return tables
+    outcome = context.publish(tables, counts, warnings, shown)
+    days = {"from": window.first, "to": window.last, "nights": len(runs), "missing": list(window.missing)}
+    return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
     by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
     of_any_model = next(iter(by_model.values()))
-    extremes = {model: merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    extremes = (
+        {model: sketch.merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
+    )
     values = {}
     for name in list_valued(measures):
         kind = of_any_model[-1].types[name]
@@ -271,7 +259,7 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
     return Survey(
         n_rows=sum(run["n_rows"] for run in window.runs),
         values=values,
-        quantiles=tuple(merge_quantiles(headers) for headers in by_model.values()),
+        quantiles=tuple(sketch.merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},
     )
 

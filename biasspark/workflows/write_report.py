@@ -1,4 +1,4 @@
-"""Write the report of a published run. The corpus is not read."""
+"""Write the report of a published run, one self-contained HTML file. The corpus is not read."""
 
 from __future__ import annotations
 
@@ -229,10 +229,6 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
 
 # ---- the command line
 
-_DESCRIPTION = """\
-Write the report of a published run, one self-contained HTML file. The corpus is not read.
-"""
-
 EXAMPLES = """\
 examples:
   %(prog)s --config conf/demo.toml --run-date 2026-03-31 --out report.html
@@ -253,8 +249,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         progress.stage("drawing")
         # Inside the session, which removes the zips of --py-files when it stops: drawing imports from them.
         written = write_documents(spark, report, arguments.out, folder, arguments.model_card)
-    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
     warnings = report.run["warnings"]
+    summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
     summary |= {"outcome": report_data.worst_outcome(report.alerts()), "written": written, "warnings": warnings}
     return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
 
@@ -262,10 +258,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
 FLAGS = (
     *on_date("the run date to show"),
     flag("--out", type=parse_out, metavar="FILE", help="the page to write, replaced if it exists"),
-    flag(
-        "--publish", action="store_true", help="write the page to the folder of [report] path (reports/ next to tables)"
-    ),
+    flag("--publish", action="store_true", help="write it to the folder of [report] path (reports/ next to tables)"),
     flag("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write"),
     flag("--nights", type=parse_count, default=MAX_RUNS, metavar="N", help=f"earlier runs to read ({MAX_RUNS})"),
 )
-COMMAND = Command(partial(make_parser, _DESCRIPTION, EXAMPLES, FLAGS), main)
+COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

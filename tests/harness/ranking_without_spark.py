@@ -40,6 +40,14 @@ class LocalFrame:
     def mapInArrow(self, function: Any, _: str) -> LocalFrame:
         return LocalFrame([function(iter(task)) for task in self.tasks])
 
+    def selectExpr(self, _: str, task: str) -> LocalFrame:
+        """Append the task to which a row is shuffled: any number that rows of the same range share."""
+        assert task.endswith(" AS task")
+        return LocalFrame([[_append_task(batch) for batch in task] for task in self.tasks])
+
+    def drop(self, name: str) -> LocalFrame:
+        return LocalFrame([[batch.drop_columns([name]) for batch in task] for task in self.tasks])
+
     def where(self, condition: str) -> LocalFrame:
         name, comparison, value = condition.split()
         compare = {"<": pc.less, ">=": pc.greater_equal}[comparison]
@@ -56,6 +64,11 @@ class LocalFrame:
 
     def collect(self) -> list[dict[str, Any]]:
         return [row for task in self.tasks for batch in task for row in batch.to_pylist()]
+
+
+def _append_task(batch: pa.RecordBatch) -> pa.RecordBatch:
+    keys = zip(*(batch[name].to_pylist() for name in ("model", "slice", "score_range")), strict=True)
+    return batch.append_column("task", pa.array([hash(key) for key in keys], pa.int64()))
 
 
 def frame_of(*tasks: Iterable[pa.RecordBatch]) -> DataFrame:

@@ -15,11 +15,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
+from biasspark.corpus.values import category
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.tables.views import DUCKDB_FILE
 from biasspark.workflows import compare as job
 from biasspark.workflows import measure as bias_metrics
-from biasspark.workflows.compare import cluster_of, group_of
+from biasspark.workflows.compare import group_of
 from tests.harness.running_jobs import Done, run_main
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS
@@ -156,7 +157,7 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
 
 def groups_of(rows: DataFrame, cluster: str | None, n_groups: int = 1 << 20) -> list[int]:
     """The groups of all rows, in the order of ids."""
-    group = group_of("id", cluster_of(cluster, rows.schema), n_groups)
+    group = group_of("id", cluster and category(cluster, rows.schema[cluster].dataType), n_groups)
     return [row[0] for row in rows.orderBy("id").select(group).collect()]
 
 

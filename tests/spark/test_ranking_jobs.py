@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,6 +18,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.paired_placements import sum_paired_placements
+from biasspark.ranking.range_job import gather_ranges, unhash
 from biasspark.ranking.row_blocks import BLOCK, RowRanking
 from biasspark.ranking.row_ranks import rank_rows
 from biasspark.ranking.sampled_trials import sample_pinned_aucs, sum_kept_rows
@@ -37,7 +40,7 @@ from tests.unit.test_measured_sets import FEATURES as SEARCHED
 from tests.unit.test_measured_sets import compute_all, draw_models
 from tests.unit.test_paired_placements import make_examples
 
-SCHEMA = f"word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 ARRAY<STRING>, {GROUP} INT, row BIGINT"
+SCHEMA = f"word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 ARRAY<STRING>, {GROUP} INT, row_id BIGINT"
 Job = Callable[[DataFrame, Encoding], Any]
 CUTS = [np.array([-0.5, 0.5]), np.array([0.0])]
 
@@ -47,7 +50,7 @@ def examples_of(crossed: bool = False) -> tuple[Encoding, pa.RecordBatch, list[n
     both = batch.filter(pa.array(columns[1]))
     numbers = np.arange(len(both))
     both = both.append_column(GROUP, pa.array(numbers % 7, pa.int32()))
-    return encoding, both.append_column("row", pa.array(numbers)), [column[columns[1]] for column in columns]
+    return encoding, both.append_column("row_id", pa.array(numbers)), [column[columns[1]] for column in columns]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +88,7 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
     encoding, _, (label, _, short, *scores) = examples_of()
     in_slices = np.array([np.ones(len(label), bool), short == 1])
     labels = np.stack([[(in_slices & (label == value)).sum(axis=1)] * 2 for value in (0, 1)])
-    rows = rank_rows(examples, encoding, CUTS, labels, ["row"]).collect()
+    rows = rank_rows(examples, encoding, CUTS, labels).collect()
     assert len(rows) == 2 * (len(label) + short.sum())
     with pytest.raises(Exception, match="other rows than when they were counted"):
         rank_rows(examples, encoding, CUTS, labels + 1).collect()
@@ -94,7 +97,21 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
         opposite = scores[encoding.models.index(row["model"])][inside & (label != row["label"])]
         pair = ([row["score"]], opposite) if not row["label"] else (opposite, [row["score"]])
         assert (row["n_opposite"], row["ordered_doubled"]) == (len(opposite), ordered_doubled(*pair).sum())
-        assert row["score"] == scores[encoding.models.index(row["model"])][row["row"]]
+        assert row["score"] == scores[encoding.models.index(row["model"])][int(row["row_id"])]
+
+
+@pytest.mark.spark("how Spark hashes and shuffles")
+def test_every_task_gets_as_many_ranges(spark_session: SparkSession) -> None:
+    for number in (0, 1, 2, 77, 1023, 2**31 - 1):
+        assert spark_session.range(1).select(F.hash(F.lit(unhash(number)))).first() == (number,)
+    ranges = [(model, name, n, 0, b"") for model in range(3) for name in range(4) for n in range(5) for _ in range(2)]
+    parts = spark_session.createDataFrame(
+        [(-1, 0, 0, 0, b""), *ranges], "model INT, slice INT, score_range INT, kind INT, data BINARY"
+    )
+    gathered = gather_ranges(parts, [np.arange(4.0)] * 3, 4).withColumn("task", F.spark_partition_id()).collect()
+    tasks = {tuple(row[:3]): row["task"] for row in gathered}
+    assert len({(*row[:3], row["task"]) for row in gathered}) == len(tasks) == 61
+    assert set(Counter(task for key, task in tasks.items() if key[0] >= 0).values()) == {6}
 
 
 # ---- row blocks

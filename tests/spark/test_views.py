@@ -254,7 +254,7 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path, spark: Spark
 @pytest.mark.parametrize("path", ["s3a://bucket/warehouse", "hdfs:/warehouse", "/no/such/folder"])
 def test_a_folder_of_another_machine_is_a_warning(path: str, spark: SparkSession) -> None:
     (warning,) = refresh_views(spark, PathStore(path))
-    assert f"{path} is no folder of this machine" in warning
+    assert f"{path} is not a folder of this machine" in warning
 
 
 # ---- a catalog

@@ -16,7 +16,8 @@ from biasspark.comparison.differences import (
     estimate_difference,
     noninferiority_test,
 )
-from biasspark.comparison.model_comparisons import judge_differences
+from biasspark.comparison.model_comparisons import judge_difference
+from biasspark.metrics.intervals import benjamini_hochberg
 from scripts.simulations.comparison_coverage import Setting, estimate
 
 Z = norm.ppf(0.975)
@@ -91,7 +92,7 @@ def test_gaps_that_may_both_be_0_say_nothing() -> None:
     significant = estimate_difference(gap(0.03, -0.02, variances=(1e-6, 1e-6)), 0.95)
     assert significant.p_value is not None
     assert significant.p_value < 1e-9
-    assert judge_differences([significant], [True])[0][1] == "no_evidence"
+    assert judge_difference(significant, significant.p_value, True) == "no_evidence"
 
 
 def test_intervals_stay_in_the_range_of_the_difference() -> None:
@@ -130,7 +131,7 @@ def test_insufficient_data(paired: PairedMetric) -> None:
     assert found[1:4] == (None, None, None)
     assert (found.difference is None) == (paired.value is None)
     assert noninferiority_test(paired, "max_drop", 0.02) is None
-    assert judge_differences([found], [False]) == [(None, "insufficient_data")]
+    assert judge_difference(found, found.p_value, False) == "insufficient_data"
 
 
 @pytest.mark.parametrize(
@@ -139,16 +140,17 @@ def test_insufficient_data(paired: PairedMetric) -> None:
 def test_models_that_score_alike_differ_by_nothing(paired: PairedMetric) -> None:
     found = estimate_difference(paired, 0.95)
     assert found[:4] == pytest.approx((0, 0, 0, 1), abs=1e-12)
-    assert judge_differences([found], [False]) == [(1.0, "no_evidence")]
+    assert judge_difference(found, found.p_value, False) == "no_evidence"
 
 
 def test_verdicts_are_of_adjusted_p_values_and_the_smaller_gap_is_better() -> None:
     p_values, signs = (0.01, 0.02, 0.2, None, 0.02), (1, -1, 1, 1, -1)
     estimates = [DifferenceEstimate(0.1 * sign, p_value=p) for sign, p in zip(signs, p_values, strict=True)]
-    found = judge_differences(estimates, [False, False, True, False, True])
-    assert [verdict for _, verdict in found] == ["better", "worse", "no_evidence", "insufficient_data", "better"]
-    assert [p for p, _ in found] == pytest.approx([0.08 / 3, 0.08 / 3, 0.2, None, 0.08 / 3])
-    assert [verdict for _, verdict in judge_differences(estimates, [True] * 5)][:2] == ["worse", "better"]
+    adjusted = benjamini_hochberg(p_values)
+    assert adjusted == pytest.approx([0.08 / 3, 0.08 / 3, 0.2, None, 0.08 / 3])
+    verdicts = list(map(judge_difference, estimates, adjusted, [False, False, True, False, True]))
+    assert verdicts == ["better", "worse", "no_evidence", "insufficient_data", "better"]
+    assert list(map(judge_difference, estimates[:2], adjusted, [True, True])) == ["worse", "better"]
 
 
 # ---- margins

@@ -76,6 +76,15 @@ def test_policy_names_style_and_script_by_their_hash(page: str) -> None:
         assert f"{tag}-src 'sha256-{b64encode(hashlib.sha256(source.encode()).digest()).decode()}'" in policy
 
 
+def test_groups_of_columns_cover_the_columns_of_their_table(page: str) -> None:
+    tables = [table for table in re.findall("<table.*?</table>", page, flags=re.DOTALL) if "<colgroup" in table]
+    assert len(tables) > 4
+    for table in tables:
+        spans = [int(span or 1) for span in re.findall(r'<colgroup(?: span="(\d+)")?>', table)]
+        row = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)[0]
+        assert sum(spans) == len(re.findall(r"<t[dh][ >]", row))
+
+
 def test_names_are_text_everywhere(page: str) -> None:
     assert page.count("<script>") == 1
     assert SCRIPT not in page

@@ -21,7 +21,7 @@ from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
 from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
-from biasspark.ranking.row_ranks import cut_payload, place_range
+from biasspark.ranking.row_ranks import cut_with_ids, place_range
 from tests.fixtures.ranked_rows import (
     DESCRIPTION,
     ENCODING,
@@ -66,7 +66,7 @@ def examples_of(rows: list[tuple[float, bool, int]]) -> list[pa.RecordBatch]:
 @given(rows=LABELED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
 def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]], boundaries: list[float]) -> None:
     cuts = [np.array(boundaries)]
-    ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_payload(held, cuts, ["row_id"]))
+    ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_with_ids(held, cuts))
     placed = {
         row["row_id"]: row for parts in ranges.values() for batch in place_range(parts) for row in batch.to_pylist()
     }
@@ -86,13 +86,14 @@ def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
     unscored = encoding.fields["score_reason", 1].shift
     words = [1 << label, 1 << reason, 1 << some, (1 << label) | (1 << unscored)]
     table = pa.table({"word_0": words, "score_0": [0.1, 0.2, 0.3, 0.4], "score_1": [0.5, 0.6, 0.7, 0.8]})
-    table = table.append_column("row", pa.array([0, 1, 2, 3]))
+    table = table.append_column("row_id", pa.array([0, 1, 2, 3]))
     no_cuts = [np.empty(0)] * 2
-    ranges = gather_parts(table.to_batches(), encoding, lambda held: cut_payload(held, no_cuts, ["row"]))
+    ranges = gather_parts(table.to_batches(), encoding, lambda held: cut_with_ids(held, no_cuts))
     placed = {
-        key: [row["row"] for batch in place_range(parts) for row in batch.to_pylist()] for key, parts in ranges.items()
+        key: [row["row_id"] for batch in place_range(parts) for row in batch.to_pylist()]
+        for key, parts in ranges.items()
     }
-    assert placed == {(0, 0, 0): [0, 2, 3], (0, 1, 0): [2], (1, 0, 0): [0, 2], (1, 1, 0): [2]}
+    assert placed == {(0, 0, 0): ["0", "2", "3"], (0, 1, 0): ["2"], (1, 0, 0): ["0", "2"], (1, 1, 0): ["2"]}
 
 
 @settings(max_examples=30)
