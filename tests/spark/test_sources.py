@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER
 from biasspark.corpus.encode import build_encoding, encode_examples
-from biasspark.corpus.input_files import list_names, open_files
+from biasspark.corpus.input_files import open_files
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
