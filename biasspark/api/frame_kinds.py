@@ -121,10 +121,7 @@ def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
 
 
 def _to_pandas(rows: pa.Table) -> Frame:
-    """Convert rows to pandas, with nullable types for integers and booleans.
-
-    Integers that are decimals in Arrow become Int64 if all fit, else Python integers.
-    """
+    """Convert rows to pandas, with nullable integers and booleans; integers of 64 bits or more stay Python's."""
     pd = sys.modules["pandas"]
     nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     frame = rows.to_pandas(types_mapper=nullable.get)

@@ -71,10 +71,7 @@ class Keywords(Language):
                 self.tables[keyword] = value
 
     def measures(self, *, scored: bool = True) -> Measures:
-        """Return the checked measures, with models if ``scored``, and with identities if they are given.
-
-        Raises `ConfigError` with all faults.
-        """
+        """Return the checked measures. Raises `ConfigError` with all faults."""
         faults = []
         if "id" in self.given and (rule := broken_text_rule(self.given["id"])):
             faults.append(Fault(PATHS["id"], self.given["id"], rule, "Name the column that identifies a row."))

@@ -62,8 +62,7 @@ def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
 def read_rows(df: Frame, name: str = "df") -> Rows:
     """Return the rows of a frame of another library than Spark, with the types by which Spark reads them from Parquet.
 
-    Faults call the frame ``name``. Raises `TypeError` if it is not a frame, and `InputError` if columns have the same
-    name, no column has a type that Spark has, or a file cannot be read.
+    Raises `TypeError` if it is not a frame, and `InputError` for faulty columns or files. Faults call it ``name``.
     """
     batches, unreadable = _open(df, name)
     _check_names(batches.schema.names, name)

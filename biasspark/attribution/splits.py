@@ -76,6 +76,7 @@ def best_split(
 def _best_cut(
     feature: Feature, node: BinSums, least: int | Ints, bins: frozenset[int]
 ) -> tuple[float, frozenset[int], frozenset[int]] | None:
+    """Return the gain and the bins on either side of the best allowed cut of some bins; see `best_split`."""
     inside = np.isin(np.arange(feature.n_bins), list(bins))
     rare = inside & np.isin(np.arange(feature.n_bins), list(feature.rare))
     rows, sums, apart = np.where(inside, node.counts, 0), node.sums.astype(object), rare
@@ -113,7 +114,7 @@ def _list_orders(feature: Feature, rows: Ints, sums: BigInts, apart: Flags) -> l
 def _measure(
     feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags
 ) -> tuple[Ints, Floats, Flags, Flags]:
-    """Measure the cuts of an order, which stand after each bin but the last.
+    """Measure the cuts of an order of bins; a cut stands after each but the last.
 
     Return the ranks of all bins in the order, and by cut the gain, whether the left side has at least as many rows as
     the right, and whether rare values, and those that no row has, are on the left.

@@ -67,10 +67,7 @@ MetricKey = tuple[str, str, str, str, float | None]
 
 @dataclass(frozen=True)
 class Alert:
-    """A row of ``bias_alerts`` or ``comparison_alerts``, without the columns of the rule.
-
-    Attributes that only the other table has are None.
-    """
+    """A row of ``bias_alerts`` or ``comparison_alerts``, without the columns of the rule."""
 
     rule: Rule
     model: str
@@ -143,9 +140,7 @@ def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
 class Measured:
     """One metric of a run with its interval, or the reason why it is missing. A gap of scores is given as its AUC.
 
-    The interval of an AUC follows from `variance`, `n_low`, `n_high` and `by_logit`; that of a rate or its gap from
-    `decisions`: counted rows and all rows in the subgroup and, for a gap, in the background. `run_id` is that of an
-    earlier run.
+    `decisions` are the counted and all rows of a rate: in the subgroup and, for a gap, in the background.
     """
 
     key: MetricKey
@@ -163,11 +158,7 @@ class Measured:
 
 
 class EvaluatedRow(NamedTuple):
-    """A metric in this run and in the run to compare with, None if that has none; or of a model and its baseline.
-
-    `paired` has both values with variances of their difference: on the rows that both models score, or from the same
-    groups of ids in both runs, if known.
-    """
+    """A metric in this run and in the one to compare with, if any; `paired` has both on paired rows, if known."""
 
     key: Key
     now: Measured | None = None
@@ -176,11 +167,10 @@ class EvaluatedRow(NamedTuple):
 
 
 def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> list[Alert]:
-    """Return the alerts of a rule, by model, slice and identity: one for each row that the rule selects.
+    """Return the alerts of a rule, one for each row that it selects or that it names and the run lacks.
 
-    Keys that the rule names and the run lacks are added. A rule on the worst identity has one more alert for each
-    (model, slice), of ``(overall)``: it fails if any identity fails, and passes if all pass. No identity is chosen by
-    its value, so there is no selection bias.
+    A rule on the worst identity has one more for each (model, slice), of ``(overall)``. It fails if any identity fails,
+    and passes if all pass. No identity is chosen by its value, so there is no selection bias.
     """
     rule = evaluation.rule
     missing = [Alert(rule, *key) for key in list_missing(rule, [row.key for row in rows])]
@@ -222,8 +212,7 @@ def _describe(
 ) -> Alert:
     """Return the alert with its evidence, or with the reason why there is none.
 
-    The given p-values of a change treat both runs as independent. If the runs are paired by enough groups of ids, the
-    paired p-values replace them.
+    The p-values of a change treat both runs as independent, unless enough groups of ids pair them.
     """
     rule, now, before = evaluation.rule, row.now, row.before
     assert now is not None  # only rules with a baseline model have rows without
@@ -343,10 +332,7 @@ def measure_rules(
 
 
 def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
-    """Return the first row of each metric that has an interval; rows are ordered from the latest run.
-
-    A metric has an interval if its AUC has a variance, or its rate has rows.
-    """
+    """Return the first row of each metric that has an interval; rows are ordered from the latest run."""
     latest: dict[MetricKey, Measured] = {}
     for row in rows:
         if row.value is not None and (row.decisions or row.variance is not None):
@@ -357,10 +343,7 @@ def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
 def pair_runs(
     jackknife: pa.Table, before: pa.Table, latest: Mapping[MetricKey, Measured]
 ) -> dict[MetricKey, PairedMetric]:
-    """Return the AUCs of both runs for `latest` metrics, with variances by leaving the same groups of ids out of both.
-
-    `jackknife` and `before` are ``jackknife_statistics`` of the run and of accepted runs.
-    """
+    """Return the AUCs of both runs for `latest` metrics, with variances by leaving groups of ids out of both."""
     baselines = {(_key(row), row["run_id"]): row for row in before.to_pylist()}
     chosen = [(row, _key(row)) for row in jackknife.to_pylist()]
     return {
@@ -539,11 +522,7 @@ def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
 
 
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
-    """Return the alert with its outcome and message; unchanged without evidence.
-
-    The message says if a row is undecided only because of the correction for the number of tests, or, although its
-    interval excludes the bound, because paired rows that are all placed alike are too few.
-    """
+    """Return the alert with its outcome and message, which says why a row is undecided."""
     against, in_favor = alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favor is None:
         return alert

@@ -24,9 +24,11 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH, RULE_WIDTH, MOST_SHOWN = 80, 120, 10
+SCREEN_WIDTH, MOST_SHOWN = 120, 10
 MIN_ROWS = 30
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
+_WORST_WIDTH = 90
+"""The width of the columns before the bias."""
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
@@ -40,7 +42,7 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
     with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
     `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. So
-    are those whose counts are suppressed. A line below the table counts them. The bias is below its row, in full.
+    are those whose counts are suppressed. A line below the table counts them. The bias is never cut.
     """
     sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed"))
@@ -49,10 +51,9 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
     lines = []
     if rows:
-        heading, *table = format_table(rows[:n], _WORST, SCREEN_WIDTH).split("\n")
-        lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", heading]
-        for line, row in zip(table, rows, strict=False):
-            lines += [line, f"{_INDENT}{row['bias']}"] if row["bias"] else [line]
+        heading, *table = format_table(rows[:n], _WORST, _WORST_WIDTH).split("\n")
+        lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", f"{heading}  bias"]
+        lines += [f"{line}  {row['bias']}".rstrip() for line, row in zip(table, rows, strict=False)]
     is_suppressed = any(row["n_rows"] is None for row, _ in lowest)
     left_out = _describe_left_out([(row["identity"], auc is None) for row, auc in lowest], is_suppressed)
     return "\n".join(filter(None, [*lines, left_out]))
@@ -180,7 +181,7 @@ def nulls_last(*values: Any) -> tuple[Any, ...]:
 
 
 _INDENT = " " * 4
-_wrap = partial(textwrap.fill, width=RULE_WIDTH, break_long_words=False, break_on_hyphens=False)
+_wrap = partial(textwrap.fill, width=SCREEN_WIDTH, break_long_words=False, break_on_hyphens=False)
 _ESTIMATE = ("mean_honest", "mean_honest_low", "mean_honest_high", "p_adjusted", "found", "confirmed")
 _HEADINGS = {
     "node_id": "node",

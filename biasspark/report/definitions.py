@@ -156,7 +156,7 @@ def list_definitions(
 
 
 def describe_bias(row: Mapping[str, Any], side: str = "") -> str:
-    """Return the bias of a row of ``bias_metrics``, or a side of one of two models (``_first``), in words."""
+    """Return the bias of a row in words, if any; a ``side`` of two models is ``_first`` or ``_second``."""
     name, size = row.get(f"bias{side}"), row.get(f"bias_size{side}")
     words = _BIASES.get(name, name.replace("_", " ")) if name else ""
     return f"{words}, {size}" if size else words

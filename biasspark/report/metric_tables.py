@@ -307,7 +307,7 @@ def list_balance(report: ReportData) -> BalanceTable | None:
 
 
 def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
-    """Return for models to which comments were added the row of all training data, and identities that lacked most."""
+    """Return by model the row of all its training data and the identities that lacked most, if comments were added."""
     plan = [row for row in report.rows("label_balance", bucket=EVERY_LENGTH) if row["n_negatives_to_add"]]
     plan.sort(key=lambda row: (-row["n_negatives_to_add"], row["identity"]))
     lacking = {OVERALL, *(row["identity"] for row in plan[:MOST_LACKING])}

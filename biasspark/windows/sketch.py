@@ -52,24 +52,12 @@ _STORED_NAMES = {"max_range_rows": "fullest", "skewed": "lopsided"}
 class SketchHeader:
     """The sketch of one model in one run, without its blocks.
 
-    Attributes
-    ----------
-    rules
-        The settings that must agree for runs to merge: `config.merge_rules`.
-    types, values
-        For the columns whose values are identities: their Spark types, which decide how values are written and sorted,
-        and the values in the run, in order.
-    members
-        (low, high, rows) of the crossed pairs that have rows, over all rows read, by the run's numbers.
-    n_rows, max_range_rows
-        The number of rows with a score of the model, and of those in its largest range.
-    extremes, quantiles
-        The lowest and the highest score, if any, and scores that cut a sample of the run into equal parts.
-    is_single
-        Whether scores are float32.
-    ranges, skewed
-        The number of ranges requested when the boundaries were chosen, and whether one had too many rows nevertheless,
-        because of ties.
+    ``rules``, of `config.merge_rules`, must agree for runs to merge. ``types`` and ``values`` are of the columns whose
+    values are identities: Spark types, which decide how values are written and sorted, and the values in the run, in
+    order. ``members`` are (low, high, rows) of the crossed pairs that have rows, over all rows read, by the run's
+    numbers. ``n_rows`` have a score of the model, ``max_range_rows`` of them are in its largest range, and
+    ``quantiles`` cut a sample into equal parts. ``is_single`` is whether scores are float32. ``ranges`` were requested
+    when the boundaries were chosen; ``skewed`` is whether one had too many rows nevertheless, because of ties.
     """
 
     rules: Mapping[str, Any]
@@ -103,10 +91,7 @@ class SketchHeader:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The sketch of one model in one run, as known before any block is read.
-
-    Its key is that of `hash_agreement`. Its boundaries, ascending, are those of the ranges of its blocks.
-    """
+    """The sketch of one model in one run: the key of `hash_agreement`, the boundaries of its blocks, its header."""
 
     key: str
     boundaries: Floats
@@ -177,10 +162,7 @@ _FIX = "Only runs with the same measures merge. Measure these dates again: jobs/
 
 
 def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
-    """Return all reasons why runs do not merge with the last one, or do not match the configuration.
-
-    There is at least one run. Models and rules are those of the configuration, the latter as in `config.merge_rules`.
-    """
+    """Return all reasons why runs do not merge with the last one, or do not match the configuration."""
     last = max(sketches)
     faults = [
         f"[models] {model}: not measured on {', '.join(lacking)}. A window needs all its models on every date. Measure "
@@ -220,11 +202,7 @@ def _describe(model: str, days: Sequence[date], sketches: Mapping[date, Sketch],
 def sketch_rows(
     ranked: DataFrame, encoding: Encoding, headers: Sequence[SketchHeader], boundaries: Sequence[RangeBoundaries]
 ) -> DataFrame:
-    """Return the rows of the table ``score_blocks``, less the run's columns: one header per model, and all blocks.
-
-    The encoding of RANKED must keep sketches (`engine.rank_ranges`); headers and boundaries are by model. Lazy. No
-    shuffle: blocks are written where they were ranked.
-    """
+    """Return the rows of ``score_blocks``: one header per model, and all blocks, where they were ranked. Lazy."""
     edges = [of_model.boundaries for of_model in boundaries]
     keys = [hash_agreement(header, of_model) for header, of_model in zip(headers, edges, strict=True)]
     blocks = ranked.where("chunk < 0").select(
@@ -254,12 +232,10 @@ def read_sketches(
     window: Encoding,
     boundaries: Sequence[Floats],
 ) -> DataFrame:
-    """Return the parts of a window: see `engine.sort_examples`.
+    """Return the parts of a window: see `engine.sort_examples`. Lazy.
 
-    `rows` are ``score_blocks`` of the runs, with the index of each run as ``run``; `headers` are of each run, by
-    model. `window` has the models of the window and the identities of all runs, and `boundaries` are the range
-    boundaries of each of these models; no result depends on them. Lazy. Cost: the blocks are read once, 8 bytes per
-    score and 16 per membership.
+    `rows` are ``score_blocks`` with the index of each run as ``run``, and `window` has the identities of all runs. The
+    blocks are read once, 8 bytes per score and 16 per membership.
     """
     renumberings = [Renumbering.between(run, window) for run in runs]
     models, slices = ({name: n for n, name in enumerate(names)} for names in (window.models, window.slices))
@@ -285,11 +261,7 @@ def read_sketches(
 
 @dataclass(frozen=True)
 class Renumbering:
-    """The mapping of a run's identity numbers to those of a window.
-
-    `singles` has the window's number for each of the run's numbers up to its first pair, ascending. `absent` has, by
-    index of the source, the window's identities that the run lacks.
-    """
+    """The window's numbers of a run's identities up to its first pair, and by source those that the run lacks."""
 
     window: Encoding
     singles: Ints

@@ -272,9 +272,10 @@ def list_tables(
     and one for differences of models. The table of examples is lazy.
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
-    profiles = {model: ranked.counts.profiles.get(model) for model in surveyed.encoding.models}
+    profiles = ranked.counts.profiles
     within_0_and_1 = {
-        model: each is None or (each.lowest >= 0 and each.highest <= 1) for model, each in profiles.items()
+        model: model not in profiles or (profiles[model].lowest >= 0 and profiles[model].highest <= 1)
+        for model in surveyed.encoding.models
     }
     probable = {model: model in attribution.link or within for model, within in within_0_and_1.items()}
     searched = search_rows(surveyed, ranked, probable, stage)
@@ -394,13 +395,12 @@ class SearchedRows:
         min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
 
         def list_models(targets: Iterable[Target], least: int) -> list[str]:
-            few = [
-                target
+            return [
+                models[target.model]
                 for target in targets
                 if target.slice == 0 and target.name == AUC and target.model < len(models)
                 if 0 < min(half.n for half in self.measured.of(target, {}).sums[:2]) < least
             ]
-            return [models[target.model] for target in few]
 
         few_of_pairs = [
             row[MODEL]

@@ -125,11 +125,7 @@ JOB = MODEL_COMPARISONS.job
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of models with a baseline.
-
-    The corpus is surveyed for the comparison only. ``counted`` are the aggregates of `compare` over its rows. ``group``
-    is the group of a row for the jackknife.
-    """
+    """A comparison of models with a baseline. ``counted`` are the aggregates of `compare` over the surveyed rows."""
 
     surveyed: SurveyedCorpus
     asked: Compare
@@ -252,11 +248,7 @@ def compare(
     duplicates: str = "allow",
     rejects: Rejects | None = None,
 ) -> Iterator[Comparison]:
-    """Prepare a comparison. For the parameters see `survey_for_ranking` and `measure`.
-
-    Runs two narrow jobs: the survey, and one that counts rows. `Comparison.compute` scans the corpus once for each
-    model and 32 identities, and shuffles it twice.
-    """
+    """Prepare a comparison: survey the corpus, and count its rows and scopes."""
     asked = _require_compare(measures)
     if asked.method == JACKKNIFE and id_column is None:
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")

@@ -71,9 +71,7 @@ _QUERY = (
 def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool = False) -> Outcome:
     """Make the corpus unless it exists, measure it, write its report, and return the outcome.
 
-    The folder gets ``corpus/``, ``demo.toml``, ``warehouse/`` and, if its libraries are installed, ``report.html``.
-    `flags` are added to the printed commands of the second run. If `both`, local Spark measures the corpus, too, into
-    ``warehouse-spark/``, and all tables are compared.
+    `flags` are added to the printed commands. If `both`, local Spark measures the corpus, too, and tables are compared.
     """
     corpus, page = folder / "corpus", folder / "report.html"
     generator = sorted(files("biasspark.synthetic").iterdir(), key=lambda path: path.name)

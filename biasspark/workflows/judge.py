@@ -34,12 +34,7 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the gate on a run.
-
-    ``alerts`` is the table ``bias_alerts`` or ``comparison_alerts``, None without a gate. ``warnings`` are about
-    baselines that could not be used, models and identities that vanished, unknown identities in rules, and checks
-    with insufficient evidence.
-    """
+    """The result of the gate on a run: the table of alerts, None without a gate, and warnings."""
 
     alerts: pa.Table | None = None
     warnings: tuple[str, ...] = ()
@@ -61,11 +56,7 @@ class Verdict:
         return replace(outcome, summary=summary, exit_code=GATE_FAILED if self.outcome == FAIL else 0)
 
     def show(self, table: Table) -> str:
-        """Format the number of alerts of each outcome, and one line for each violation, the worst first.
-
-        Alerts without sufficient evidence are summed up in one line per outcome, also if they count as failures or
-        warnings. Their messages are in the table.
-        """
+        """Format the alerts of each outcome: violations in a line each, the worst first, and undecided ones by rule."""
         if self.alerts is None or self.outcome is None:
             return ""
         rows = sorted(
@@ -96,11 +87,7 @@ class Verdict:
 
 
 def judge(measured: GateInput, context: RunContext) -> Verdict:
-    """Evaluate the rules on a run before it is published.
-
-    Reads the ledger and small tables of accepted runs, never the corpus: ``u_statistics``, and for rules on changes
-    also ``threshold_rates`` and ``jackknife_statistics``.
-    """
+    """Evaluate the rules on a run before it is published, from small tables of accepted runs, never the corpus."""
     gate, level = context.config.gate, context.config.intervals.level
     if gate is None or not gate.run_rules:
         return Verdict()

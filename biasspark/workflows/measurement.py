@@ -48,11 +48,7 @@ from biasspark.text import format_count
 
 @dataclass(frozen=True)
 class SurveyedCorpus:
-    """A surveyed corpus, ready to be ranked: its rows, and EXAMPLES. Both are lazy.
-
-    ``cutpoints`` are the thresholds and histogram edges by model; empty without either. ``id_column`` identifies a row.
-    ``expressions`` are the configured expressions by key.
-    """
+    """A surveyed corpus, ready to be ranked: its rows and EXAMPLES, both lazy, and the cutpoints of each model."""
 
     corpus: DataFrame
     examples: DataFrame
@@ -92,10 +88,7 @@ def survey_for_ranking(
     id_column: str | None = None,
     duplicates: str = "allow",
 ) -> Iterator[SurveyedCorpus]:
-    """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
-
-    Runs one narrow Spark job; to reject repeated ids one more, whose result is kept inside the block.
-    """
+    """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject."""
     check_schema(corpus, measures, id_column)
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
@@ -200,10 +193,9 @@ class Measurement:
 
 
 def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measurement:
-    """Rank a surveyed corpus, and return the measurement.
+    """Rank a surveyed corpus: one scan and one shuffle, and one more of each for trials of the pinned AUC.
 
-    Runs one Spark action: one scan of the corpus and one shuffle. Trials of the pinned AUC take one more of each.
-    `rejects` limits the rejects of a job. Without it, as in a notebook, every model needs a usable score.
+    Without `rejects`, as in a notebook, every model needs a usable score.
     """
     refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
     with job_on_corpus(surveyed, "rank every score"):
@@ -252,10 +244,7 @@ def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | No
 def check_counts(
     surveyed: SurveyedCorpus, counts: RowCounts, sides: Iterable[tuple[int, int]], rejects: Rejects | None = None
 ) -> None:
-    """Raise `InputError` if too few rows are usable, too many are rejected, or all identities are always unknown.
-
-    `sides` are the usable rows in and outside of each identity, without crossed pairs.
-    """
+    """Raise `InputError` if too few rows are usable. `sides` are the usable rows in and outside of each identity."""
     measures, singles = surveyed.measures, surveyed.encoding.singles
     check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
     unknown = [name for name, sizes in zip(singles, sides, strict=True) if not any(sizes)]

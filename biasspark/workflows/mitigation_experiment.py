@@ -83,11 +83,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The training data of the models.
-
-    ``rows`` are the labeled comments of the training corpus, with text and label, lazy; ``added`` the added comments by
-    model; ``balance`` and ``by_model`` the tables ``label_balance`` and ``training_balance``.
-    """
+    """The labeled comments of the training corpus, lazy; the added ones by model; and the tables of label balances."""
 
     rows: DataFrame
     added: Mapping[str, DataFrame]
@@ -134,10 +130,7 @@ def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
 def prepare_training(
     spark: SparkSession, folder: str, experiment: Experiment, progress: Progress
 ) -> Iterator[TrainingData]:
-    """Measure the label balance of the training corpus, and yield it with the comments to add.
-
-    Writes `corpus`, if it is generated, and the added comments `control` and `mitigated` to the folder.
-    """
+    """Yield the label balance of the training corpus, and the comments to add, which are written to the folder."""
     config, mitigation, corpus = experiment.config, experiment.mitigation, experiment.corpus
     if corpus is None:
         request = mitigation.training_request
@@ -234,11 +227,7 @@ def train_models(config: Config, data: TrainingData, progress: Progress) -> dict
 
 
 def list_models(summary: pa.Table, training: pa.Table) -> list[dict[str, Any]]:
-    """Return the `MEASURES` of each model over all rows, in the order of `MODELS`, from the table ``model_summary``.
-
-    ``aeg_max_abs`` is the largest absolute Negative or Positive AEG. ``n_training`` and ``n_added`` are those of the
-    table ``training_balance``.
-    """
+    """Return the `MEASURES` of each model over all rows, in the order of `MODELS`, and its numbers of comments."""
     rows = {row["model"]: row for row in summary.to_pylist() if row["slice"] == ALL_ROWS}
     for row in rows.values():
         gaps = (row[f"{name}_max_abs"] for name in SUMMARIZED_GAPS)
@@ -254,10 +243,7 @@ def list_models(summary: pa.Table, training: pa.Table) -> list[dict[str, Any]]:
 
 
 def list_terms(metrics: pa.Table, balance: pa.Table) -> list[dict[str, Any]]:
-    """Return each model's BPSN AUC of the identities that lack the most negatives according to ``label_balance``.
-
-    It is low where harmless mentions of the term score like toxic comments.
-    """
+    """Return each model's BPSN AUC of the identities that lack the most negatives according to ``label_balance``."""
     bpsn: dict[str, dict[str, Any]] = {}
     for row in metrics.to_pylist():
         if row["slice"] == ALL_ROWS:
@@ -284,10 +270,7 @@ def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> None:
-    """Add in how many comparisons with the baseline, over all rows, each model is significantly better or worse.
-
-    Those of background AUC count, as in the report and in the printed comparison.
-    """
+    """Add in how many comparisons, background AUC included, each model is significantly better or worse."""
     verdicts = Counter((row["model"], row["verdict"]) for row in comparisons.to_pylist() if row["slice"] == ALL_ROWS)
     compared = {name for name, _ in verdicts}
     for model in models:
@@ -298,11 +281,7 @@ def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> Non
 def judge(
     measured: Outcome, compared: Outcome | None, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]
 ) -> Outcome:
-    """Return the outcome of the experiment, given those of the main job on the scored test set and of the comparison.
-
-    Its exit code is 5 if the mitigated model is not the best by `find_best`, or if the gate failed. `models` are from
-    `list_models` and `add_verdicts`, `terms` from `list_terms`.
-    """
+    """Return the outcome of the experiment: exit code 5 if the mitigated model is not the best, or if a gate failed."""
     best = find_best(models)
     known = [model for model in models if None not in (model[DIFFERENCE], model[LOWEST_BPSN])]
     by_measure = ""

@@ -31,11 +31,7 @@ from biasspark.text import format_count, show_value, show_visibly
 
 
 class Plan(NamedTuple):
-    """The plan of a run, for ``--dry-run``.
-
-    ``parts`` are printed as lines, by their title. ``passes`` are the scans after the survey and the search for
-    repeated ids, and what they shuffle. ``tables`` are the tables that the run may write, None for all of the job.
-    """
+    """The plan of a run, for ``--dry-run``: lines by title, scans and what they shuffle, and tables, None for all."""
 
     parts: Mapping[str, str]
     passes: Iterable[str]
@@ -108,10 +104,7 @@ class RunContext:
         show: Callable[[], str],
         status: str = PUBLISHED,
     ) -> cli.Outcome:
-        """Publish the tables of the run, refresh the views, and return the outcome of the job.
-
-        `show` returns the text to print. Once the run is published, any later failure becomes a warning.
-        """
+        """Publish the tables of the run, and return the outcome. Any failure after publication becomes a warning."""
         spark, config, store, run = self.spark, self.config, self.store, self.run
         self.progress.stage(f"publishing {format_count(len(tables), 'table')} as {run.run_id}")
         of_date = () if run.window_start else warn_of_future(run.run_date, config.corpus.run_date_column)
@@ -168,10 +161,7 @@ class CorpusDates:
 
     @contextmanager
     def in_faults(self, run_date: date) -> Iterator[None]:
-        """Replace `NoRows` by a fault that names the first, the last and the nearest date with rows.
-
-        Without a column of dates the error is left as it is.
-        """
+        """Let `NoRows` name the first, the last and the nearest date with rows, if a column has the dates."""
         try:
             yield
         except NoRows:
@@ -254,11 +244,7 @@ BACKFILL = (
 
 
 class CorpusJob(NamedTuple):
-    """A job that measures the corpus of a run date.
-
-    ``measures`` selects the part of the configuration that the job needs: its columns are checked when the corpus is
-    read. ``run`` measures and publishes one run date.
-    """
+    """A job that measures and publishes the corpus of a run date. ``measures`` selects the columns that it needs."""
 
     name: str
     measures: Callable[[Config], Measures]
@@ -312,9 +298,8 @@ def measure_dates(
 ) -> cli.Outcome:
     """Measure run dates in order, and summarize which were published, skipped and failed.
 
-    For a single date, return the outcome of `measure` and raise its errors. For a range, print the outcome of each date
-    as a line of JSON on stdout and its faults on stderr; with `debug` also the traceback, which may show data. A date
-    that fails does not stop the others. The exit code is the lowest nonzero code of any date.
+    A single date raises its errors. Of a range, a date that fails does not stop the others, and the exit code is the
+    lowest nonzero code of any date. With `debug` its traceback is printed, which may show data.
     """
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:

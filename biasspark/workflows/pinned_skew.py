@@ -50,10 +50,7 @@ def publish_experiment(corpus: DataFrame, context: nightly.RunContext) -> Outcom
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
-    """Return the table ``pinned_skew`` of a surveyed corpus. Runs two Spark actions.
-
-    Raises `InputError` if a cell of the identity has no row: then dropping rows does not change the class balance.
-    """
+    """Return the table ``pinned_skew``. Raises `InputError` if a cell has no row: no balance would change."""
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
     check_cells(measurement.counts, skew.identity)

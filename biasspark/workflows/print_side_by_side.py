@@ -45,11 +45,7 @@ MAX_ROWS = 1000
 
 
 def main(arguments: argparse.Namespace) -> Outcome | int:
-    """Print or write the two models.
-
-    If the document is for another program and goes to stdout, print only the document, without progress: spark-submit
-    adds stderr to stdout.
-    """
+    """Print or write two models. A document on stdout has no progress, since spark-submit adds stderr to it."""
     request = Request(
         models=tuple(arguments.models),
         slices=tuple(arguments.slices),

@@ -44,10 +44,7 @@ from biasspark.workflows.nightly import RunContext, list_dates
 
 
 def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
-    """Prepare a ranking that is kept: return the corpus, and the boundaries of the last run with the same rules.
-
-    Two small Spark jobs, over the ledger and over the headers of one run.
-    """
+    """Prepare a ranking that is kept: return the corpus, and the boundaries of the last run with the same rules."""
     config = context.config
     with describe(context.spark, "look up boundaries"):
         last = _find_last(context.spark, context.store, config, _types_of(surveyed))
@@ -104,10 +101,7 @@ def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataF
 
 
 def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
-    """Return the sketches of each run by model, given `read_blocks`; {} for a run without them.
-
-    One Spark job. The driver receives data that grows with runs, models and identities, never with rows.
-    """
+    """Return the sketches of each run by model, {} for a run without them. Their size does not grow with rows."""
     rows = blocks.where(F.col("score_range") == HEADER_RANGE)
     parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
     for row in rows.select(RUN, "model", "part", "state_key", "boundaries", "block").collect():
@@ -141,11 +135,7 @@ def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Window:
-    """The runs from `first` to `last` that are merged, in order, with the headers of each by model.
-
-    ``blocks`` are their rows of ``score_blocks``, with the index of the run as ``run``. ``missing`` maps dates that
-    are left out to the reason.
-    """
+    """The runs that are merged, in order, their headers by model, and reasons by date for those that are left out."""
 
     first: date
     last: date
@@ -158,10 +148,7 @@ class Window:
 def find_window(
     spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
 ) -> Window:
-    """Find the kept rankings of all dates of a window, and check that they can be merged.
-
-    Two small Spark jobs, over the ledger and over the headers of the runs.
-    """
+    """Find the kept rankings of all dates of a window, and check that they can be merged."""
     first, last = days
     with describe(spark, "look up the runs"):
         published = list_published(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
@@ -195,10 +182,7 @@ def find_window(
 
 
 def merge_runs(window: Window, config: Measures) -> Measurement:
-    """Return the measurement of all runs together, with exactly the counts of the union of their rows.
-
-    Runs one Spark action. Blocks are read once and shuffled once; the corpus is not read.
-    """
+    """Return the measurement of all runs together, with exactly the counts of the union of their rows."""
     measures = replace(config, templates=None, label_balance=None)
     if measures.pinned_auc:
         measures = replace(measures, pinned_auc=replace(measures.pinned_auc, trials=0))

@@ -82,12 +82,9 @@ def report_folder(config: Config) -> str:
 def read_report_data(
     spark: SparkSession, store: Store, run_date: date, corpus: str, n_runs: int = MAX_RUNS
 ) -> report_data.ReportData:
-    """Read the data of a report: the latest published run of each job for a run date, and earlier runs.
+    """Read the data of a report: the latest run of each job for a run date, and earlier runs.
 
-    Reads the ledger, and each small table once. The result grows with models, slices and runs, and has at most some 100
-    identities. Raises `InputError` if neither the main job nor the attribution or the class-skew experiment is
-    published, with the dates and corpora that exist; or if required files are missing: those of the suite, its summary,
-    and the alerts of a gate.
+    Raises `InputError` if none is published, with the dates and corpora that exist, or if required files are gone.
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
@@ -187,11 +184,7 @@ def _has_table(row: LedgerRow, table: Table) -> bool | None:
 def write_documents(
     spark: SparkSession, report: report_data.ReportData, page: Path | None, folder: str | None, model_card: Path | None
 ) -> list[str]:
-    """Write the requested documents of a report, and return their paths.
-
-    A published page is ``run_date=D/R.html``. A later page of the same run replaces it: it may have an attribution or
-    an acceptance.
-    """
+    """Write the requested documents, and return their paths. A later page of a run replaces the published one."""
     # Imported here, since its libraries are an extra.
     from biasspark.report.page import write_model_card, write_page  # noqa: PLC0415
 

@@ -51,7 +51,7 @@ class Searched(NamedTuple):
 
 def search_samples(
     samples: Sequence[Sample], features: Sequence[Feature], wanted: SliceSearch
-) -> tuple[list[Searched], list[Mapping[int, Sequence[Slice]]]]:
+) -> tuple[list[Searched], list[Mapping[int, list[Slice]]]]:
     """Search the slices of each sample; return the candidates that were counted together, too."""
     searches, batches = [BestSlices.of(by_bin(sample, features), features, wanted) for sample in samples], []
     for batch in list_batches(searches, wanted.max_predicates):

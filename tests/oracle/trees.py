@@ -1,10 +1,13 @@
-"""A tree grown row by row, in fractions, with every cut tried; shares no code with the product."""
+"""A tree grown row by row, in fractions, with every cut tried; of the product it takes features and settings alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
+
+from biasspark.config.attribution_settings import TreeSettings
+from biasspark.features import Feature
 
 
 class GrowingRow(NamedTuple):
@@ -15,16 +18,6 @@ class GrowingRow(NamedTuple):
     value: Fraction
 
 
-class Asked(NamedTuple):
-    """By feature whether it is numeric, and all its bins; and what leaves and splits must keep to."""
-
-    numeric: tuple[bool, ...]
-    bins: tuple[frozenset[int], ...]
-    max_depth: int
-    min_leaf: int
-    min_gain: Fraction = Fraction(0)
-
-
 def square_sum(rows: Sequence[GrowingRow]) -> Fraction:
     """Sum of squares of the values around their mean."""
     if not rows:
@@ -33,19 +26,21 @@ def square_sum(rows: Sequence[GrowingRow]) -> Fraction:
     return sum(((row.value - mean) ** 2 for row in rows), Fraction(0))
 
 
-def grow_by_loops(rows: Sequence[GrowingRow], asked: Asked) -> dict[int, list[int]]:
+def grow_by_loops(
+    rows: Sequence[GrowingRow], features: Sequence[Feature], settings: TreeSettings
+) -> dict[int, list[int]]:
     """Give the rows of each node, by place, under the numbers 1, and 2k and 2k + 1 for the children of k."""
     nodes = {1: list(range(len(rows)))}
-    least = asked.min_gain * square_sum([row for row in rows if not row.honest])
-    frontier = [(1, dict(enumerate(asked.bins)))]
-    for _ in range(asked.max_depth):
+    least = Fraction(settings.min_gain) * square_sum([row for row in rows if not row.honest])
+    frontier = [(1, dict(enumerate(feature.bins for feature in features)))]
+    for _ in range(settings.max_depth):
         children = []
         for node_id, bins in frontier:
             here = nodes[node_id]
             best: tuple[Fraction, int, frozenset[int]] | None = None
-            for feature in range(len(asked.bins)):
-                for left in every_left([rows[place] for place in here], feature, bins[feature], asked):
-                    gain = gain_of([rows[place] for place in here], feature, left, asked.min_leaf)
+            for feature, of_feature in enumerate(features):
+                for left in every_left([rows[place] for place in here], feature, bins[feature], of_feature.numeric):
+                    gain = gain_of([rows[place] for place in here], feature, left, settings.min_leaf)
                     if gain is not None and gain > 0 and gain >= least and (best is None or gain > best[0]):
                         best = gain, feature, left
             if best:
@@ -71,21 +66,21 @@ def gain_of(rows: Sequence[GrowingRow], feature: int, left: frozenset[int], min_
 
 
 def every_left(
-    rows: Sequence[GrowingRow], feature: int, bins: frozenset[int], asked: Asked
+    rows: Sequence[GrowingRow], feature: int, bins: frozenset[int], numeric: bool
 ) -> Iterator[frozenset[int]]:
     """Give the left sides of all cuts, those that win ties first, with the bins that hold no growing row."""
     by_bin: dict[int, list[Fraction]] = {}
     for row in rows:
         if not row.honest:
             by_bin.setdefault(row.bins[feature], []).append(row.value)
-    if asked.numeric[feature]:
+    if numeric:
         known = sorted(set(by_bin) - {0})
         orders = [[0, *known], [*known, 0]] if 0 in by_bin else [known]
     else:
         orders = [sorted(by_bin, key=lambda place: (sum(by_bin[place], Fraction(0)) / len(by_bin[place]), place))]
     for order in orders:
         for size in range(1, len(order)):
-            yield _with_empty_bins(set(order[:size]), by_bin, bins, numeric=asked.numeric[feature])
+            yield _with_empty_bins(set(order[:size]), by_bin, bins, numeric=numeric)
 
 
 def _with_empty_bins(

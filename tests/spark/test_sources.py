@@ -146,11 +146,9 @@ def write_dates(spark: SparkSession, folder: Path, pattern: str) -> Path:
 def test_only_the_files_of_the_run_date_are_listed(spark: SparkSession, tmp_path: Path, pattern: str) -> None:
     """So a date costs what it did among few others, and their files cannot stop it."""
     source = corpus_of(path=str(write_dates(spark, tmp_path / "rows", pattern)), run_date_column="day")
-    names = open_files(spark, source, RUN_DATE).names
-    assert names is not None
-    assert [Path(name).parent.name for name in names] == [pattern.format("day=2026-01-15").rpartition("/")[2]]
     rows = read_corpus(spark, source, RUN_DATE)
-    assert len(rows.inputFiles()) == 1
+    (name,) = rows.inputFiles()
+    assert Path(name).parent.name == pattern.format("day=2026-01-15").rpartition("/")[2]
     assert sorted((row.id, str(row.day)) for row in rows.collect()) == [(15, str(RUN_DATE)), (16, str(RUN_DATE))]
     with pytest.raises(InputError, match=r"1 file has no bytes\. .*day=2026-01-16"):
         read_corpus(spark, source, date(2026, 1, 16))
@@ -172,7 +170,7 @@ def test_a_date_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path
 
 def test_a_table_with_a_log_lists_its_files_itself(spark: SparkSession, tmp_path: Path) -> None:
     """Some of those in its folder are removed ones."""
-    assert open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), RUN_DATE).rows is None
+    assert open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), RUN_DATE)[0] is None
 
 
 def test_a_temporary_view_and_a_table(spark: SparkSession, formats: Path) -> None:

@@ -172,6 +172,8 @@ class TestRepeatedKeys:
             ("[[g.rule]]\nname = 1\n[[g.rule]]\nname = 2\nmin = 1\nname = 3\n", "[g.rule] name", (4, 6)),
             ("[m]\nx = 1\n[n]\ny = 1\n[m]\nz = 1\n", "[m]", (1, 5)),
             ("m.x = 1\n[m]\ny = 1\n", "[m]", (1, 2)),
+            ("[m.n]\n[[m.n]]\n", "[m.n]", (1, 2)),
+            ("[m.x]\n[m]\nx = 1\n", "[m] x", (1, 3)),
         ],
     )
     def test_the_key_and_both_lines_are_named(

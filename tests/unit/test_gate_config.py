@@ -11,7 +11,7 @@ import pytest
 from biasspark.config import Rule, load_config, parse_config
 from tests.harness.broken_configurations import AGAINST, AT, CROSSED, EVEN, FALL, THREE, TWO
 from tests.harness.gate_rules import LEAST_RULE, gate_of
-from tests.harness.least_configuration import changed
+from tests.harness.least_configuration import changed, faults_of
 
 ROOT = Path(__file__).parents[2]
 RISE = {"name": "rise", "metric": "fnr", "threshold": 0.2, "max_rise": 0.01}
@@ -115,3 +115,9 @@ def test_the_rule_that_the_example_of_comparisons_shows_is_one(tmp_path: Path) -
     assert [(rule.baseline, rule.models, rule.kind) for rule in gate.comparison_rules] == [
         ("toxicity_1", ("toxicity_6",), "max_drop")
     ]
+
+
+def test_the_fix_of_an_unknown_identity_may_be_a_value_of_a_column() -> None:
+    tables = {"identities": {"categorical": ["race"]}, "gate": {"rule": [LEAST_RULE | {"identity": "black"}]}}
+    (fault,) = faults_of(changed(**tables))
+    assert "race=black" in str(fault.fix)

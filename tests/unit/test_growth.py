@@ -19,7 +19,7 @@ from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.kernels.row_block import Cells
 from tests.oracle.grown_trees import Sample, grow_samples, judge
-from tests.oracle.trees import Asked, GrowingRow, grow_by_loops
+from tests.oracle.trees import GrowingRow, grow_by_loops
 
 
 def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature:
@@ -36,8 +36,7 @@ def loop(sample: Sample, features: list[Feature], asked: TreeSettings) -> dict[i
         GrowingRow(tuple(bins), bool(honest), Fraction(int(value)))
         for bins, honest, value in zip(sample.bins.tolist(), sample.honest, sample.values, strict=True)
     ]
-    numeric, bins = tuple(feature.numeric for feature in features), tuple(feature.bins for feature in features)
-    return grow_by_loops(rows, Asked(numeric, bins, asked.max_depth, asked.min_leaf, Fraction(asked.min_gain)))
+    return grow_by_loops(rows, features, asked)
 
 
 # ---- against loops

@@ -16,7 +16,7 @@ from biasspark.features import Feature
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
-from tests.oracle.trees import Asked, GrowingRow, grow_by_loops, square_sum
+from tests.oracle.trees import GrowingRow, grow_by_loops, square_sum
 
 FEATURES = (
     Feature("age", "age", numeric=True, values=(18.0, 30.0, 45.5, 60.0), nullable=True),
@@ -41,8 +41,7 @@ def grow_rows(rows: Sequence[Example], target: Target, settings: TreeSettings) -
     values = [round_to_units(value, 62 - 9 - 6) for value in target_values(members, target.name, target.link)]
     members = members if values else []
     growing = [GrowingRow(row.bins, row.honest, value) for row, value in zip(members, values, strict=True)]
-    numeric, bins = tuple(feature.numeric for feature in FEATURES), tuple(feature.bins for feature in FEATURES)
-    nodes = grow_by_loops(growing, Asked(numeric, bins, settings.max_depth, settings.min_leaf))
+    nodes = grow_by_loops(growing, FEATURES, settings)
     return {node_id: {members[index] for index in inside} for node_id, inside in nodes.items()}
 
 
