@@ -27,8 +27,6 @@ from biasspark.text import format_count, show_visibly
 SCREEN_WIDTH, MOST_SHOWN = 120, 10
 MIN_ROWS = 30
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
-_WORST_WIDTH = 90
-"""The width of the columns before the bias."""
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
 _CHANGED = ("slice", "identity", "metric", "value", "baseline_value", *_DIFFERENCE)
@@ -51,7 +49,8 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
     lines = []
     if rows:
-        heading, *table = format_table(rows[:n], _WORST, _WORST_WIDTH).split("\n")
+        room = SCREEN_WIDTH - 2 - max(map(len, ["bias", *(row["bias"] for row in rows[:n])]))
+        heading, *table = format_table(rows[:n], _WORST, room).split("\n")
         lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", f"{heading}  bias"]
         lines += [f"{line}  {row['bias']}".rstrip() for line, row in zip(table, rows, strict=False)]
     is_suppressed = any(row["n_rows"] is None for row, _ in lowest)
