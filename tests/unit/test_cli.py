@@ -9,9 +9,9 @@ import os
 import re
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -224,11 +224,11 @@ class TestExit:
     def test_a_signal_waits_for_grpc(self, signum: signal.Signals, code: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a session of Spark has its own, and a worker none
         handlers, ended = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)], []
-        scope = {"__name__": "grpc._channel", "time": time, "ended": ended}
-        exec("def call():\n    time.sleep(0.1)\n    ended.append(True)", scope)
+        kill = partial(os.kill, os.getpid(), signum)
+        scope = {"__name__": "grpc._channel", "time": time, "ended": ended, "kill": kill}
+        exec("def call():\n    kill()\n    time.sleep(0.1)\n    ended.append(True)", scope)
 
         def work(_: argparse.Namespace) -> int:
-            threading.Timer(0.02, os.kill, (os.getpid(), signum)).start()
             scope["call"]()
             time.sleep(60)
             return 0
