@@ -280,8 +280,6 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
-    # PySpark needs pandas later. Java is busy with its context for longer than the import takes.
-    Thread(target=import_module, args=("pandas",), name="import-pandas", daemon=True).start()
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
     return spark
