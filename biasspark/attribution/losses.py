@@ -71,8 +71,8 @@ def _logistic(log_odds: float) -> float:
 class LabelSums:
     """Sums over the rows of one label: of their doubled placements, of the squares of these, and of values.
 
-    The moments are those of the normalized attribution, of both losses, and for all rows of the sum of the attribution
-    and each loss. `n_opposite` counts the rows of the slice with the other label.
+    The moments are by name: of the normalized attribution, of both losses, and, over all rows, of the attribution plus
+    each loss. `n_opposite` counts the rows of the slice with the other label.
     """
 
     n: int
@@ -210,11 +210,11 @@ def list_losses(
         for segment in (OVERALL, *predicates):
             key = model, name, segment
             both, placed = of_segments.get(key, {}), placements.get(key)
-            if segment == OVERALL and len(overall) == 2:  # it has every opposite row
+            if segment == OVERALL and len(overall) == 2:  # every opposite row is in the segment
                 negatives, positives = (
-                    Placed(one.n, one.n, d, d, d_squared, d_squared, d_squared, d, d_squared)
+                    Placed(one.n, one.n, total, total, squares, squares, squares, total, squares)
                     for one in (overall[False], overall[True])
-                    for d, d_squared in [(one.ordered_doubled, one.ordered_square_sum)]
+                    for total, squares in [(one.ordered_doubled, one.ordered_square_sum)]
                 )
                 placed = negatives, positives
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}

@@ -170,7 +170,7 @@ def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
 def _best_split(
     node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int
 ) -> tuple[int, Split] | None:
-    """Return the side and the best split that leaves enough training pairs, and enough rows per side in both halves."""
+    """Return the side and the best split that leaves enough training pairs, and rows per side in both samples."""
     train, honest = node.rows
     if min(map(len, (*train, *honest))) < min_rows:
         return None
@@ -203,7 +203,8 @@ def _divide(node: PairNode, side: int, split: Split, samples: Samples) -> Iterat
 
 def _measure(node: PairNode, samples: Samples, overall: PlacedAuc, draws: Draws | None) -> dict[str, Any]:
     train, honest = (measure_auc(sample, rows) for sample, rows in zip(samples, node.rows, strict=True))
-    is_root, p_train_honest = node.node_id == ROOT, compare_samples(train, honest)
+    is_root = node.node_id == ROOT
+    p_train_honest = compare_samples(train, honest)
     n_honest = len(honest.placements[NEGATIVE]), len(honest.placements[POSITIVE])
     return {
         "node_id": node.node_id,

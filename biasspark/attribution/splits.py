@@ -42,6 +42,19 @@ class BinSums(NamedTuple):
     held: Ints
 
 
+class _Order(NamedTuple):
+    """The bins with rows in one order. A cut stands after each but the last.
+
+    `ranks` are by bin. By cut, there are the gain, whether the left side has at least as many rows as the right, and
+    whether rare values, and those that no row has, are on the left.
+    """
+
+    ranks: Ints
+    gains: Floats
+    left_is_larger: Flags
+    left_is_rest: Flags
+
+
 def best_split(
     features: Sequence[Feature], nodes: Iterable[BinSums], least: int | Ints, condition: Condition
 ) -> Split | None:
@@ -82,7 +95,7 @@ def _best_cut(
     rows, sums, apart = np.where(inside, node.counts, 0), node.sums.astype(object), rare
     if np.count_nonzero(rows) < 2:
         return None
-    if np.count_nonzero(rows[~rare]) < 2:  # no side has more values: the rare ones count as one value, the first
+    if np.count_nonzero(rows[~rare]) < 2:  # no side has more values: the rare ones count as one, at the first bin
         for values in (rows, sums):
             of_rare = values[rare].sum()
             values[rare] = 0
@@ -111,14 +124,7 @@ def _list_orders(feature: Feature, rows: Ints, sums: BigInts, apart: Flags) -> l
     return [bins, np.append(known, NULL_BIN)] if len(known) < len(bins) else [bins]
 
 
-def _measure(
-    feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags
-) -> tuple[Ints, Floats, Flags, Flags]:
-    """Measure the cuts of an order of bins; a cut stands after each but the last.
-
-    Return the ranks of all bins in the order, and by cut the gain, whether the left side has at least as many rows as
-    the right, and whether rare values, and those that no row has, are on the left.
-    """
+def _measure(feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags) -> _Order:
     n_left, sum_left = np.cumsum(rows[order])[:-1], np.cumsum(sums[order])[:-1]
     n_values = 2 * np.arange(1, len(order))
     n_rare, sum_rare = int(rows[apart].sum()), sums[apart].sum()
@@ -135,7 +141,7 @@ def _measure(
     # With as many values on either side, the rest goes where it explains more.
     to_left = explain(either) >= explain(~either) if n_rare else left_is_larger
     left_is_rest = (n_values > len(order)) | (either & to_left)
-    return _rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest
+    return _Order(_rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest)
 
 
 def _rank_bins(feature: Feature, order: Ints) -> Ints:
@@ -149,13 +155,13 @@ def _rank_bins(feature: Feature, order: Ints) -> Ints:
     return ranks
 
 
-def _best_first(
-    orders: Sequence[tuple[Ints, Floats, Flags, Flags]], inside: Flags, loose: Flags, apart: Flags
-) -> Iterator[tuple[Floats, Flags]]:
+def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Flags) -> Iterator[tuple[Floats, Flags]]:
     """Yield some cuts at a time, those that explain most first: gains above 0, and the bins on the left."""
-    ranks, *by_cut = map(np.stack, zip(*orders, strict=True))
-    gains, left_is_larger, left_is_rest = map(np.ravel, by_cut)
-    n_cuts = len(gains) // len(orders)
+    ranks = np.stack([order.ranks for order in orders])
+    gains = np.concatenate([order.gains for order in orders])
+    left_is_larger = np.concatenate([order.left_is_larger for order in orders])
+    left_is_rest = np.concatenate([order.left_is_rest for order in orders])
+    n_cuts = len(orders[0].gains)
     best = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
     for start in range(0, len(best), _AT_ONCE):
         some = best[start : start + _AT_ONCE]

@@ -34,6 +34,7 @@ Rules: TypeAlias = Mapping[str, str | None]
 class HeatMap(NamedTuple):
     """The groups of a grouping against each other, with cells by (positive group, negative group).
 
+    Headroom is colored by its square root, up to ``max_headroom``.
     Spacious cells have room for intervals, which are otherwise shown on hover. ``n_hidden`` smaller groups are left
     out.
     """
@@ -127,10 +128,19 @@ def list_heat_maps(report: ReportData) -> list[HeatMap]:
         is_spacious = len(groups) <= MAX_SPACIOUS
         aucs = {pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()}
         headroom = {pair: _headroom_cell(row, largest, aucs[pair].weak, is_spacious) for pair, row in pairs.items()}
-        n_hidden = len(sizes) - len(groups)
-        maps.append(
-            HeatMap(model, grouping, groups, n_positive, n_negative, n_hidden, aucs, headroom, largest, is_spacious)
+        heat_map = HeatMap(
+            model=model,
+            grouping=grouping,
+            groups=groups,
+            n_positive=n_positive,
+            n_negative=n_negative,
+            n_hidden=len(sizes) - len(groups),
+            auc=aucs,
+            headroom=headroom,
+            max_headroom=largest,
+            is_spacious=is_spacious,
         )
+        maps.append(heat_map)
     return maps
 
 

@@ -182,14 +182,17 @@ def find_window(
 
 
 def merge_runs(window: Window, config: Measures) -> Measurement:
-    """Return the measurement of all runs together, with exactly the counts of the union of their rows."""
+    """Return the measurement of all runs together, with exactly the counts of the union of their rows.
+
+    Runs one Spark action. Blocks are read once and shuffled once; the corpus is not read.
+    """
     measures = replace(config, templates=None, label_balance=None)
     if measures.pinned_auc:
         measures = replace(measures, pinned_auc=replace(measures.pinned_auc, trials=0))
     survey = _survey_states(window, measures)
     encoding = build_encoding(measures, survey)
     encodings = []  # of each run, whose identities count
-    for header, *_ in map(dict.values, window.headers):
+    for header in (next(iter(headers.values())) for headers in window.headers):
         values = {name: tuple(values) for name, values in header.values.items()}
         encodings.append(build_encoding(measures, Survey(n_rows=header.n_rows, values=values, quantiles=())))
     is_single = {column: window.headers[-1][model].is_single for model, column in measures.models.items()}
