@@ -202,7 +202,10 @@ def run_job(
 
 
 def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
-    """Print the faults of an error on stderr, one per line, and return the exit code and the faults."""
+    """Print the faults of an error on stderr, one per line, and return the exit code and the faults.
+
+    With `debug` the traceback is printed first, which may show data.
+    """
     if debug:
         traceback.print_exception(error)
     known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
@@ -311,7 +314,7 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 
 
 def print_outcome(outcome: Outcome) -> int:
-    """Print an outcome, the summary as a line of ASCII JSON (null if not finite), and return its exit code."""
+    """Print an outcome, and return its exit code. The summary is a line of ASCII JSON; NaN and infinity are null."""
     if outcome.table:
         write_stdout(f"{outcome.table}\n")
     write_stdout(json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")

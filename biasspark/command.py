@@ -78,7 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None = None) -> int:
-    """Run one of `JOBS`, and return its exit code. Without `prog`, the program is a file for spark-submit."""
+    """Run one of `JOBS` with its flags, by default those of the process, and return its exit code.
+
+    `prog` is the name of the program in messages; without it, the program is a file for spark-submit.
+    """
     if find_spec("pyspark") is None:
         sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")
         return WRONG_USAGE

@@ -286,7 +286,7 @@ def innermost_cause(error: BaseException) -> str:
 
 
 def find_condition_of_a_value(text: str) -> str | None:
-    """Return the Spark condition of a message that quotes a value, as ``CAST_INVALID_INPUT``; None for others."""
+    """Return the Spark condition of a message that quotes a value, such as ``CAST_INVALID_INPUT``, or None."""
     if match := _OF_A_VALUE.search(text):
         return match[1] or match[2]
     return "USER_RAISED_EXCEPTION" if _RAISED.search(text) else None

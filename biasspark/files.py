@@ -98,7 +98,10 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
 
 
 def try_folder(spark: SparkSession, path: str) -> None:
-    """Check that a folder is writable: write a file and remove it. Raises `NotADirectoryError` or another `OSError`."""
+    """Check that a folder is writable: create it if missing, write an empty file, and remove both. No job.
+
+    Raises `NotADirectoryError` if the folder or a parent is a file, and `OSError` if it is not writable.
+    """
     if folder := shared_folder(spark, path):
         _try_local_folder(folder)
         return

@@ -20,7 +20,7 @@ class Terminated(KeyboardInterrupt):
 def guard_interrupts(
     signum: signal.Signals = signal.SIGINT, error: type[KeyboardInterrupt] = KeyboardInterrupt
 ) -> bool:
-    """Let a signal raise an error once that is safe, unless the program has a handler. Return whether it does now."""
+    """Let a signal raise an error once that is safe, unless the program has a handler. Return whether it will."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signum) not in (signal.SIG_DFL, signal.default_int_handler):
         return False

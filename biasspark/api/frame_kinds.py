@@ -121,7 +121,7 @@ def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
 
 
 def _to_pandas(rows: pa.Table) -> Frame:
-    """Convert rows to pandas, with nullable integers and booleans; integers of 64 bits or more stay Python's."""
+    """Convert rows to pandas, with nullable integers and booleans. Integers beyond 64 bits stay Python integers."""
     pd = sys.modules["pandas"]
     nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     frame = rows.to_pandas(types_mapper=nullable.get)

@@ -30,7 +30,7 @@ AUC = "auc"
 
 
 class Target(NamedTuple):
-    """What is predicted for the rows of a model, or of a comparison, in a slice, both by number.
+    """The value that is predicted for each row of a model, or of a comparison, in a slice. Both are given by number.
 
     `name` is one of `config.attribution_settings.TARGETS`. Under the `link` "logit" scores are log-odds.
     """
@@ -55,9 +55,9 @@ def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
 def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
     """Return the normalized attribution, the cross-entropy or the Gini impurity of some rows of a slice.
 
-    The normalized attribution, of a slice with both labels, is half of the share of correctly ordered pairs of a row,
-    ties half: 0 to 1/2. With a baseline, it is the difference of the two models, -1/2 to 1/2: above 0 the model is
-    better.
+    The normalized attribution of a row is half the share of its pairs that are correctly ordered, ties half: 0 to 1/2.
+    With a baseline, it is the difference of the two models, -1/2 to 1/2: above 0 the model is better. The slice has
+    both labels.
     """
     if target.name == AUC:
         shares: Floats = block.difference(target.slice, rows) / (4 * opposite_rows(block, target.slice, rows))

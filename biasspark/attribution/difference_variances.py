@@ -175,9 +175,9 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
 def place_scores(index: Ints, positive: Flags, region: SmallInts, offsets: RankOffsets) -> tuple[Ints, Ints]:
     """Return the doubled placements of negatives and of positives at each score among the rows of each region.
 
-    Of each row, `index` is that of its score among the distinct scores of the range, and `region` the number of its
-    region, or a greater number. `offsets` are for the negatives of each region, then for the positives. The results are
-    int64, shape (regions, scores).
+    By row, `index` is the index of its score among the distinct scores of the range, and `region` its region, or a
+    number greater than that of any region if it is in none. `offsets` are for the negatives of each region, then for
+    the positives. The results are int64, shape (regions, scores).
     """
     n_scores = int(index.max(initial=-1)) + 1
     (below_negatives, below_positives), (_, n_positives) = (counts.reshape(2, -1, 1) for counts in offsets)
@@ -201,7 +201,7 @@ def place_scores(index: Ints, positive: Flags, region: SmallInts, offsets: RankO
 def sum_range(parts: Parts, n_regions: int) -> bytes:
     """Place the rows of a range of the baseline among the regions, and return their `multiply_rows`.
 
-    Of the negatives and of the positives, the result has the products of each region, and last of the rows in none.
+    For the negatives, then for the positives, it has the products of each region, and last those of rows in none.
     """
     pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
     scores, label, of_all, region, placed = (np.concatenate(arrays, axis=-1) for arrays in pieces)
@@ -222,7 +222,7 @@ def sum_range(parts: Parts, n_regions: int) -> bytes:
 def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
     """Return the sums over rows of the products of any two of 1, E, and e among each region: Python integers.
 
-    E is int64, shape (n,), and e is int64, shape (regions, n), both within ±2^36.
+    E is `of_all`, int64, shape (n,), and e is `inside`, int64, shape (regions, n); both lie within ±2^36.
 
     Factors are cut into limbs of 18 bits, so that sums of products over 2^16 rows are whole numbers below 2^53. Doubles
     hold these, and a matrix product of doubles is ten times as fast as one of integers.

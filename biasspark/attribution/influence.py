@@ -151,9 +151,9 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
     """Return Σd and Σd² over all rows of a label, given the scores of the rows of the set that have the other label.
 
     d changes only at these scores: rows at the t-th distinct score have d = 2·C_(t-1) + c_t, with c_t opposite rows at
-    that score and C_t up to it, and rows between it and the next have d = 2·C_t; `from_above` d counts opposite rows
-    above a row. `reached` counts the rows of the label below each score, and last all; `opposite` are ascending indices
-    of scores.
+    that score and C_t up to it, and rows between it and the next have d = 2·C_t. If `from_above`, d counts the opposite
+    rows above a row instead. `reached`, shape (scores + 1,), counts the rows of the label below each score, the last
+    entry all of them; `opposite` are ascending indices of scores.
     """
     if not len(opposite):
         return 0, 0

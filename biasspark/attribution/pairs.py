@@ -33,13 +33,13 @@ def pair_segments(
 ) -> Search[pa.Table]:
     """Find the table ``pair_segments``, less the run's columns: for each model and slice a tree over pairs.
 
-    `names` are those of models and slices by their numbers.
+    `names` are those of models and slices by their numbers. No task forms a pair: see `pair_kernel`.
 
-    A node has the pairs of all positives that meet ``positive_predicate`` with all negatives that meet
-    ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in [0, 1],
-    ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of `auc_interval`; the
-    tests are those of `pair_kernel.segment_pairs`. The root has no parent and no ``p_value``; inner nodes have no
-    ``p_adjusted`` and no ``found``.
+    There is one row per node, which has the pairs of all positives that meet ``positive_predicate`` with all negatives
+    that meet ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in
+    [0, 1], ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
+    `auc_interval`; the tests are those of `pair_kernel.segment_pairs`. The root has no parent and no ``p_value``; inner
+    nodes have no ``p_adjusted`` and no ``found``.
 
     If a label is missing, there is only the root, with counts and NULLs. If no label has two rows, there is no row. One
     row on a side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing

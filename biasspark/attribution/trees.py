@@ -83,7 +83,7 @@ def grow_trees(
         parents = {}
         for (number, node_id), histograms in measured.items():
             node = trees[number][node_id]
-            least_gain = settings.min_gain * square_sums[number] * 4.0 ** values[number].shift
+            least_gain = settings.min_gain * square_sums[number] * 4.0 ** values[number].shift  # in squared units
             split = _find_split(node.condition, histograms, features, settings.min_leaf, least_gain)
             if split:
                 trees[number] |= _apply(split, node)

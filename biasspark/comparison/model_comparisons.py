@@ -27,7 +27,7 @@ from biasspark.text import list_first
 
 
 class Scope(NamedTuple):
-    """Rows with a label that a model and the baseline both score, with their clusters and positives, if counted."""
+    """The rows with a label that a model and the baseline both score; clusters and positives are None if uncounted."""
 
     model: str
     n_rows: int
@@ -153,7 +153,10 @@ def name_models(
 
 
 def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Table:
-    """Return the table ``model_comparisons``. P-values are adjusted by slice and models, crossed pairs separately."""
+    """Return the table ``model_comparisons``.
+
+    P-values are adjusted over all metrics and identities of a slice and two models, those of crossed pairs separately.
+    """
     families: dict[tuple[Any, ...], list[ComparedPair]] = {}
     for row in compared:
         families.setdefault((row.model, row.baseline_model, row.slice, row.crossed), []).append(row)

@@ -32,7 +32,10 @@ def merge_rules(resolved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_differences(left: Any, right: Any, names: tuple[str, str], path: tuple[str, ...] = ()) -> list[str]:
-    """List differences by key: ``label.threshold is 0.5 in one, 0.8 in the other``, with `names` of the sides."""
+    """List the differences, one phrase per key: ``label.threshold is 0.5 in one, 0.8 in the other``.
+
+    `names` are phrases for the two sides, such as ``in one``. The keys are below that at `path`.
+    """
     if isinstance(left, Mapping) and isinstance(right, Mapping) and left.keys() | right.keys():
         phrases = []
         if left.keys() == right.keys() and list(left) != list(right):

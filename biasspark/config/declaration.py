@@ -273,7 +273,7 @@ class Reader:
         return None
 
     def _value(self, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool) -> Any:
-        """Return the value of a key, or `ABSENT` for its default. A misspelled key is not reported as missing, too."""
+        """Return the value of a key, or `ABSENT` for its default. A misspelled key is not also reported as missing."""
         name, single = path[-1], declared.single
         spot = Spot(path, given.get(str(name)), declared.suggest(path), self)
         value: Any = ABSENT

@@ -147,7 +147,10 @@ class Rule(Section):
     def check_names(
         self, written: Spot, models: Sequence[str], slices: Sequence[str], identities: Identities | None
     ) -> None:
-        """Report unknown slices, unknown models if there are models, and unknown identities unless these are None."""
+        """Report models, slices and identities that do not exist.
+
+        Without any model, all names of models are accepted. `identities` is None if they have faults themselves.
+        """
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
                 rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."

@@ -103,7 +103,10 @@ def describe_undecodable(error: UnicodeDecodeError) -> str:
 
 
 def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """Return a copy with the overrides ``table.key=value``, of TOML or else text, and the faults of malformed ones."""
+    """Return a copy with overrides ``table.key=value`` applied in order, and the faults of malformed ones.
+
+    A value that is not TOML is text.
+    """
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
         assignment = ASSIGNMENT.fullmatch(override)

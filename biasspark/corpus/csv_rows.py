@@ -47,7 +47,7 @@ def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: 
 
 
 def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> DataFrame:
-    """Cast columns that an expression of the configuration names: SQL would compare 10 and 9 as text.
+    """Cast columns of numbers and booleans that an expression names: otherwise SQL would compare 10 and 9 as text.
 
     A column is numeric if all its values are numbers and none has a leading zero (007). A column used as text, such as
     an id or a category, becomes numeric only if its numbers are written back as the same text.

@@ -369,7 +369,10 @@ def _read_parquet(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.Reco
 
 
 class DeltaCorpus(NamedTuple):
-    """The log of a table: all columns, those of partitions, and the files with their values as Spark names folders."""
+    """The content of a table's log: all columns, the partition columns, and the files.
+
+    Each file has the values of its partition columns as Spark writes them in the names of folders, None for NULL.
+    """
 
     schema: pa.Schema
     partitions: list[str]

@@ -140,7 +140,9 @@ def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
 class Measured:
     """One metric of a run with its interval, or the reason why it is missing. A gap of scores is given as its AUC.
 
-    `decisions` are the counted and all rows of a rate: in the subgroup and, for a gap, in the background.
+    The interval of an AUC follows from `variance`, `n_low`, `n_high` and `by_logit`; that of a rate or its gap from
+    `decisions`: counted rows and all rows in the subgroup and, for a gap, in the background. `run_id` is that of an
+    earlier run.
     """
 
     key: MetricKey
@@ -158,7 +160,11 @@ class Measured:
 
 
 class EvaluatedRow(NamedTuple):
-    """A metric in this run and in the one to compare with, if any; `paired` has both on paired rows, if known."""
+    """A metric in this run and in the one to compare with, if any; or of a model and its baseline.
+
+    `paired` has both values and variances of their difference, if known: on rows that both models score, or from the
+    same groups of ids in both runs.
+    """
 
     key: Key
     now: Measured | None = None
@@ -167,7 +173,7 @@ class EvaluatedRow(NamedTuple):
 
 
 def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> list[Alert]:
-    """Return the alerts of a rule, one for each row that it selects or that it names and the run lacks.
+    """Return the alerts of a rule: one for each row that it selects, and one for each key that the run lacks.
 
     A rule on the worst identity has one more for each (model, slice), of ``(overall)``. It fails if any identity fails,
     and passes if all pass. No identity is chosen by its value, so there is no selection bias.

@@ -24,7 +24,8 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
 
     Aggregates run over identities, crossed pairs left out, and those without a value. An aggregate over no identity is
     NULL, and so is ``competition_score`` = (AUC + the three power means)/4 if it lacks a part. Ties are broken by name.
-    ``pinned_auc_equality_difference`` compares `pinned_auc`, with `include_subgroup` as there, with `known_auc`.
+    ``pinned_auc_equality_difference`` is the sum over identities of |AUC - pinned AUC|, with the AUC of the rows whose
+    membership is known; for `include_subgroup` see `pinned_auc`.
     """
     groups = statistics.groups
     suite = {metric.name: statistics.auc[metric.pair] - metric.offset for metric in SUITE}

@@ -113,7 +113,10 @@ def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
 
 
 def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisions]:
-    """Return the decisions of subgroup and background, shape (groups, thresholds). ``(overall)`` is a background."""
+    """Return the decisions of subgroup and background, each an array of shape (groups, thresholds).
+
+    The background of ``(overall)`` is the whole slice.
+    """
     at_or_above = np.concatenate(
         [cells[:, :, np.array(thresholds.edges[model], np.int64) + 1] for model, cells in counts.at_or_above.items()],
         axis=1,
@@ -145,8 +148,10 @@ def score_histograms(
 
     `bins` are by model the edges, ascending, and the index of each among the edges at which rows were counted. A bin
     holds the scores in [low edge, high edge); the last bin also holds its high edge. No score lies outside the edges.
-    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows. The area under the curve
-    of two cells' shares at or above each bin (Nuanced, figure 2) is inexact because of ties within a bin.
+    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
+
+    The Positive AEG is the area under the curve of the share of subgroup positives at or above a bin against that of
+    background positives, less 1/2 (Nuanced, figure 2); computed from bins, it is inexact because of ties within a bin.
     """
     groups, parts = counts.groups, []
     for model, (edges, indices) in bins.items():

@@ -40,7 +40,11 @@ class Classifier:
 def train_classifiers(
     texts: Sequence[str], labels: Sequence[bool], rows_of: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[str, Classifier]]:
-    """Train a classifier on each choice of texts, by their words in any case, and yield it with its name."""
+    """Train a classifier on each choice of texts, given by index, and yield it with its name.
+
+    The features of a text are its words, ignoring case. L-BFGS minimizes the mean loss plus the penalty; nothing is
+    sampled, so the same texts give the same classifier.
+    """
     from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 - of an extra
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - of an extra
 

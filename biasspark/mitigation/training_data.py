@@ -153,7 +153,12 @@ def choose_comments(
 
 
 def generate_comments(spark: SparkSession, balance: pa.Table, mitigation: Mitigation) -> dict[str, DataFrame]:
-    """Return generated comments by model: as many as the plan asks for, and as many drawn like the corpus. Lazy."""
+    """Return generated comments, by the model that is trained on them. Lazy.
+
+    Those for ``mitigated`` are harmless comments of each term and length, as many as the plan asks for; those for
+    ``control`` are as many, drawn like the harmless ones of the training corpus. Raises `InputError` if the plan is
+    empty.
+    """
     cells = list_cells(balance)
     n_rows, corpus = sum(cell.n_rows for cell in cells), mitigation.training_request
     if not n_rows or corpus is None:

@@ -271,7 +271,7 @@ def find_lowest(row: Row) -> Lowest:
     """
     defined = [name for name in SUMMARIZED_AUCS if row[name] is not None]
     aucs = (Lowest(imprecision(row[f"{name}_low"], row[f"{name}_high"]), row[name], name) for name in defined)
-    return min(aucs, default=Lowest(3, 2.0, ""))
+    return min(aucs, default=Lowest(3, 2.0, ""))  # after any AUC
 
 
 def worst_outcome(alerts: Rows) -> str | None:

@@ -128,7 +128,7 @@ _KINDS: tuple[tuple[tuple[type[T.DataType], ...], Kind], ...] = (
 
 
 def expression(corpus: DataFrame, text: str) -> Column:
-    """Return a configured expression as a column. Raises `InputError` if the embedded engine differs from Spark."""
+    """Return a configured expression as a column. Raises `InputError` if the embedded engine computes another value."""
     if not is_embedded(corpus.sparkSession):
         return F.expr(text)
     kinds: dict[str, Kind] = {
@@ -202,7 +202,10 @@ def engine_version(spark: SparkSession) -> str:
 
 
 def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_score: int = BYTES_A_SCORE) -> None:
-    """Raise `InputError` if the embedded engine would need more memory than is free, estimated without slices."""
+    """Raise `InputError` if the embedded engine would need more memory to rank these rows than is free.
+
+    The estimate ignores ranges and slices, so a run that passes may still need more.
+    """
     needed = _BYTES_OF_AN_ENGINE + bytes_a_score * n_rows * n_models
     if not is_embedded(spark) or (available := available_memory()) is None or needed <= available:
         return

@@ -209,7 +209,7 @@ def _fault(
     ending = " ".join((".", *details))
     if isinstance(where, str):
         return errors.Fault((), errors.ABSENT, (f"{where}: ", explanation, ending))
-    text = explanation if isinstance(explanation, str) else explanation.toml
+    text = explanation if isinstance(explanation, str) else explanation.toml  # no expression depends on a file
     return errors.Fault(where, value, f"{text[0].upper()}{text[1:]}{ending}")
 
 

@@ -135,7 +135,10 @@ def stored_schema(table: Table) -> StructType:
 
 
 def read_files(table: Table, folders: Iterable[Path], *, skip_missing: bool = False) -> pa.Table:
-    """Return the rows in the directories of runs. Raises `FileNotFoundError` without files, unless `skip_missing`."""
+    """Return the rows in the directories of runs. Columns that files lack are NULL.
+
+    Raises `FileNotFoundError` if a directory has no file, unless `skip_missing`, and `InputError` for unreadable files.
+    """
     parts: list[pa.Table] = []
     for folder in folders:
         files = [path for path in list_visible(folder) if path.suffix == ".parquet"]
@@ -304,7 +307,8 @@ class PathStore(ParquetStore):
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """Return the rows of the ledger, of one run date or of all; none if there is no ledger yet.
 
-        Raises `ConfigError` without a file system, and `InputError` if a file may not be read: it is not absent.
+        Raises `ConfigError` if the session has no file system for the path, and `InputError` if this user may not read
+        a directory or file: what cannot be read is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
         of_date = f"run_date={run_date}"

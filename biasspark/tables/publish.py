@@ -120,9 +120,10 @@ def publish(
 ) -> PublishedRun:
     """Write the tables of a run, verify them, and publish the run by one row in the ledger.
 
-    `tables` has the rows of each table, with its ``value_columns``. A DataFrame is evaluated once: its rows are counted
-    and hashed while they are written, for which the embedded engine stores them temporarily. Two runs that are
-    published within a second may both succeed; readers then see the later one.
+    `tables` has the rows of each table, with its ``value_columns``. Arrow tables are compared value by value. A
+    DataFrame is evaluated once: its rows are counted and hashed while they are written, for which the embedded engine
+    stores them temporarily. Two runs that are published within a second may both succeed; readers then see the later
+    one.
 
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
     `BiasSparkError` for rows that break the contract, cannot be written, or differ when they are read back. Nothing is

@@ -199,7 +199,7 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
 
 
 def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, latest: str) -> str:
-    """Return a join that pushes a filter on run_date into both scans. Each window has a latest run of its own."""
+    """Return a join through which a filter on run_date reaches both scans. Each window has a latest run of its own."""
     each = ", ".join(["run_date", "corpus", *(column.name for column in table.key if column == WINDOW_START)])
     return (
         f"SELECT {', '.join(select)}\nFROM {rows}\nJOIN (\n"

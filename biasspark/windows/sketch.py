@@ -202,7 +202,11 @@ def _describe(model: str, days: Sequence[date], sketches: Mapping[date, Sketch],
 def sketch_rows(
     ranked: DataFrame, encoding: Encoding, headers: Sequence[SketchHeader], boundaries: Sequence[RangeBoundaries]
 ) -> DataFrame:
-    """Return the rows of ``score_blocks``: one header per model, and all blocks, where they were ranked. Lazy."""
+    """Return the rows of ``score_blocks``, less the run's columns: one header per model, and all blocks.
+
+    The encoding of RANKED must keep its state (`engine.rank_ranges`); headers and boundaries are by model. Lazy. No
+    shuffle: blocks are written where they were ranked.
+    """
     edges = [of_model.boundaries for of_model in boundaries]
     keys = [hash_agreement(header, of_model) for header, of_model in zip(headers, edges, strict=True)]
     blocks = ranked.where("chunk < 0").select(
@@ -234,8 +238,9 @@ def read_sketches(
 ) -> DataFrame:
     """Return the parts of a window: see `engine.sort_examples`. Lazy.
 
-    `rows` are ``score_blocks`` with the index of each run as ``run``, and `window` has the identities of all runs. The
-    blocks are read once, 8 bytes per score and 16 per membership.
+    `rows` are ``score_blocks`` with the index of each run as ``run``; `headers` are of each run, by model. `window` has
+    the identities of all runs. `boundaries` are those of each of its models; no result depends on them. The blocks are
+    read once, 8 bytes per score and 16 per membership.
     """
     renumberings = [Renumbering.between(run, window) for run in runs]
     models, slices = ({name: n for n, name in enumerate(names)} for names in (window.models, window.slices))
@@ -261,7 +266,7 @@ def read_sketches(
 
 @dataclass(frozen=True)
 class Renumbering:
-    """The window's numbers of a run's identities up to its first pair, and by source those that the run lacks."""
+    """The window's numbers of a run's identities up to its first pair, ascending, and by source those that it lacks."""
 
     window: Encoding
     singles: Ints

@@ -460,7 +460,7 @@ def search_rows(
 
 
 def plan_trees(surveyed: SurveyedRows, probable: Mapping[str, bool]) -> list[Target]:
-    """List the targets of trees: first of single models, losses of probabilities alone, then of comparisons."""
+    """List the targets of trees: first of single models, with losses only of probabilities, then of comparisons."""
     attribution, encoding = surveyed.attribution, surveyed.encoding
     targets = [
         Target(model, part, name, None if name == AUC else attribution.link.get(encoding.models[model]))

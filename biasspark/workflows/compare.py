@@ -248,7 +248,11 @@ def compare(
     duplicates: str = "allow",
     rejects: Rejects | None = None,
 ) -> Iterator[Comparison]:
-    """Prepare a comparison: survey the corpus, and count its rows and scopes."""
+    """Prepare a comparison: survey the corpus, and count its rows and scopes.
+
+    Runs two narrow jobs. `Comparison.compute` scans the corpus once for each model and 32 identities, and shuffles it
+    twice.
+    """
     asked = _require_compare(measures)
     if asked.method == JACKKNIFE and id_column is None:
         raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")

@@ -27,7 +27,7 @@ EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not B
 def read_table(
     spark: SparkSession, store: Store, table: Table, run_date: date, corpus: str
 ) -> Iterable[Iterable[object]]:
-    """Return the rows of a table in the order of its key. One as long as the corpus comes a partition at a time."""
+    """Return the rows of a table in the order of its key. Tables with a row per example come a partition at a time."""
     run = find_published(spark, store, table.job, run_date, corpus)
     if not run.wrote(table):
         return ()

@@ -56,7 +56,7 @@ class Verdict:
         return replace(outcome, summary=summary, exit_code=GATE_FAILED if self.outcome == FAIL else 0)
 
     def show(self, table: Table) -> str:
-        """Format the alerts of each outcome: violations in a line each, the worst first, and undecided ones by rule."""
+        """Format the number of alerts by outcome, a line per violation, the worst first, and undecided ones by rule."""
         if self.alerts is None or self.outcome is None:
             return ""
         rows = sorted(
@@ -87,7 +87,7 @@ class Verdict:
 
 
 def judge(measured: GateInput, context: RunContext) -> Verdict:
-    """Evaluate the rules on a run before it is published, from small tables of accepted runs, never the corpus."""
+    """Evaluate the rules on a run before it is published. Reads small tables of accepted runs, never the corpus."""
     gate, level = context.config.gate, context.config.intervals.level
     if gate is None or not gate.run_rules:
         return Verdict()

@@ -71,7 +71,10 @@ class Plan:
 
 
 def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> Plan:
-    """Plan the maintenance from the ledger and the runs in every table. Raises `InputError` without a ledger."""
+    """Plan the maintenance from the ledger and the runs in every table. Nothing is changed.
+
+    Raises `InputError` if there is no ledger, as with a misspelled path.
+    """
     # The ledger is read last, so that it has runs which are published while tables are listed.
     stored = {table.name: store.list_runs(spark, table) for table in TABLES.values() if table != BIAS_RUNS}
     ledger = read_ledger(spark, store)
@@ -113,7 +116,11 @@ def remove_runs(spark: SparkSession, store: Store, removals: Sequence[Removal]) 
 
 
 def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
-    """Publish the rows of a run again, in fewer files. A run that is published in the meantime wins."""
+    """Publish the rows of a run again under a new run_id, with large tables in as few files as they need.
+
+    The copied run is then superseded, and removed later. Raises as `publish`: a run published in the meantime wins. A
+    run that was started before the copy and is published after it does not conflict.
+    """
     copy = new_run(run.run_date, run.corpus, run.job, run.window_start)
     row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
     tables: dict[Table, Rows] = {}

@@ -88,7 +88,10 @@ def survey_for_ranking(
     id_column: str | None = None,
     duplicates: str = "allow",
 ) -> Iterator[SurveyedCorpus]:
-    """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject."""
+    """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
+
+    Runs one narrow Spark job; to reject repeated ids one more, whose result is kept inside the block.
+    """
     check_schema(corpus, measures, id_column)
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
@@ -244,7 +247,10 @@ def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | No
 def check_counts(
     surveyed: SurveyedCorpus, counts: RowCounts, sides: Iterable[tuple[int, int]], rejects: Rejects | None = None
 ) -> None:
-    """Raise `InputError` if too few rows are usable. `sides` are the usable rows in and outside of each identity."""
+    """Raise `InputError` if too few rows are usable, too many are rejected, or all identities are always unknown.
+
+    `sides` are the usable rows in and outside of each identity, without crossed pairs.
+    """
     measures, singles = surveyed.measures, surveyed.encoding.singles
     check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
     unknown = [name for name, sizes in zip(singles, sides, strict=True) if not any(sizes)]

@@ -84,6 +84,7 @@ def read_report_data(
 ) -> report_data.ReportData:
     """Read the data of a report: the latest run of each job for a run date, and earlier runs.
 
+    The result grows with models, slices and runs, and has at most some 100 identities.
     Raises `InputError` if none is published, with the dates and corpora that exist, or if required files are gone.
     """
     with describe(spark, "report: ledger"):
