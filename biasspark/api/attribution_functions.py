@@ -222,8 +222,8 @@ def example_attributions(
     Returns
     -------
     Frame
-        The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. Of Spark
-        it is lazy, since it is as long as the corpus.
+        The columns of the table ``example_attributions`` less the run's, as a frame of the kind of ``df``. A frame
+        of Spark is lazy, since it is as long as the corpus.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def example_attributions(
     -----
     The rows are scanned three times: to survey and to count them when the function is called, and once more when the
     table is computed. They are shuffled twice. More than two million rows are counted by rounded scores, which shuffles
-    little; if that leaves a warning open, they are scanned and shuffled once more.
+    little; if that does not settle a warning, they are scanned and shuffled once more.
     """
     keywords = Keywords(locals() | {"write_examples": True}, "attribution")
     with (

@@ -124,7 +124,7 @@ def bias_metrics(
     Notes
     -----
     The rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine "windows" they are
-    scanned four times or more. So does every other function; `biasspark.measure` does it once for all tables. A row
+    scanned four times or more. Every function does this anew; `biasspark.measure` does it once for all tables. A row
     with a NaN or missing score is left out for that model, one with a missing label for all models.
 
     References

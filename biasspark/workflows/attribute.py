@@ -171,7 +171,7 @@ def describe_rare(surveyed: SurveyedRows) -> str:
         for feature in surveyed.values.tree_features
         if feature.rare
     ]
-    rule = f'Values with fewer than min_leaf = {least:,} rows are in rules with "is not" alone, not named: '
+    rule = f'Values with fewer than min_leaf = {least:,} rows are never named in a rule, only covered by "is not": '
     return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
 
 
