@@ -113,7 +113,7 @@ SUM_BITS = 62
 
 
 class SummedValue(NamedTuple):
-    """The values of a target to be summed up, in whole units of 2^-shift, as is the ceiling."""
+    """The values of a target to be summed up, in whole units of 2^-shift, and a ceiling in these units."""
 
     target: Target
     shift: int
@@ -123,8 +123,8 @@ class SummedValue(NamedTuple):
 class CellSums(NamedTuple):
     """The cells of one block, and the sums over their rows, int64, shape (3, cells).
 
-    By value, they are the rows, the sum of their values, and the sum of what their values lack of the ceiling, if they
-    lack anything. Values that no row has are missing.
+    For each summed value, they are the number of rows, the sum of their values, and the sum of how far those below the
+    ceiling lie below it. Values that no row has are missing.
     """
 
     cells: Cells

@@ -147,7 +147,7 @@ def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelS
 
 
 def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
-    """Raise `InputError` if squares of placements among so many rows of a label would exceed 63 bits."""
+    """Raise `InputError` if squares of placements among this many rows of a label would exceed 63 bits."""
     if n_rows > MOST_OPPOSITE:
         raise InputError(
             f"corpus: {model}, {slice_name}: more than {MOST_OPPOSITE:,} rows of one label. Attributions are "

@@ -58,9 +58,9 @@ class MeasuredSet(NamedTuple):
 class MeasuredSets:
     """The measured sets of rows, by target and condition.
 
-    By the numbers of a model and a slice, also the sums over placements of each named segment and of each named pair;
-    and by target of a comparison and range of the model, the rank offsets of the range among the honest rows of each
-    set.
+    `of_segments` and `of_pairs` have the sums over placements of each named segment and pair, by the numbers of model
+    and slice. `offsets` has the rank offsets of a range among the honest rows of each set, by target of a comparison
+    and range of the model.
     """
 
     of_targets: Mapping[Target, Mapping[FrozenCondition, MeasuredSet]]

@@ -100,7 +100,7 @@ class Draws(NamedTuple):
         )
 
     def p_value(self, auc: float, n_drawn: tuple[int, int]) -> float:
-        """Return the two-sided p-value of the AUC of so many drawn negatives and positives.
+        """Return the two-sided p-value of the AUC of this many drawn negatives and positives.
 
         Pearson's distribution of type III, that of a shifted gamma variable, has these three moments. With the skewness
         s = μ₃/σ³ and z = (auc - A)/σ,

@@ -37,7 +37,7 @@ class SearchedSlices(NamedTuple):
 
 
 def list_slice_values(targets: Sequence[Target], means: Sequence[float], n_rows: int) -> list[SummedValue]:
-    """Return the values that are summed up to search slices of each target, of at most so many rows.
+    """Return the values that are summed up to search slices of each target, of at most `n_rows` rows.
 
     `means` are those of the training rows of each target.
     """
@@ -52,7 +52,7 @@ def search_slices(
 ) -> Search[SearchedSlices]:
     """Find for each value the slices that lack most of it, by queries about `CellSums`: one for each predicate.
 
-    The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of so many rows allow
+    The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of that many rows allow
     (34 for two million), and added up in int64: slices are the same under any partitioning and order of the rows. A
     cell is counted in the candidates that it is in: at most 100,000 per value, and 100,000 of all values at a time,
     beyond which values take turns. The driver collects five integers for each bin and each candidate.

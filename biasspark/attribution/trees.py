@@ -53,7 +53,7 @@ Tree: TypeAlias = tuple[Node, ...]
 
 
 def list_tree_values(targets: Sequence[Target], n_rows: int) -> list[SummedValue]:
-    """Return the values that are summed up to grow a tree for each target, of at most so many rows."""
+    """Return the values that are summed up to grow a tree for each target, of at most `n_rows` rows."""
     shift = SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length()
     return [SummedValue(target, shift) for target in targets]
 
@@ -67,7 +67,7 @@ def grow_trees(
     on. `square_sums` are, for each tree, the sum of squares of the training values around their mean: a split must
     explain at least ``min_gain`` of it. A tree without rows has only a root.
 
-    The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of so many rows allow
+    The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of that many rows allow
     (35 for two million), and added up in int64: trees are the same under any partitioning and order of the rows.
 
     If a node is split, only the side with fewer rows is measured: the other is the rest of the node's histograms. The
@@ -131,7 +131,7 @@ def _measure_leaves(
 ) -> Search[dict[NodeKey, Sequence[Ints]]]:
     """Return the histograms of leaves by feature, int64, shape (`N_COLUMNS`, bins), by one query.
 
-    Given those of a leaf's parent, the rest of these are the histograms of its sibling.
+    `parents` has for each leaf the histograms of its parent, or None. Their rest is added as those of its sibling.
     """
     by_tree: defaultdict[int, list[int]] = defaultdict(list)
     for number, node_id in parents:

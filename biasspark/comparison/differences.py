@@ -135,7 +135,7 @@ class Replicates(NamedTuple):
         return self.whole.two_u / self.whole.doubled_pairs
 
     def has_rows_of(self, group: int) -> bool:
-        """Whether a group has a row in either cell."""
+        """Return whether a group has a row in either cell."""
         return self.without[group][:2] != self.whole[:2]
 
     @property

@@ -276,7 +276,7 @@ _EXCERPTS = (
 
 
 def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
-    """Return what loses most, named segments and correlations. A note on ``rare`` values is below the trees' leaves."""
+    """Return tables of what loses most, of segments and correlations. ``rare`` is a note below the leaves of trees."""
     trees, tables_below = ([one.show(tables) for one in excerpts] for excerpts in (_TREES, _EXCERPTS))
     note = _wrap(rare) if any(trees) else ""
     return "\n\n".join(filter(None, [*trees, note, *tables_below, _show_segments(tables), _show_correlations(tables)]))

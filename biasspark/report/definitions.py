@@ -156,7 +156,7 @@ def list_definitions(
 
 
 def describe_bias(row: Mapping[str, Any], side: str = "") -> str:
-    """Return the bias of a row in words, if any; a ``side`` of two models is ``_first`` or ``_second``."""
+    """Return the bias of a row in words, if any; with a ``side``, of the ``_first`` or ``_second`` model."""
     name, size = row.get(f"bias{side}"), row.get(f"bias_size{side}")
     words = _BIASES.get(name, name.replace("_", " ")) if name else ""
     return f"{words}, {size}" if size else words

@@ -49,7 +49,7 @@ class WorstIdentity(NamedTuple):
 class MetricRow(NamedTuple):
     """The metrics of an identity by (metric, model), and its bias in words by model.
 
-    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` says if other models have others.
+    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` says if those of others differ.
     """
 
     identity: str

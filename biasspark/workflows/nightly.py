@@ -31,7 +31,7 @@ from biasspark.text import format_count, show_value, show_visibly
 
 
 class Plan(NamedTuple):
-    """The plan of a run, for ``--dry-run``: lines by title, scans and what they shuffle, and tables, None for all."""
+    """The plan of a run, for ``--dry-run``: lines by title, scans with what they shuffle, and tables (None for all)."""
 
     parts: Mapping[str, str]
     passes: Iterable[str]
