@@ -131,7 +131,8 @@ def _measure_leaves(
 ) -> Search[dict[NodeKey, Sequence[Ints]]]:
     """Return the histograms of leaves by feature, int64, shape (`N_COLUMNS`, bins), by one query.
 
-    `parents` has for each leaf the histograms of its parent, or None. Their rest is added as those of its sibling.
+    `parents` has the histograms of the parent of each leaf, None for a root. Less those of the leaf, they are the
+    histograms of its sibling, which are returned as well.
     """
     by_tree: defaultdict[int, list[int]] = defaultdict(list)
     for number, node_id in parents:

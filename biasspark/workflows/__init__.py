@@ -1,1 +1,1 @@
-"""One file per job, each top to bottom the way of the data: read, rank, compute, judge, publish, show."""
+"""One file per job. Each follows the data from top to bottom: read, rank, compute, judge, publish, show."""
