@@ -33,7 +33,7 @@ def example_attributions(ranked: DataFrame) -> DataFrame:
     mean AUC/2 over the positives, and over the negatives. `ranked` are RANKED rows with ``row_id``.
     """
     return ranked.select(
-        *(MODEL, SLICE, ROW_ID, LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
+        *(MODEL, SLICE, F.col(ROW_ID).cast("string").alias(ROW_ID), LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
         (F.col(ORDERED_DOUBLED) / 4).alias("attribution"),
         (F.col(ORDERED_DOUBLED).cast("double") / F.nullif(4 * F.col(N_OPPOSITE), F.lit(0))).alias(
             "normalized_attribution"

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
-from pyspark.sql.types import IntegralType
+from pyspark.sql.types import StructType
 
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, ROW_ID, SCORE, SLICE
@@ -32,7 +32,7 @@ _CODE = "code"
 
 
 def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], labels: Ints) -> DataFrame:
-    """Return the placement and the ``row_id``, as text, of every row that counts, for every model and slice.
+    """Return the placement and the ``row_id`` of every row that counts, for every model and slice.
 
     A positive is correctly ordered with the negatives that score below it, a negative with the positives that score
     above it; a tie counts half. ``n_opposite`` is the number of rows of the slice with the other label;
@@ -43,7 +43,6 @@ def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floa
 
     Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the ids; each range is sorted once. A row leaves
     Python with one number in place of model, slice, label and opposite rows: more columns take as long as the ranking.
-    Ids that are integers are shuffled as such, and become text in Python, which takes half the time of Spark's cast.
     """
 
     def place(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -57,10 +56,9 @@ def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floa
                 code = pa.array(first + batch.column(LABEL).to_numpy(zero_copy_only=False).astype(np.int32))
                 yield pa.RecordBatch.from_arrays([code, *batch.columns[1:]], names=[_CODE, *batch.schema.names[1:]])
 
-    if not isinstance(examples.schema[ROW_ID].dataType, IntegralType):
-        examples = examples.withColumn(ROW_ID, F.col(ROW_ID).cast("string"))
     parts = cut_examples(examples, encoding, lambda rows: cut_with_ids(rows, boundaries), ROW_ID)
-    schema = f"{_CODE} INT, {SCORE} DOUBLE, {ORDERED_DOUBLED} BIGINT, {ROW_ID} STRING"
+    fields = StructType().add(_CODE, "integer").add(SCORE, "double").add(ORDERED_DOUBLED, "long")
+    schema = fields.add(examples.schema[ROW_ID])
     placed = gather_ranges(parts, boundaries, len(encoding.slices)).mapInArrow(place, schema)
     groups = list(product(encoding.models, encoding.slices))
     opposite = np.moveaxis(labels[::-1], 0, -1).ravel().tolist()
@@ -103,9 +101,9 @@ def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
     table = table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
     [placed] = place_rows(scores, positive, [np.ones(len(scores), bool)], RankOffsets.add_up(parts[Kind.OFFSETS]))
-    ids = table.column(ROW_ID).cast(pa.string())
-    columns = {LABEL: table.column(LABEL), SCORE: table.column(SCORE), ORDERED_DOUBLED: pa.array(placed), ROW_ID: ids}
-    yield from pa.table(columns).to_batches(_ROWS_A_BATCH)
+    columns = {name: table.column(name) for name in (LABEL, SCORE, ROW_ID)} | {ORDERED_DOUBLED: pa.array(placed)}
+    placed_rows = pa.table(columns).select([LABEL, SCORE, ORDERED_DOUBLED, ROW_ID])
+    yield from placed_rows.to_batches(_ROWS_A_BATCH)
 
 
 def _encode_table(table: pa.Table) -> bytes:

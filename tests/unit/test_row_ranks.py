@@ -92,7 +92,7 @@ def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
         key: [row["row_id"] for batch in place_range(parts) for row in batch.to_pylist()]
         for key, parts in ranges.items()
     }
-    assert placed == {(0, 0, 0): ["0", "2", "3"], (0, 1, 0): ["2"], (1, 0, 0): ["0", "2"], (1, 1, 0): ["2"]}
+    assert placed == {(0, 0, 0): [0, 2, 3], (0, 1, 0): [2], (1, 0, 0): [0, 2], (1, 1, 0): [2]}
 
 
 @settings(max_examples=30)
