@@ -12,9 +12,8 @@ are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.
 What a worker holds in memory
 -----------------------------
 - while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, and the parts cut from them;
-- while it measures: the parts of the ranges of its task, on Spark `GROUPS_A_TASK` at most, and the working memory of
-  `measure` for one range of some 500,000 rows, unless scores tie or the configuration says otherwise
-  (`corpus.survey`);
+- while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and the working memory of `measure` for
+  one range of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
 - while it combines: the counts of the groups of its task, about `GROUPS_A_TASK`, and one running sum.
 
 Nothing is kept between tasks, and the driver holds only the combined counts.
@@ -133,7 +132,9 @@ def gather_ranges(
 ) -> DataFrame:
     """Bring the parts of every range together in one task: one shuffle. `boundaries` are of the models in `parts`.
 
-    Every task of Spark gets as many ranges as any other; by the hash of their keys, one may get twice as many.
+    If the models have equally many ranges, every task of Spark gets as many as any other, and `groups_a_task` at most;
+    by the hash of their keys one may get twice as many. Models with fewer ranges leave gaps in the numbers by which
+    ranges are distributed, so tasks may differ.
     """
     n_ranges = [len(edges) + 1 for edges in boundaries]
     n_tasks = _count_tasks(parts, n_slices * sum(n_ranges), groups_a_task)
