@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.arrays import Ints
 from biasspark.columns import MODEL, SCORE_REASONS
-from biasspark.corpus.encoding import Encoding, Source
-from biasspark.corpus.identity_sources import NO_WORD_LETTER
+from biasspark.corpus.encoding import NO_WORD_LETTER, Encoding, Source
 from biasspark.corpus.values import combine
 
 

@@ -24,6 +24,9 @@ from biasspark.columns import ANNOTATION_OUT_OF_RANGE, OVERALL, PAIR, ROW_REASON
 WORD_BITS = 63  # the sign bit stays clear
 _N_SCORE_REASONS = len(SCORE_REASONS)
 
+WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"
+"""Python's `\\w` in Java syntax; Java's own, even with (?U), includes marks and excludes superscripts."""
+
 SourceKind = Literal["flags", "category", "array", "terms"]
 
 

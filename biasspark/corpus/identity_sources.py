@@ -9,14 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import NumericType, StringType, StructType
 
 from biasspark.config import Identities
-from biasspark.corpus.encoding import Source, any_term
+from biasspark.corpus.encoding import NO_WORD_LETTER, WORD_LETTER, Source, any_term
 from biasspark.corpus.values import at_least, category, column, combine, outside
 from biasspark.session import expression, is_embedded
 
 COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
-
-WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"
-"""Python's `\\w` in Java syntax; Java's own, even with (?U), includes marks and excludes superscripts."""
 
 
 def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -> tuple[Source, ...]:

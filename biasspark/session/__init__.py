@@ -17,4 +17,12 @@ from biasspark.session.engines import (
     sees_files,
 )
 from biasspark.session.job_session import build_session, job_session, local
-from biasspark.session.spark_jobs import analyze, describe, follow_tasks, kept, persisted, run_side_by_side
+from biasspark.session.spark_jobs import (
+    analyze,
+    describe,
+    follow_tasks,
+    kept,
+    persisted,
+    run_side_by_side,
+    start_workers,
+)

@@ -11,7 +11,6 @@ import threading
 import time
 from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from socket import create_connection
@@ -198,7 +197,7 @@ def _answers(endpoint: str) -> bool:
 
 def engine_version(spark: SparkSession) -> str:
     """Return the version of Spark; for the embedded engine the compatible version of Spark, and its own."""
-    return f"{spark.version} (pysail {version('pysail')})" if is_embedded(spark) else spark.version
+    return f"{spark.version} (pysail {import_module('pysail').__version__})" if is_embedded(spark) else spark.version
 
 
 def refuse_too_many(spark: SparkSession, n_rows: int, n_models: int, bytes_a_score: int = BYTES_A_SCORE) -> None:

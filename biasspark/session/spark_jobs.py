@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TypeVar, cast
 
+import pyarrow as pa
 from pyspark import __version__, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
@@ -54,6 +57,26 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
             yield
     finally:
         report(0, 0)
+
+
+def start_workers(spark: SparkSession, module: str) -> None:
+    """Start the Python workers of local Spark in the background, and import a module in them.
+
+    That takes them one to two seconds, while the driver reads and plans. A failure is left to the job that needs them.
+    """
+    if is_connect(spark) or not (spark.sparkContext.master or "").startswith("local"):
+        return
+    n_workers = spark.sparkContext.defaultParallelism
+
+    def load(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        import_module(module)
+        return batches
+
+    def start() -> None:
+        with suppress(Exception), describe(spark, "start the Python workers"):
+            spark.range(0, n_workers, 1, n_workers).mapInArrow(load, "id BIGINT").collect()
+
+    Thread(target=start, name="start-workers", daemon=True).start()
 
 
 def analyze(frame: DataFrame) -> DataFrame:

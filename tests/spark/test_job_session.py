@@ -1,15 +1,17 @@
-"""A borrowed session is returned running, with its settings restored."""
+"""A borrowed session is returned running, with its settings restored; and Python workers start in the background."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import enumerate as list_threads
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.session import job_session
+from biasspark.session import job_session, start_workers
 
 OWN = {
     "spark.sql.ansi.enabled": "false",
@@ -88,3 +90,15 @@ def test_the_logs_of_a_borrowed_session_are_its_owners(borrowed: SparkSession) -
     finally:
         configure.setRootLevel(before[0])
         configure.setLevel(LOGGER, before[1])
+
+
+@pytest.mark.classic("only Spark on this machine has workers that start early")
+def test_workers_import_a_module_in_the_background(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "leaves_a_mark.py").write_text(f"import pathlib\n\npathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
+    spark.sparkContext.addPyFile(str(tmp_path / "leaves_a_mark.py"))
+    for module in ("leaves_a_mark", "no_such_module"):  # a failure is left to the job that needs the workers
+        start_workers(spark, module)
+        for thread in list_threads():
+            if thread.name == "start-workers":
+                thread.join()
+    assert (tmp_path / "mark").exists()
