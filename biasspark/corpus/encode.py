@@ -146,7 +146,8 @@ def _flag_bits(name: str, source: Source, identities: Identities, encoding: Enco
     """Return the bits of an identity of a source of flags: ``member``, ``unknown`` and ``off_scale``.
 
     One chain of comparisons gives all bits of a number: this is most of the code that Spark generates for a scan, and
-    it is several times slower if HotSpot finds it too long to compile. Spark's NaN is greater than infinity.
+    it is several times slower if HotSpot finds it too long to compile. For NULL no comparison is true; for NaN neither,
+    as Spark's is greater than infinity.
     """
     schema = corpus.schema
     member, unknown, off_scale = (
@@ -154,7 +155,7 @@ def _flag_bits(name: str, source: Source, identities: Identities, encoding: Enco
         for what in ("member", "unknown", "off_scale")
     )
     if source.name != PREDICATES and identities.range is None and isinstance(schema[name].dataType, NumericType):
-        value = F.coalesce(number(name, schema[name].dataType), F.lit(math.nan))
+        value = number(name, schema[name].dataType)
         if is_embedded(corpus.sparkSession):  # there a NaN with a sign is less than all numbers
             value = F.nanvl(value, F.lit(math.nan))
         threshold = cast_like(identities.threshold, schema[name].dataType)
