@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats, Ints
 from biasspark.columns import ALL_ROWS, HEADER_RANGE, MODEL, SLICE
+from biasspark.command import name_command
 from biasspark.config import list_differences
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
@@ -158,42 +159,43 @@ Sketches = Mapping[date, Mapping[str, Sketch]]
 
 # ---- which runs of a window do not merge, and why
 
-_FIX = "Only runs with the same measures merge. Measure these dates again: jobs/bias_metrics.py --run-date FIRST..LAST."
-
 
 def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
-    """Return all reasons why runs do not merge with the last one, or do not match the configuration."""
-    last = max(sketches)
+    """Return all reasons why runs do not match the configuration, or do not merge with the last one.
+
+    Runs that differ in the same way are one fault.
+    """
     faults = [
         f"[models] {model}: not measured on {', '.join(lacking)}. A window needs all its models on every date. Measure "
         "these dates again, or leave the model out."
         for model in models
         if (lacking := [str(day) for day, by_model in sketches.items() if model not in by_model])
     ]
-    if any(one.key != hash_agreement(one.header, one.boundaries) for one in sketches[last].values()):
-        faults.append(f"state: {last} was written by another version of biasspark, in another format of blocks. {_FIX}")
-    measured = next(iter(sketches[last].values())).header.rules
-    if differences := list_differences(rules, measured, ("in the configuration", f"on {last}")):
-        faults.append(f"configuration: {last} was measured with another one: {'; '.join(differences)}. {_FIX}")
-    for model in models:
-        of_model = {day: by_model[model] for day, by_model in sketches.items() if model in by_model}
-        days_by_key: dict[str, list[date]] = {}
-        for day, sketch in of_model.items():
-            days_by_key.setdefault(sketch.key, []).append(day)
-        days_by_key.pop(of_model[max(of_model)].key if of_model else "", None)
-        faults += [_describe(model, days, of_model, max(of_model)) for days in days_by_key.values()]
-    return list(dict.fromkeys(faults))
-
-
-def _describe(model: str, days: Sequence[date], sketches: Mapping[date, Sketch], last: date) -> str:
-    """Describe how runs with equal sketches differ from the last one."""
-    earlier, latest = sketches[days[-1]], sketches[last]
-    names = (f"on {days[-1]}", f"on {last}")
-    differences = list_differences(earlier.header.agreement, latest.header.agreement, names)
-    if earlier.boundaries.tolist() != latest.boundaries.tolist():
-        differences.append(f"the boundaries of {show_value(model)} differ {names[0]} and {names[1]}")
-    which = str(days[0]) if len(days) == 1 else f"{len(days)} runs from {days[0]} to {days[-1]}"
-    return f"state: {which} and {last} do not merge: {'; '.join(differences) or 'their formats differ'}. {_FIX}"
+    last = max(sketches)
+    latest = {model: sketch for day in sorted(sketches) for model, sketch in sketches[day].items() if model in models}
+    types = next(iter(sketches[last].values())).header.types
+    days_by_differences: dict[tuple[str, ...], list[date]] = {}
+    for day, by_model in sketches.items():
+        header = next(iter(by_model.values())).header
+        differences = list_differences(rules, header.rules, ("in the configuration", "in the run"))
+        differences += list_differences(header.types, types, ("in the run", f"on {last}"), ("types",))
+        differences += [
+            f"the boundaries of {show_value(model)} are not those of the last run"
+            for model in models
+            if model in by_model and by_model[model].boundaries.tolist() != latest[model].boundaries.tolist()
+        ]
+        if any(one.key != hash_agreement(one.header, one.boundaries) for one in by_model.values()):
+            differences.append("another version of biasspark wrote the blocks in another format")
+        days_by_differences.setdefault(tuple(differences), []).append(day)
+    days_by_differences.pop((), None)
+    for phrases, days in days_by_differences.items():
+        which = f"the run of {days[0]}" if len(days) == 1 else f"{len(days)} runs from {days[0]} to {days[-1]}"
+        faults.append(
+            f"state: {which} cannot be merged: {'; '.join(phrases)}. Only runs with the same measures merge. Measure "
+            f"{'this date' if len(days) == 1 else 'these dates'} again with this configuration: "
+            f"{name_command('bias_metrics')}."
+        )
+    return faults
 
 
 # ---- rows of score_blocks

@@ -170,9 +170,11 @@ def find_window(
         for day in every
         if day not in states
     }
-    if missing and (not allow_missing or not states):
-        raise InputError(_describe_missing(missing, len(every)))
-    if faults := sketch.list_disagreements(states, tuple(config.models), merge_rules(config.resolved())):
+    is_refused = missing and (not allow_missing or not states)
+    faults = [_describe_missing(missing, len(every))] if is_refused else []
+    if states:
+        faults += sketch.list_disagreements(states, tuple(config.models), merge_rules(config.resolved()))
+    if faults:
         raise InputError(*faults)
     merged = tuple(published[day] for day in states)
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
@@ -219,6 +221,11 @@ def run_window(window: Window, context: RunContext) -> Outcome:
         rejects={reason: sum(run["rejects"].get(reason, 0) for run in runs) for reason in reasons},
     )
     warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
+    if context.config.corpus.run_date_column is None and len(runs) > 1:
+        warnings.append(
+            f"[corpus] run_date_column: not set, so runs of {len(runs)} dates may have measured the same rows, which "
+            f"are then counted {len(runs)} times."
+        )
     context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
     shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     tables: dict[Table, Rows] = {}

@@ -183,6 +183,23 @@ def test_what_is_missing_is_listed(place: Place) -> None:
     assert "--allow-missing" in fault
 
 
+def test_missing_runs_and_those_that_differ_are_listed_together(place: Place) -> None:
+    done = merge(place.config, FIRST, LAST, "--set", "label.threshold=0.7")
+    assert done.code == 3
+    missing, differing = (line for line in done.err.splitlines() if ": error: " in line)
+    assert SECOND in missing
+    assert "label.threshold" in differing
+
+
+@pytest.mark.parametrize("is_dated", [True, False])
+def test_runs_that_may_have_measured_the_same_rows_are_a_warning(place: Place, is_dated: bool) -> None:
+    name = {} if is_dated else {"corpus": {"name": "awkward", "path": str(place.folder / "corpus"), "id": "id"}}
+    config = write_config(place.folder, f"dated_{is_dated}.toml", **name)
+    done = merge(config, FIRST, LAST, "--allow-missing")
+    assert done.code == 0, done.err
+    assert any("run_date_column" in warning for warning in done.summary["warnings"]) != is_dated
+
+
 def test_where_no_run_is_there_none_can_be_left_out(place: Place) -> None:
     done = merge(place.config, "2026-01-03", "2026-01-04", "--allow-missing")
     assert done.code == 3

@@ -207,6 +207,14 @@ def test_alike_runs_are_one_fault() -> None:
     assert "3 runs from 2026-01-01 to 2026-01-03" in fault
 
 
+def test_a_difference_of_a_later_run_is_one_fault() -> None:
+    """Earlier runs are those of the configuration, so only the later one is named."""
+    sketches = {DAYS[0]: {"m": sketch()}, DAYS[1]: {"m": OTHER_RULES}}
+    [fault] = list_disagreements(sketches, ("m",), rules_of())
+    assert str(DAYS[1]) in fault
+    assert str(DAYS[0]) not in fault
+
+
 def test_the_configuration_is_that_of_the_runs() -> None:
     asked = rules_of(identities={"unannotated": "background"})
     [fault] = list_disagreements({day: {"m": sketch()} for day in DAYS}, ("m",), asked)
