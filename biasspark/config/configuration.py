@@ -340,7 +340,7 @@ class Output(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSettings(Section):
-    """Where `jobs/report.py --publish` writes reports."""
+    """Where `biasspark report --publish` writes reports."""
 
     path: str | None = setting(None, kinds.string(is_path=True), example="reports")
     """Folder or URI of the reports, on any file system that Spark can write: `s3a://`, `hdfs://`, `file:/`. Without a
@@ -351,7 +351,7 @@ class ReportSettings(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Maintenance(Section):
-    """What `jobs/maintain.py` keeps, and whether it compacts."""
+    """What `biasspark maintain` keeps, and whether it compacts."""
 
     keep_days: int = setting(30, kinds.whole(0, LONGEST_DAYS))
     """How long a superseded run is kept."""

@@ -167,7 +167,7 @@ class Rule(Section):
         """Report a baseline with which ``[compare]``, if it has no fault, does not compare the models."""
         spot = written["baseline"]
         if self.metric in AT_THRESHOLDS:
-            rule = "jobs/compare_models.py compares AUCs and their gaps only."
+            rule = "biasspark compare compares AUCs and their gaps only."
             spot.refuse(rule, "Remove it, or take another metric.")
         elif self.baseline not in models:
             rule = f"There is no such model. The models are {list_choices(models)}."
@@ -175,7 +175,7 @@ class Rule(Section):
         elif self.baseline in self.models:
             spot.refuse("It is also the model. A model is compared with a different one.", "Name another.")
         elif is_sound and compare is None:
-            rule = "[compare] is missing, and jobs/compare_models.py judges the rule by it."
+            rule = "[compare] is missing, and biasspark compare judges the rule by it."
             spot.refuse(rule, write(("compare", "baseline"), self.baseline))
         elif is_sound and compare and self.baseline != compare.baseline:
             spot.refuse(f"The baseline of [compare] is {quote(compare.baseline)}.", "Write the same in both.")
@@ -205,7 +205,7 @@ class Gate(Section):
 
     @property
     def run_rules(self) -> tuple[Rule, ...]:
-        """The rules on a run and on changes since the last accepted run, judged by ``jobs/bias_metrics.py``."""
+        """The rules on a run and on changes since the last accepted run, judged by ``biasspark measure``."""
         return tuple(rule for rule in self.rule if rule.baseline is None)
 
     @property
@@ -220,7 +220,7 @@ class Gate(Section):
 
     @property
     def comparison_rules(self) -> tuple[Rule, ...]:
-        """The rules on a model and a baseline, judged by ``jobs/compare_models.py``."""
+        """The rules on a model and a baseline, judged by ``biasspark compare``."""
         return tuple(rule for rule in self.rule if rule.baseline is not None)
 
     def check(self, written: Spot) -> None:

@@ -20,6 +20,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from biasspark import __version__, columns
+from biasspark.command import JOBS
 from biasspark.plot import score_panels
 from biasspark.plot.panels import color_rules
 from biasspark.report import (
@@ -110,6 +111,7 @@ def write_page(report: ReportData) -> str:
         sections=sections,
         anchors={section.anchor for section in sections},
         unmeasured=unmeasured,
+        commands={command.job: f"biasspark {name}" for name, command in JOBS.items()},
         level=f"{100 * report.level:g} %",
     )
 

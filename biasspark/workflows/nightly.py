@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark import __version__, cli
 from biasspark.columns import ALL_ROWS, MALFORMED
+from biasspark.command import name_command
 from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_config
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
@@ -258,7 +259,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
     if config.mitigation:
         raise ConfigError(
             "[mitigation]: this job measures the rows of [corpus], which the experiment trains on. Run "
-            "jobs/mitigation_experiment.py, or remove the table."
+            f"{name_command('mitigation_experiment')}, or remove the table."
         )
     plan = job.plan(config) if arguments.dry_run else None
     progress, days = cli.Progress(), list_days(arguments.run_date, config)

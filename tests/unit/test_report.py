@@ -173,8 +173,8 @@ OPTIONAL = {
     "template_means": "scores by template ([templates])",
     "label_balance": "label balance ([label_balance])",
     "pinned_auc": "pinned AUC ([pinned_auc])",
-    "model_comparisons": "comparisons with a baseline ([compare] and jobs/compare_models.py)",
-    "loss_by_segment": "where the AUC is lost ([attribution] and jobs/attribution.py)",
+    "model_comparisons": "comparisons with a baseline ([compare] and biasspark compare)",
+    "loss_by_segment": "where the AUC is lost ([attribution] and biasspark attribute)",
 }
 
 

@@ -166,7 +166,7 @@ def test_the_comparison_is_at_the_top_and_in_a_section(report: ReportData) -> No
 
 def test_a_run_without_comparisons_says_which_job_makes_them() -> None:
     page = page_without_charts(make_report(without=("model_comparisons", "crossed_pairs", "template_means")))
-    assert "<code>jobs/compare_models.py</code>" in page
+    assert "<code>biasspark compare</code>" in page
     assert "Crossed pairs</h3>" not in page
     assert "Against the baseline</a>:" not in page
 
