@@ -40,7 +40,7 @@ _POSITIONS = (1 << 33) - 1
 """The bits of `monotonically_increasing_id` that count the rows of a task."""
 _DUPLICATES_WORTH_A_WARNING = 0.02
 _NO_ROWS = Words(
-    "corpus: no rows. The path, the filter and the run date leave nothing to measure. Check them.",
+    "corpus: no rows, so there is nothing to measure.",
     "df: no rows, so there is nothing to measure.",
 )
 _ID_SHARE = 16

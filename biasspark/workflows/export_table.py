@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable
-from datetime import date
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -16,19 +16,18 @@ from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
 from biasspark.tables.ledger import find_published
 from biasspark.tables.publish import describe_absence, read_frame, read_rows
+from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from biasspark.tables.store import Store, open_tables
+from biasspark.text import show_visibly
 
 JOB = "export"
 EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not BIAS_RUNS))
 """The tables with rows of a run."""
 
 
-def read_table(
-    spark: SparkSession, store: Store, table: Table, run_date: date, corpus: str
-) -> Iterable[Iterable[object]]:
+def read_table(spark: SparkSession, store: Store, table: Table, run: Run) -> Iterable[Iterable[object]]:
     """Return the rows of a table in the order of its key. Tables with a row per example come a partition at a time."""
-    run = find_published(spark, store, table.job, run_date, corpus)
     if not run.wrote(table):
         return ()
     with describe(spark, "export"):
@@ -56,11 +55,15 @@ def main(arguments: argparse.Namespace) -> Outcome:
     table, run_date, progress = TABLES[arguments.table], arguments.run_date, Progress()
     with open_tables(JOB, config, progress) as (spark, store):
         progress.stage(f"reading {table.name} of {run_date}")
-        rows = read_table(spark, store, table, run_date, config.corpus.name)
+        run = find_published(spark, store, table.job, run_date, config.corpus.name)
+        warnings = [] if run.wrote(table) else [describe_absence(store, table, run)]
+        rows = read_table(spark, store, table, run)
         with open_out(arguments.out) as file:
             n_rows = write_csv(file, table.names, rows)
+    for warning in warnings:
+        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
     summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": arguments.out}
-    return progress.end(Outcome(summary=summary))
+    return progress.end(Outcome(summary={**summary, "warnings": warnings}))
 
 
 FLAGS = (

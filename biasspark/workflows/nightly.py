@@ -20,7 +20,7 @@ from biasspark.command import name_command
 from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_config
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
-from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows
+from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
 from biasspark.session import engine_version, follow_tasks, is_session_there, start_workers
 from biasspark.tables.ledger import JobCorpus, list_published
 from biasspark.tables.publish import Rows, publish
@@ -162,12 +162,12 @@ class CorpusDates:
 
     @contextmanager
     def in_faults(self, run_date: date) -> Iterator[None]:
-        """Let `NoRows` name the first, the last and the nearest date with rows, if a column has the dates."""
+        """Let `NoRows` name the filter, the path, or the first, the last and the nearest date with rows."""
         try:
             yield
         except NoRows:
             if self.corpus.run_date_column is None:
-                raise
+                raise NoRows(_describe_no_rows(self.corpus)) from None
             raise NoRows(_describe_dates(self.corpus, run_date, self._days)) from None
 
     @cached_property
@@ -176,6 +176,15 @@ class CorpusDates:
             return count_days(self.spark, self.corpus)
         except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
             return None
+
+
+def _describe_no_rows(corpus: Corpus) -> Fault:
+    """Return the fault of a corpus without rows, all of whose dates are measured."""
+    key, source = ("table", corpus.table) if corpus.table else ("path", corpus.path)
+    if not corpus.filter:
+        return Fault(("corpus", key), source, "It has no rows, so there is nothing to measure.", "Name another.")
+    rule: Text = ("It leaves no row of ", Setting(("corpus", key), source), ", so there is nothing to measure.")
+    return Fault(FILTER, corpus.filter, rule, f"Correct it, or check the {key}.")
 
 
 def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, int]] | None) -> Fault:

@@ -228,7 +228,11 @@ def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
     assert [row["row_id"] for row in csv.DictReader(io.StringIO(out.read_text("utf-8")))] == ["a", "b"]
     code, _, err = run_here(export, "--table", "loss_by_segment", "--out", out)
     assert (code, str(warehouse.location(TABLES["loss_by_segment"], run)) in err) == (3, True)  # its files are gone
-    assert run_here(export, "--table", "auc_crosses", "--out", out)[0] == 0
+    code, printed, err = run_here(export, "--table", "auc_crosses", "--out", out)
+    assert code == 0
+    (warning,) = json.loads(printed.splitlines()[-1])["warnings"]
+    assert "auc_crosses" in warning
+    assert f"warning: {warning}" in err
     assert out.read_text("utf-8").splitlines() == [",".join(TABLES["auc_crosses"].names)]  # the run did not write it
 
 

@@ -262,9 +262,18 @@ def test_a_filter_may_leave_no_row_of_a_date(
     assert re.findall(r"\d{4}-\d\d-\d\d", str(fault.rule)) == dates
 
 
-def test_without_a_run_date_column_no_date_is_named(spark: SparkSession) -> None:
-    with pytest.raises(NoRows, match=r"^as it was$"), CorpusDates(spark, corpus_of(table="none")).in_faults(RUN_DATE):
-        raise NoRows("as it was")
+@pytest.mark.parametrize(
+    ("configured", "path"),
+    [({"table": "none"}, ("corpus", "table")), ({"path": "/none"}, ("corpus", "path")), ({"filter": "a > 1"}, FILTER)],
+)
+def test_without_a_run_date_column_only_what_is_configured_is_named(
+    spark: SparkSession, configured: dict[str, str], path: tuple[str, ...]
+) -> None:
+    source = corpus_of(**({"path": "/none"} if "filter" in configured else {}) | configured)
+    fault = fault_without_rows(CorpusDates(spark, source), RUN_DATE)
+    assert (fault.path, fault.value) == (path, configured[path[-1]])
+    assert "date" not in str(fault)
+    assert ("/none" in str(fault)) == ("table" not in configured)
 
 
 # ---- the rows of a run date
