@@ -110,8 +110,17 @@ def quote(text: str) -> str:
 
 
 def closest_match(word: object, known: Sequence[str]) -> str | None:
-    """Return the known word closest to a word, None if none is close."""
-    return next(iter(difflib.get_close_matches(word, known, 1)), None) if isinstance(word, str) else None
+    """Return the known word closest to a word; None if none is close.
+
+    Words that share no more than a prefix, such as term_male and term_gay, are not close. Parts of each other are, and
+    words of the same letters.
+    """
+    if not isinstance(word, str):
+        return None
+    closest = difflib.get_close_matches(word, known, cutoff=0.75)
+    part, letters = word.lstrip("-"), sorted(word)
+    meant = [name for name in known if name in closest or name in word or part in name or sorted(name) == letters]
+    return next(iter(difflib.get_close_matches(word, meant, 1)), None)
 
 
 def measure_width(text: str) -> int:

@@ -33,8 +33,8 @@ from biasspark.config.declaration import (
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
 from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation, fill_experiment
-from biasspark.config.toml_file import apply_overrides, is_within, read_toml, unusable_path
-from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
+from biasspark.config.toml_file import apply_overrides, is_within, name_override, read_toml, unusable_path
+from biasspark.errors import ABSENT, REDACTED, ConfigError, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import closest_match, list_choices
 
 ENGINES = ("blocks", "windows")
@@ -509,7 +509,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     created in the working folder. Raises `ConfigError` with all faults, or if the file cannot be read or is not TOML.
     """
     table, faults = apply_overrides(read_toml(Path(path)), overrides)
-    return parse_config(table, Path(path).parent, faults)
+    try:
+        return parse_config(table, Path(path).parent, faults)
+    except ConfigError as error:
+        raise ConfigError(*(name_override(fault, overrides) for fault in error.faults)) from None
 
 
 def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:

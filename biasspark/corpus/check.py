@@ -105,11 +105,13 @@ class ColumnNames:
 
     For a CSV file without a header line, Spark takes the first row as names, and no message may show a row. So unless
     the names are certain, only their number is shown, and only a name that differs in case is suggested. `fix` says
-    how to fix a missing column if no column has a similar name.
+    how to fix a missing column if no column has a similar name. `separator` is that of the fields of a CSV file.
     """
 
-    def __init__(self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER) -> None:
-        self.names, self.are_certain, self.fix = names, are_certain, fix
+    def __init__(
+        self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER, separator: str = ","
+    ) -> None:
+        self.names, self.are_certain, self.fix, self.separator = names, are_certain, fix, separator
         self._is_described = False
 
     def describe(self) -> str:
@@ -123,9 +125,13 @@ class ColumnNames:
         shown += " `options = { header = false }` and a `schema`."
         if len(self.names) != 1:
             return f"It has {len(self.names)} columns, {shown}"
-        if separator := next((written for text, written in _SEPARATORS.items() if text in self.names[0]), ""):
-            return f'It has 1 column, with "{separator}" in its header line. {_OTHER_SEPARATOR.format(separator)}'
-        return f"It has 1 column, {shown} {_OTHER_SEPARATOR.format(';')}"
+        in_header = (text for text in (*_SEPARATORS, ",") if text in self.names[0] and text != self.separator)
+        if separator := next(in_header, ""):
+            written = _SEPARATORS.get(separator, separator)
+            how = "Leave out the option `sep`." if separator == "," else _OTHER_SEPARATOR.format(written)
+            return f'It has 1 column, with "{written}" in its header line. {how}'
+        how = _OTHER_SEPARATOR.format(";") if self.separator == "," else "Check the option `sep`."
+        return f"It has 1 column, {shown} {how}"
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""

@@ -43,8 +43,10 @@ from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
+from biasspark.text import closest_match
 
 _VERSION = "versionasof"
+_FORMATS = ("parquet", "delta", "csv")
 _READ = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """Table features that do not change how rows are read; tables that have deletion vectors are refused."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -171,8 +173,11 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
         yield fault("table", corpus.table, "has no catalog", "Name the `path` of the files")
         return
     is_csv, is_delta = corpus.format.lower() == "csv", corpus.format.lower() == "delta"
-    if not is_csv and not is_delta and corpus.format.lower() != "parquet":
-        yield fault("format", corpus.format, "reads Parquet, Delta and CSV", "Convert the files")
+    if corpus.format.lower() not in _FORMATS:
+        meant = closest_match(corpus.format.lower(), _FORMATS)
+        rule = "The embedded engine reads Parquet, Delta and CSV."
+        fix = f"Did you mean {meant}?" if meant else "Convert the files, or run it on Spark."
+        yield Fault(("corpus", "format"), corpus.format, rule, fix)
     if is_delta and not is_installed():
         yield fault("format", corpus.format, "reads it with deltalake", f"To get that, {how_to_install('delta')}")
     if is_delta and corpus.schema is not None:

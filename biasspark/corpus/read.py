@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
+from pathlib import Path
 
 import pyspark.sql.functions as F
 from pyspark.errors import IllegalArgumentException
@@ -27,12 +28,13 @@ from biasspark.corpus.input_files import (
     refuse_records_of_many_lines,
     refuse_skipped_files,
 )
+from biasspark.corpus.local_csv import separator_of
 from biasspark.corpus.local_files import read_local_files
 from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError, redact
 from biasspark.expressions.sql import quote_name
 from biasspark.session import analyze, describe, expression, is_embedded, kept
-from biasspark.session.spark_errors import is_other_format, translate_spark_errors
+from biasspark.session.spark_errors import is_other_format, plain_path, translate_spark_errors
 
 # RFC 4180; Spark's defaults would split a quoted text at its commas and line ends.
 _CSV_DEFAULTS = {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}
@@ -57,7 +59,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     configured = {configured.name for configured in list_columns(measures, corpus.id)} if measures else {corpus.id}
     has_names = corpus.table is not None or corpus.format.lower() != "csv"
     are_certain = has_names or not configured.isdisjoint(plain.columns)
-    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus))
+    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus), separator_of(corpus))
     faults: list[Fault | str] = []
     if corpus.run_date_column and (fault := _run_date_fault(plain, corpus.run_date_column, columns)):
         faults.append(fault)
@@ -191,7 +193,8 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
 
 def _fix_of_missing(corpus: Corpus) -> str:
     """Return how to fix a missing column: if each file has its own schema, the first may lack it."""
-    of_files = corpus.path and corpus.format.lower() in ("parquet", "orc") and not corpus.schema
+    is_file = corpus.path is not None and Path(plain_path(corpus.path)).is_file()
+    of_files = corpus.path and not is_file and corpus.format.lower() in ("parquet", "orc") and not corpus.schema
     if of_files and "mergeschema" not in map(str.lower, corpus.options):
         return "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
     return NAME_ANOTHER

@@ -21,6 +21,14 @@ Kind = Literal["double", "float", "decimal", "integer", "text", "boolean", "date
 class NotOnTheEmbeddedEngine(ValueError):
     """An expression that the embedded engine would compute differently; the message is the rule that it breaks."""
 
+    fix = "Write it in another way, or run it on Spark."
+
+
+class UnknownFunction(NotOnTheEmbeddedEngine):
+    """An expression with a function that Spark may have or not."""
+
+    fix = "Correct the name, write it in another way, or run it on Spark if Spark has this function."
+
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
@@ -179,7 +187,7 @@ class _Expression:
         """Refuse expressions without an equivalent form."""
         for n, token in enumerate(self.tokens):
             if self._is_function(n) and token.value not in _EQUAL_FUNCTIONS:
-                raise NotOnTheEmbeddedEngine(f"is not known to compute {token.value} like Spark")
+                raise UnknownFunction(f"is not known to compute the function {token.value} like Spark")
         if any(token.text in ("&", "|", "^") for token in self.tokens):
             raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
         if self._converts_texts() or any(

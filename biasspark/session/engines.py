@@ -138,7 +138,7 @@ def expression(corpus: DataFrame, text: str) -> Column:
         return F.expr(to_embedded_sql(text, kinds))
     except NotOnTheEmbeddedEngine as error:
         rule = f"The embedded engine {error}."
-        raise InputError(Fault((), ABSENT, rule, "Write it in another way, or run it on Spark.")) from None
+        raise InputError(Fault((), ABSENT, rule, error.fix)) from None
 
 
 # ---- the embedded engine

@@ -286,6 +286,7 @@ def test_broken_input_ends_as_on_spark(make: Any, tmp_path: Path) -> None:
         {"corpus": {"format": "csv", "options": {"encoding": "UTF-16"}}},
         {"corpus": {"format": "csv", "schema": "id STRING, score DOUBLE"}},
         {"corpus": {"format": "json"}},
+        {"corpus": {"format": "cvs"}},
         {"corpus": {"path": None, "table": "lake.comments"}},
         {"corpus": {"options": {"modifiedAfter": "2026-01-01T00:00:00"}}},
         {"corpus": {"path": "s3a://bucket/corpus"}},
@@ -297,6 +298,7 @@ def test_what_the_engine_cannot_do_is_refused(changes: dict[str, Any], tmp_path:
     write_parquet(tmp_path / "corpus", make_rows())
     done = run("measure", "--config", write_config(tmp_path, **changes), "--run-date", RUN_DATE)
     assert done.code == 2, done.err
+    assert ("Did you mean csv?" in done.err) == (changes == {"corpus": {"format": "cvs"}})
 
 
 def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from biasspark.errors import (
     has_condition,
 )
 from biasspark.report.text_formats import write_out
-from biasspark.text import format_share, measure_width
+from biasspark.text import closest_match, format_share, measure_width
 from biasspark.workflows.write_report import COMMAND
 
 FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
@@ -130,6 +130,13 @@ class TestFlags:
     @pytest.mark.parametrize("flags", [[], ["--config", "c.toml"], [*FLAGS, "--nonsense"], [*FLAGS[:2], "--run", "x"]])
     def test_wrong_usage_is_exit_2(self, flags: list[str], run: Run) -> None:
         assert run(flags=flags)[0] == 2
+
+    @pytest.mark.parametrize(
+        ("word", "meant"),
+        [("term_gay", None), ("term_mael", "term_male"), ("cvs", "csv"), ("male & x", None), ("term", "term_male")],
+    )
+    def test_a_word_is_suggested_if_it_is_close(self, word: str, meant: str | None) -> None:
+        assert closest_match(word, ("term_male", "csv", "json")) == meant
 
     def test_a_flag_is_suggested(self, run: Run) -> None:
         code, _, errors = run(flags=[*FLAGS, "--card=x.md", "--zzz"], parser=COMMAND.parser())

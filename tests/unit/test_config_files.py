@@ -248,6 +248,13 @@ class TestOverrides:
             '--set "\\"\\\\q\\".b"',
         ]
 
+    def test_the_fix_of_an_override_is_to_leave_it_out(self, path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load_config(path, ["label.threshold=true", "gate.paired=1", "corpus={ name = 3, path = 'x' }"])
+        fixes = [str(fault.fix) for fault in caught.value.faults if isinstance(fault, Fault)]
+        assert any("leave out this --set" in fix for fix in fixes)
+        assert not any("the line" in fix for fix in fixes)
+
     def test_a_value_cannot_smuggle_in_more_keys(self, path: Path) -> None:
         assert load_config(path, ['corpus.filter="a"\nb = 1']).corpus.filter == '"a"\nb = 1'
 

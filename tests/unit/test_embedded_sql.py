@@ -120,6 +120,13 @@ def test_what_has_no_such_form_is_refused(text: str) -> None:
         to_embedded_sql(text, COLUMNS)
 
 
+@pytest.mark.parametrize(("text", "is_certain"), [("nofunc(n) > 1", False), ("n & 1 = 1", True)])
+def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(text: str, is_certain: bool) -> None:
+    with pytest.raises(NotOnTheEmbeddedEngine) as caught:
+        to_embedded_sql(text, COLUMNS)
+    assert ("if Spark has" in caught.value.fix) != is_certain
+
+
 def test_names_in_texts_and_comments_are_no_functions() -> None:
     assert translate("text = 'sqrt(2)' /* floor(1) */") == "text = 'sqrt(2)'"
 
