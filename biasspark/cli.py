@@ -72,12 +72,14 @@ class Outcome:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests a known flag for an unknown one."""
+    """Suggests a known flag or choice for an unknown one."""
 
     def error(self, message: str) -> NoReturn:
         unknown = message.split() if message.startswith("unrecognized arguments") else []
         flags = [flag for action in self._actions for flag in action.option_strings]
         meant = [closest_match(word.partition("=")[0], flags) for word in unknown if word.startswith("--")]
+        if choice := re.match(r"argument (.+): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
+            meant = [closest_match(choice[2], re.findall(r"[\w.-]+", choice[3]))]
         hint = f". Did you mean {' and '.join(filter(None, meant))}?" if any(meant) else ""
         super().error(message + hint)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasspark.errors import GET_AN_ENGINE, INTERRUPTED
+from biasspark.text import closest_match
 
 WRONG_USAGE = 2
 HELP = """\
@@ -72,7 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"biasspark {import_module('biasspark').__version__}\n")
         return 0
     if name not in JOBS:
-        sys.stderr.write(f"biasspark: error: there is no command {name!r}. Commands: {', '.join(JOBS)}.\n")
+        meant = closest_match(name, tuple(JOBS))
+        fix = f" Did you mean {meant}?" if meant else ""
+        sys.stderr.write(f"biasspark: error: there is no command {name!r}. Commands: {', '.join(JOBS)}.{fix}\n")
         return WRONG_USAGE
     return run_command(name, flags, f"biasspark {name}")
 

@@ -146,7 +146,7 @@ class Corpus(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Label(Section):
-    """Which rows are positive: a boolean column, a number at or above `threshold`, or one of the values `positive`."""
+    """Which rows are positive: a boolean or 0/1 column, a number at or above `threshold`, or the values `positive`."""
 
     column: str = setting(REQUIRED, kinds.string(), example="target")
     """The column of the label."""
@@ -520,7 +520,8 @@ def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] =
     table = _drop_empty_identities(table)
     given = {name for name, part in table.items() if part is not None}
     is_misspelled = closest_match("identities", sorted(given - {*declarations(Config)})) is not None
-    only_scores = "models" in given and not given & _NEED_IDENTITIES and not is_misspelled
+    may_lack = "models" in given or "label_balance" not in given  # without models, these are the fault
+    only_scores = may_lack and not given & _NEED_IDENTITIES and not is_misspelled
     reader = Reader(base, _optional_tables(table) | ({"identities"} if only_scores else set()))
     reader.faults.extend(faults)
     return reader.read(Config, fill_experiment(table, reader))

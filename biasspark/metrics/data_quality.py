@@ -85,11 +85,14 @@ def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
     return tuple(f"model {profile.model}: {text}" for profile in profiles for text in _peculiarities(profile))
 
 
-def reject_warnings(who: str, what: str, n_all: int, rejects: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence for each reason that rejects more than `MANY_REJECTED` of some rows or scores."""
+def reject_warnings(
+    who: str, what: str, n_all: int, rejects: Mapping[str, int], hints: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Return a sentence for each reason that rejects more than `MANY_REJECTED` of some rows or scores, with hints."""
+    hints = {NOT_NUMERIC: DECIMAL_POINT, **(hints or {})}
     return tuple(
         f"{who}: {format_share(count, n_all)} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
-        f"{f' {DECIMAL_POINT}' * (reason == NOT_NUMERIC)}"
+        f"{f' {hints[reason]}' if reason in hints else ''}"
         for reason, count in rejects.items()
         if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all
     )

@@ -159,7 +159,7 @@ class Comparison:
             *scope_warnings(self.asked, [Scope(*row) for row in counted["scopes"]]),
             *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
             *slice_warnings(encoding.slices, counted["slices"]),
-            *warn_of_rows(self.counts),
+            *warn_of_rows(self.counts, self.surveyed.measures.label),
         )
 
     def _profile(self, model: str, compared: Sequence[ComparedPair]) -> ScoreProfile:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import ALL_ROWS, SCORE_REASONS
-from biasspark.config import Config, Identities, Measures, PinnedAuc, Rejects
+from biasspark.config import Config, Identities, Label, Measures, PinnedAuc, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.decode import count_labels, count_rows, count_sides
 from biasspark.corpus.eligibility import rejected_rows
@@ -162,7 +162,7 @@ class Measurement:
             *data_quality.threshold_warnings(profiles, thresholds),
             *data_quality.identity_warnings(self.encoding.singles, self.sides, n_usable),
             *data_quality.slice_warnings(self.encoding.slices, slice_labels),
-            *warn_of_rows(counts),
+            *warn_of_rows(counts, self.measures.label),
         )
 
     @cached_property
@@ -269,13 +269,17 @@ def rows_only(measures: Measures) -> Measures:
     )
 
 
-def warn_of_rows(counts: RowCounts) -> Iterator[str]:
+_IMPLIED_LABEL = "Without a threshold and positive values, a label is a boolean, or 0 or 1, also as text."
+
+
+def warn_of_rows(counts: RowCounts, label: Label) -> Iterator[str]:
     """Yield warnings about labels and annotations, and about frequent reasons of rejected rows and scores."""
     yield from data_quality.label_warnings(counts.n_labeled, counts.n_positive)
     yield from data_quality.count_warnings("off scale", counts.off_scale)
     yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
     of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
-    yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, of_rows)
+    hints = {"null_label": _IMPLIED_LABEL} if label.threshold is None and label.positive is None else {}
+    yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, of_rows, hints)
     for model, of_scores in counts.rejected_scores.items():
         if n_usable := counts.n_eligible[model]:  # otherwise there is a score warning
             n_scores = n_usable + sum(of_scores.values())
@@ -301,7 +305,7 @@ class CountedLabels:
         """Warnings about the corpus."""
         surveyed, counts = self.surveyed, self.counts
         of_identities = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labeled)
-        return (*surveyed.survey.warnings, *of_identities, *warn_of_rows(counts))
+        return (*surveyed.survey.warnings, *of_identities, *warn_of_rows(counts, surveyed.measures.label))
 
     def tables(self, config: Config) -> dict[Table, Rows]:
         """Return the tables of a job: the balance, and the rejected rows if there are any."""

@@ -143,6 +143,11 @@ class TestFlags:
         assert code == 2
         assert errors.endswith("Did you mean --model-card?\n")
 
+    def test_a_choice_is_suggested(self, run: Run) -> None:
+        code, _, errors = run(flags=[*FLAGS, "--engine", "embeded"])
+        assert code == 2
+        assert errors.endswith("Did you mean embedded?\n")
+
     @pytest.mark.parametrize("table", ["", "a table", "a long table " * 100_000])
     def test_a_closed_pipe_ends_quietly(self, table: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
         reading, writing = os.pipe()
@@ -222,7 +227,7 @@ class TestExit:
 
     def test_faults_of_the_configuration(self, run: Run) -> None:
         code, _, errors = run(lambda _: len(parse_config({}, Path()).models))
-        assert (code, errors.count("job.py: error: [")) == (2, 5)
+        assert (code, errors.count("job.py: error: [")) == (2, 4)
 
     def test_interrupted(self, run: Run) -> None:
         assert run(fail_with(KeyboardInterrupt())) == (130, "", "job.py: error: interrupted\n")

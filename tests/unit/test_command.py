@@ -25,6 +25,12 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert "spark-submit" not in printed
 
 
+@pytest.mark.parametrize(("name", "is_close"), [("mesure", True), ("zzz", False)])
+def test_a_command_is_suggested(name: str, is_close: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([name]) == 2
+    assert ("Did you mean measure?" in capsys.readouterr().err) == is_close
+
+
 @pytest.mark.parametrize("file", sorted((ROOT / "jobs").glob("*.py")), ids=lambda file: file.stem)
 def test_every_file_for_spark_submit_runs_a_command(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -248,6 +248,12 @@ class TestOverrides:
             '--set "\\"\\\\q\\".b"',
         ]
 
+    def test_an_empty_file_lacks_required_tables_only(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load_config(write(tmp_path / "c.toml", ""))
+        paths = [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
+        assert paths == [("corpus",), ("label",), ("models",), ("output",)]
+
     def test_the_fix_of_an_override_is_to_leave_it_out(self, path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             load_config(path, ["label.threshold=true", "gate.paired=1", "corpus={ name = 3, path = 'x' }"])

@@ -74,6 +74,8 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
 
     texts = warn(2_000, null_score=20, score_not_numeric=300, nan_score=21)
     assert_says(texts, ["model s", "15%", "2,000 scores", "score_not_numeric", DECIMAL_POINT], ["1%", "nan_score"])
+    (hinted,) = reject_warnings("corpus", "rows", 200, {"null_label": 20}, {"null_label": "It is 0 or 1."})
+    assert hinted.endswith("It is 0 or 1.")
     assert warn(99) == warn(200, null_score=2) == warn(29, null_score=10) == warn(0) == ()
 
 
