@@ -19,13 +19,12 @@ from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZE
 from biasspark.report.attributions import SEGMENT_COLORS, describe_zero, pick_ends, subtract_overall
 from biasspark.report.cells import Row, describe_outside, lacks_by_length
 from biasspark.report.definitions import describe_bias
-from biasspark.report.report_data import group_rows
+from biasspark.report.report_data import MIN_ROWS, find_lowest, group_rows
 from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
 SCREEN_WIDTH, MOST_SHOWN = 120, 10
-MIN_ROWS = 30
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
@@ -130,10 +129,9 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:
     """Return the AUC with the lowest upper end of its interval; None with too few rows or without an interval."""
-    highs = [(row[f"{name}_high"], name) for name in SUMMARIZED_AUCS if row[f"{name}_high"] is not None]
-    if not highs or row["n_rows"] is None or row["n_rows"] < MIN_ROWS:
+    weakness, high, name = find_lowest(row)
+    if weakness:
         return None
-    high, name = min(highs)
     return {"metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
 
 

@@ -141,8 +141,8 @@ def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
     for said in (
         "22 more",
         "part 00 , part 01 , part 02 , part 04 ,",
-        "26 identities",
-        "; 5 more",
+        "28 identities",
+        "; 3 more",
         "6 of 31",
         "20 of 31",
     ):

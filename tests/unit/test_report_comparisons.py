@@ -177,7 +177,8 @@ def test_a_run_without_comparisons_says_which_job_makes_them() -> None:
 def test_the_lowest_auc_of_a_pair_is_one_with_an_interval(report: ReportData) -> None:
     first, *_ = report.rows("crossed_pairs", model=OLD)
     pair = {**first, "bnsp_auc": 0.1, "bnsp_auc_low": None, "bnsp_auc_high": None}
-    pairs = list_worst_pairs(with_rows(report, crossed_pairs=[pair, {**first, "identity": "z", "bpsn_auc": 0.2}]))
+    lower = {**first, "identity": "z", "bpsn_auc": 0.2, "bpsn_auc_low": 0.1, "bpsn_auc_high": 0.3}
+    pairs = list_worst_pairs(with_rows(report, crossed_pairs=[pair, lower]))
     assert [(one.identity, one.metric) for one in pairs[OLD]] == [("z", "bpsn_auc"), (pair["identity"], "bpsn_auc")]
     assert "Crossed pairs</h3>" in page_without_charts(report)
 
