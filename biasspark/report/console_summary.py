@@ -24,7 +24,7 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH, MOST_SHOWN = 120, 10
+SCREEN_WIDTH, MOST_SHOWN, FEWEST_OF_MODEL = 120, 10, 3
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
@@ -34,7 +34,9 @@ _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positi
 
 
 def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
-    """Return a table of the identities whose AUC is most certainly low, without crossed pairs.
+    """Return a table of each model's identities whose AUC is most certainly low, without crossed pairs.
+
+    They are at most ``n`` in all, or `FEWEST_OF_MODEL` of each model if that is more.
 
     The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
     with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
@@ -45,13 +47,16 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed"))
     lowest = [(row, _lowest_auc(row)) for row in singles.to_pylist()]
     rows = [{**row, **auc} for row, auc in lowest if auc is not None]
-    rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
+    rows.sort(key=lambda row: (row["model"], row["high"], row["slice"], row["identity"]))
+    by_model = group_rows(rows, "model").values()
+    rows = [row for of_model in by_model for row in of_model[: max(FEWEST_OF_MODEL, n // len(by_model))]]
     lines = []
     if rows:
-        room = SCREEN_WIDTH - 2 - max(map(len, ["bias", *(row["bias"] for row in rows[:n])]))
-        heading, *table = format_table(rows[:n], _WORST, room).split("\n")
-        lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", f"{heading}  bias"]
-        lines += [f"{line}  {row['bias']}".rstrip() for line, row in zip(table, rows, strict=False)]
+        biases = ["bias", *(row["bias"] for row in rows)]
+        table = format_table(rows, _WORST, SCREEN_WIDTH - 2 - max(map(len, biases))).split("\n")
+        of_models = " of each model" if len(by_model) > 1 else ""
+        lines = [f"identities{of_models} by the upper end of the interval of their lowest AUC, lowest first:"]
+        lines += [f"{line}  {bias}".rstrip() for line, bias in zip(table, biases, strict=True)]
     is_suppressed = any(row["n_rows"] is None for row, _ in lowest)
     left_out = _describe_left_out([(row["identity"], auc is None) for row, auc in lowest], is_suppressed)
     return "\n".join(filter(None, [*lines, left_out]))
