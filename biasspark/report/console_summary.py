@@ -290,6 +290,8 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
     shown = [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in rows]
     if "interval" in columns:
         shown = [{**row, "interval": describe_zero(full)} for row, full in zip(shown, rows, strict=True)]
+    is_contradicted = ["found" in columns and bool(row["false_discovery"]) for row in rows]
+    shown = [{**row, "found": "False*"} if marked else row for row, marked in zip(shown, is_contradicted, strict=True)]
     heading, *lines = format_table(shown, [_HEADINGS.get(name, name) for name in columns]).split("\n")
     texts = [heading]
     for line, row in zip(lines, rows, strict=True):
@@ -298,6 +300,8 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
             side = "" if name == "rule" else f"{name.partition('_')[0]}s: "
             rule, next_indent = show_visibly(f"{side}{row[name] or 'all'}"), _INDENT + " " * max(len(side), 2)
             texts.append(_wrap(rule, initial_indent=_INDENT, subsequent_indent=next_indent))
+    if any(is_contradicted):
+        texts.append("* false_discovery: training and estimation rows disagree, so the segment is not found.")
     return "\n".join(texts)
 
 
