@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -42,7 +42,6 @@ def loop(sample: Sample, features: list[Feature], asked: TreeSettings) -> dict[i
 # ---- against loops
 
 
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     kinds=st.lists(st.tuples(st.booleans(), st.integers(1, 5), st.booleans()), min_size=1, max_size=3),

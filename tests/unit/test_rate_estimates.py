@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom
@@ -43,7 +43,6 @@ def hundredths(low: int, high: int) -> st.SearchStrategy[float]:
 
 
 CHANGES = st.sampled_from(["max_drop", "max_rise"])
-few = settings(max_examples=50)
 
 # ---- the inverse of the intervals
 
@@ -53,7 +52,6 @@ def level_at(end: Callable[[float], float], bound: float) -> float:
     return float(brentq(lambda level: end(level) - bound, 1e-9, 1 - 1e-12, xtol=1e-14))
 
 
-@few
 @given(counts(), hundredths(1, 99), st.sampled_from(["min", "max"]))
 def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Counts, bound: float, kind: str) -> None:
     (violation,), (compliance,) = compare_with_bound(rates_of(row[:2]), kind, bound)
@@ -65,7 +63,6 @@ def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Cou
         assert (compliance < violation) == ((rate > bound) == (kind == "min"))
 
 
-@few
 @given(counts(), hundredths(-40, 40))
 def test_newcombes_interval_of_a_gap_ends_at_the_bound(row: Counts, bound: float) -> None:
     (violation,), (compliance,) = compare_with_bound(gaps_of([row]), "min", 0.5 + bound)
@@ -77,7 +74,6 @@ def test_newcombes_interval_of_a_gap_ends_at_the_bound(row: Counts, bound: float
         assert (compliance < violation) == (gap(row) > bound)
 
 
-@few
 @given(counts(), hundredths(0, 40), CHANGES)
 def test_newcombes_interval_of_a_change_ends_at_what_is_allowed(row: Counts, allowed: float, kind: str) -> None:
     now, before = row[:2], row[2:]
@@ -132,7 +128,6 @@ def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed() -> None:
 # ---- symmetries and limits
 
 
-@few
 @given(counts(), hundredths(1, 40), hundredths(-40, 40))
 def test_subgroup_and_background_exchanged_turn_a_bound_round(row: Counts, size: float, bound: float) -> None:
     exchanged = gaps_of([(*row[2:], *row[:2])])
@@ -149,7 +144,6 @@ def test_subgroup_and_background_exchanged_turn_a_bound_round(row: Counts, size:
         assert violation == pytest.approx(opposite[0][0], abs=1e-12)
 
 
-@few
 @given(counts(), hundredths(0, 40))
 def test_a_change_is_tested_as_the_gap_of_two_runs(row: Counts, allowed: float) -> None:
     change = compare_with_baseline(rates_of(row[:2]), rates_of(row[2:]), "max_drop", allowed)
