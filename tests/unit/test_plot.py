@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -259,7 +260,10 @@ DRAWINGS: Mapping[str, Callable[[Any], Figure]] = {
 
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_a_picture_is_the_same_of_pandas_and_shows_itself(name: str) -> None:
-    figures = [DRAWINGS[name](frame) for frame in (table(name), table(name).to_pandas())]
+    rows = table(name)
+    if "identity" in rows.column_names:
+        rows = rows.filter(pc.is_in(rows["identity"], pa.array(["gay", HOSTILE[0]])))
+    figures = [DRAWINGS[name](frame) for frame in (rows, rows.to_pandas())]
     assert texts(figures[0]) == texts(figures[1])
     assert figures[0]._repr_png_()[:4] == b"\x89PNG"  # type: ignore[attr-defined]
 
