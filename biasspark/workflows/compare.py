@@ -85,7 +85,8 @@ IDENTITIES_AT_ONCE = 32
 
 def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
     """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
-    rules, all_measures, id_column = gate.change_rules, surveyed.measures, str(surveyed.id_column)
+    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
+    assert id_column is not None  # [gate] paired needs it
     models, slices = (
         {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
         for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
@@ -125,11 +126,14 @@ JOB = MODEL_COMPARISONS.job
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of models with a baseline. ``counted`` are the aggregates of `compare` over the surveyed rows."""
+    """A comparison of models with a baseline. ``counted`` are the aggregates of `compare` over the surveyed rows.
+
+    ``group`` is the group of a row if the method is the jackknife, else None.
+    """
 
     surveyed: SurveyedCorpus
     asked: Compare
-    group: Column
+    group: Column | None
     counts: RowCounts
     counted: Row
 
@@ -197,7 +201,7 @@ class Comparison:
         measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
         encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
         corpus = keep_scored(self.surveyed.corpus, measures)
-        if self.asked.method == JACKKNIFE:
+        if self.group is not None:
             examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
             sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
             groups = self.asked.groups or GROUPS
@@ -254,13 +258,15 @@ def compare(
     twice.
     """
     asked = _require_compare(measures)
-    if asked.method == JACKKNIFE and id_column is None:
-        raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
     measures = compared_only(measures)
-    # As text: -0.0 becomes 0.0, NaN becomes NULL.
-    cluster = None if asked.cluster is None else category(asked.cluster, corpus.schema[asked.cluster].dataType)
-    group = group_of(str(id_column), cluster, asked.groups or GROUPS)
-    clusters = [F.lit(False).alias(UNCLUSTERED)] if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
+    group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
+    if asked.method == JACKKNIFE:
+        if id_column is None:
+            raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
+        # As text: -0.0 becomes 0.0, NaN becomes NULL.
+        cluster = None if asked.cluster is None else category(asked.cluster, corpus.schema[asked.cluster].dataType)
+        group = group_of(id_column, cluster, asked.groups or GROUPS)
+        clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
