@@ -180,12 +180,13 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     and passes on at most 10,001 values of a column and 2,048 scores of a model. The driver receives at most 10,001
     values of a column and 204,800 scores of a model.
     """
-    schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
     # The embedded engine has few tasks, and numbering and grouping their rows would take longer than all else.
     groups = (
         {} if is_embedded(corpus.sparkSession) else {_TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
     )
-    aggregates = _aggregates(measures, schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED)
+    aggregates = _aggregates(
+        measures, corpus.schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED
+    )
     by_group = _narrow(corpus, measures, id_column, groups).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
@@ -195,6 +196,12 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         problem = f"It has more than {MOST_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
+    return _read_survey(row, corpus, measures, has_ids=id_column is not None)
+
+
+def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:
+    """Return the survey of a corpus, given the row of its aggregates (`_aggregates`)."""
+    schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
     positive = measures.label.positive or ()
     values = {
         name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
@@ -214,7 +221,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
             for n, model in enumerate(measures.models)
             if measures.histograms and row[f"lowest_{n}"] is not None
         },
-        ids=_count_ids(row) if id_column else None,
+        ids=_count_ids(row) if has_ids else None,
         text_columns=tuple(
             name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
         ),
