@@ -165,4 +165,4 @@ def model_comparisons(
         with spark_rows(df) as corpus, compare(corpus, measures, id, "estimate" if id else "allow") as comparison:
             compared = comparison.compute()
     warn(comparison.list_warnings(compared))
-    return hold(df, MODEL_COMPARISONS, comparisons_table(compared, comparison.level))
+    return hold(df, MODEL_COMPARISONS, comparisons_table(compared, measures.intervals.level))

@@ -13,7 +13,7 @@ from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, St
 
 from biasspark.arrays import Floats
 from biasspark.config import Identities, Label, Measures, divide, unknown_identity
-from biasspark.corpus.eligibility import is_value, known_score, row_reason
+from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
@@ -205,7 +205,7 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
     positive = measures.label.positive or ()
     values = {
         name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
-        for n, name in enumerate(list_valued(measures))
+        for n, name in enumerate(measures.identities.value_columns)
     }
     if is_embedded(corpus.sparkSession):
         _refuse_exponents(values, schema)
@@ -236,7 +236,7 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
         column_uses=(
             (measures.label.column, "the label"),
             *((name, f"the score of model {model}") for model, name in measures.models.items()),
-            *((name, "an identity") for name in (*measures.identities.columns, *list_valued(measures))),
+            *((name, "an identity") for name in (*measures.identities.columns, *measures.identities.value_columns)),
         ),
     )
 
@@ -267,12 +267,6 @@ def check_identity(survey: Survey, identities: Identities, identity: str) -> Non
     ]
     if identity not in (known := (*identities.known_names, *values)):
         raise InputError(unknown_identity(("pinned_skew", "identity"), identity, known))
-
-
-def list_valued(measures: Measures) -> tuple[str, ...]:
-    """Return the columns whose values are identities: the categorical ones, and that of arrays."""
-    identities = measures.identities
-    return (*identities.categorical, identities.array) if identities.array else identities.categorical
 
 
 def _list_fractions(measures: Measures, schema: StructType) -> Iterator[str]:
@@ -321,7 +315,7 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
         template = category(measures.templates.column, schema[measures.templates.column].dataType)
         columns["template"] = F.when(template.isNotNull(), F.xxhash64(template))
     for n, value in enumerate(measures.label.positive or ()):
-        columns[f"is_positive_{n}"] = is_value(value, measures.label.column, schema)
+        columns[f"is_positive_{n}"] = is_one_of((value,), measures.label.column, schema[measures.label.column].dataType)
         if _is_text(measures.label, schema):
             written, meant = column(measures.label.column), F.lit(value)
             is_variant = F.lower(F.trim(written)) == F.lower(F.trim(meant))
@@ -349,7 +343,7 @@ def _is_sparse(corpus: DataFrame, measures: Measures) -> bool:
 
     Spark aggregates lists without compiled code, which takes as long as the scan, so then only few rows are aggregated.
     """
-    reads_all = list_valued(measures) or measures.templates or measures.label.positive
+    reads_all = measures.identities.value_columns or measures.templates or measures.label.positive
     return not (reads_all or measures.histograms or is_embedded(corpus.sparkSession)) and bool(measures.models)
 
 
@@ -374,7 +368,7 @@ def _aggregates(
         if measures.histograms:
             labeled = F.when(F.col("labeled"), F.col(f"score_{n}"))
             aggregates |= {f"lowest_{n}": (F.min(labeled), F.min), f"highest_{n}": (F.max(labeled), F.max)}
-    for n in range(len(list_valued(measures))):
+    for n in range(len(measures.identities.value_columns)):
         values = F.slice(F.collect_set(f"value_{n}"), 1, MOST_VALUES + 1)
         aggregates[f"values_{n}"] = values, _merge_values
     for n in range(len(measures.label.positive or ())):

@@ -80,8 +80,7 @@ def check_identities(
     """
     if not identities.sources or not set(names) <= set(unknown):
         return
-    value_columns = (*identities.categorical, identities.array) if identities.array else identities.categorical
-    shown = list_first([show_value(name) for name in names or value_columns], _MOST_NAMED)
+    shown = list_first([show_value(name) for name in names or identities.value_columns], _MOST_NAMED)
     if not names:
         problem = f"no row has a value in {shown}, so there is no identity."
     else:

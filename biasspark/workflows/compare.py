@@ -186,11 +186,6 @@ class Comparison:
             n_rarer_label=self.counts.count_rarer_label(model),
         )
 
-    @property
-    def level(self) -> float:
-        """The level of intervals."""
-        return self.surveyed.measures.intervals.level
-
     def compute(self) -> list[ComparedPair]:
         """Compute both AUCs of every pair of cells, with variances. A Spark action for each model and 32 identities."""
         with job_on_corpus(self.surveyed, "compare the models"):
@@ -209,7 +204,7 @@ class Comparison:
                 pair = CellPair(*(row[name] for name in CellPair._fields))
                 sides[row[MODEL] == self.asked.baseline][pair] = Replicates.read(row)
             paired = {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
-            return name_models(paired, models, self.level, JACKKNIFE)
+            return name_models(paired, models, measures.intervals.level, JACKKNIFE)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
         sums: dict[tuple[tuple[str, str], str, str], Products] = {}
         for start in range(0, len(self.identities), IDENTITIES_AT_ONCE):
@@ -221,7 +216,7 @@ class Comparison:
             for number in self.identities
             for cells in list_cell_pairs(number == 0)
         )
-        return name_models(pair_cells(sums, pairs), models, self.level, PAIRED_DELONG)
+        return name_models(pair_cells(sums, pairs), models, measures.intervals.level, PAIRED_DELONG)
 
 
 def publish_comparison(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
@@ -231,7 +226,7 @@ def publish_comparison(corpus: DataFrame, context: nightly.RunContext) -> Outcom
     with compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as comparison:
         progress.stage(f"comparing {comparison.size_text}")
         compared = comparison.compute()
-    table = model_comparisons(compared, comparison.level)
+    table = model_comparisons(compared, config.intervals.level)
     verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
     tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
     if verdict.alerts is not None:
