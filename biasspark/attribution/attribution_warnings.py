@@ -66,6 +66,22 @@ def segment_warnings(segments: Collection[str], losses: Iterable[tuple[str, str,
     return name_warnings("segment empty", list(segments), set(segments) - with_rows)
 
 
+def link_warnings(attribution: Attribution, within_0_and_1: Mapping[str, bool]) -> Iterator[str]:
+    """Yield warnings about links that are probably wrong, given by model whether all its scores are within 0 to 1."""
+    for model, within in within_0_and_1.items() if attribution.asks_losses else ():
+        has_link = model in attribution.link
+        if has_link and within:
+            yield (
+                f"model {model}: all its scores lie within 0 to 1, and `link` takes them for log-odds. If they are "
+                "probabilities, name the models of log-odds alone."
+            )
+        if not has_link and not within:
+            yield (
+                f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL, and "
+                'no tree predicts them. The `link` "logit" of this model makes probabilities of log-odds.'
+            )
+
+
 def pair_warnings(pairs: pa.Table) -> tuple[str, ...]:
     """Return a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
     of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]

@@ -17,6 +17,7 @@ from biasspark.attribution.attribution_warnings import (
     feature_warnings,
     few_rows_warnings,
     grouping_warnings,
+    link_warnings,
     pair_warnings,
     segment_warnings,
     tree_warnings,
@@ -26,7 +27,7 @@ from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_block
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
-from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
+from biasspark.attribution.losses import add_moments, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSets, NodeSums, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
@@ -294,12 +295,10 @@ def _list_warnings(
 ) -> list[str]:
     """Return the warnings about features, segments, links, and searches."""
     attribution = searched.surveyed.attribution
-    links = within_0_and_1.items() if attribution.asks_losses else ()
-    of_links = (describe_link(model, within, attribution.link.get(model)) for model, within in links)
     of_trees, of_slices = searched.list_roots(searched.trees), searched.list_roots(searched.slices)
     return [
         *(*unsearched_warnings(attribution), *segment_warnings(attribution.segments, ranked.losses)),
-        *(*filter(None, of_links), *searched.warnings, *tree_warnings(of_trees)),
+        *(*link_warnings(attribution, within_0_and_1), *searched.warnings, *tree_warnings(of_trees)),
         *few_rows_warnings(attribution, of_trees, of_slices, pair_nodes),
     ]
 
