@@ -83,10 +83,7 @@ class SurveyedCorpus:
 
 @contextmanager
 def survey_for_ranking(
-    corpus: DataFrame,
-    measures: Measures,
-    id_column: str | None = None,
-    duplicates: str = "allow",
+    corpus: DataFrame, measures: Measures, id_column: str | None = None, duplicates: str = "allow"
 ) -> Iterator[SurveyedCorpus]:
     """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
 
