@@ -1,6 +1,6 @@
 """The values of the rows of a block, and their sums by cell.
 
-    blocks of rows --sum_blocks--> cells of each block, and sums of values over the rows of each cell
+    blocks of rows --sum_blocks--> cells of some blocks, and sums of values over the rows of each cell
 
 Trees, slices and tables ask for sums over the rows that meet conditions. Rows are added up by cell once, and conditions
 are looked up in the cells, of which there are far fewer: each level of a tree reads far less.
@@ -8,9 +8,11 @@ are looked up in the cells, of which there are far fewer: each level of a tree r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.losses import LOSSES, losses
 from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts
+from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts, join_cells
 from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.range_job import CountsRow, map_to_counts
 from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
@@ -111,6 +113,9 @@ def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:
 SUM_BITS = 62
 """Of a sum of values in whole units, int64."""
 
+CELLS_AT_ONCE = 1 << 18
+"""Sums of so many cells are joined: at 300 bytes for each cell, with ten values, they take 80 MB."""
+
 
 class SummedValue(NamedTuple):
     """The values of a target to be summed up, in whole units of 2^-shift, and a ceiling in these units."""
@@ -121,7 +126,7 @@ class SummedValue(NamedTuple):
 
 
 class CellSums(NamedTuple):
-    """The cells of one block, and the sums over their rows, int64, shape (3, cells).
+    """The cells of some blocks of a model, and the sums over their rows, int64, shape (3, cells).
 
     For each summed value, they are the number of rows, the sum of their values, and the sum of how far those below the
     ceiling lie below it. Values that no row has are missing.
@@ -131,17 +136,34 @@ class CellSums(NamedTuple):
     sums: Mapping[SummedValue, Ints]
 
     @staticmethod
-    def encode(block: RowBlock, model: int, values: Sequence[SummedValue]) -> bytes:
-        """Return the sums of the values of one model, encoded."""
-        arrays, numbers = [], []
-        for number, value in enumerate(values):
+    def of(block: RowBlock, model: int, values: Sequence[SummedValue]) -> CellSums:
+        """Return the sums of the values of one model in a block."""
+        sums = {}
+        for value in values:
             target = value.target
             if target.model == model and len(rows := rows_with_opposite(block, target.slice)):
                 units = np.rint(target_values(block, target, rows) * 2.0**value.shift).astype(np.int64)
                 columns = [np.ones(len(rows), np.int64), units, np.maximum(value.ceiling - units, 0)]
-                arrays.append(sum_by_cell(block, rows, columns))
-                numbers.append(number)
-        return pack([block.cells.values, np.array(numbers, np.int64), *arrays])
+                sums[value] = sum_by_cell(block, rows, columns)
+        return CellSums(block.cells, sums)
+
+    @staticmethod
+    def join(parts: Sequence[CellSums]) -> CellSums:
+        """Return the sums over the rows of all parts."""
+        number, values = join_cells([(np.arange(part.cells.size), part.cells.values) for part in parts])
+        ends = np.cumsum([part.cells.size for part in parts])
+        sums: dict[SummedValue, Ints] = {}
+        for part, cells in zip(parts, np.split(number, ends[:-1]), strict=True):
+            for value, of_value in part.sums.items():
+                total = sums.setdefault(value, np.zeros((len(of_value), values.shape[1]), np.int64))
+                total[:, cells] += of_value  # the cells of a part differ
+        return CellSums(Cells(parts[0].cells.columns, values), sums)
+
+    def encode(self, values: Sequence[SummedValue]) -> bytes:
+        """Return the sums as bytes."""
+        numbers = [number for number, value in enumerate(values) if value in self.sums]
+        arrays = [self.sums[values[number]] for number in numbers]
+        return pack([self.cells.values, np.array(numbers, np.int64), *arrays])
 
     @staticmethod
     def decode(values: Sequence[SummedValue], data: memoryview, columns: CellColumns) -> CellSums:
@@ -157,8 +179,22 @@ def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
     models = {value.target.model for value in values}
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
-        for model, score_range, block in read_blocks(batches, columns):
-            if model in models:
-                yield model, 0, score_range, BLOCK, CellSums.encode(block, model, values)
+        for model, of_model in groupby(read_blocks(batches, columns), key=itemgetter(0)):
+            sums = (CellSums.of(block, model, values) for _, _, block in of_model if model in models)
+            for number, joined in enumerate(join_sums(sums)):
+                yield model, 0, number, BLOCK, joined.encode(values)
 
     return replace(blocks, frame=map_to_counts(blocks.frame, rows), decode=partial(CellSums.decode, values))
+
+
+def join_sums(parts: Iterable[CellSums]) -> Iterator[CellSums]:
+    """Join the sums of one model as long as they fit: most cells of a range occur in others, too."""
+    held: list[CellSums] = []
+    for part in parts:
+        held.append(part)
+        if sum(one.cells.size for one in held) > CELLS_AT_ONCE:
+            held = [CellSums.join(held)]
+            if held[0].cells.size > CELLS_AT_ONCE // 2:
+                yield held.pop()
+    if held:
+        yield CellSums.join(held)
