@@ -288,7 +288,7 @@ class Renumbering:
         return Renumbering(window, np.array(numbers, np.int64), absent)
 
     def pair_number(self, low: Ints, high: Ints) -> Ints:
-        """Return the numbers of pairs, from the window's numbers of their sides."""
+        """Return the window's numbers of crossed pairs, given those of their two identities."""
         return pair_number(low, high, len(self.window.singles))
 
     def renumber(self, identity: Ints) -> Ints:

@@ -94,7 +94,9 @@ def scans_of_one_date(spark: SparkSession, view: str) -> list[bool]:
     return ["2026-01-16" in line.split("PartitionFilters")[1] for line in plan.splitlines() if "FileScan" in line]
 
 
-@pytest.mark.parametrize("view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite"])
+@pytest.mark.parametrize(
+    "view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite", "latest_accepted_suite"]
+)
 def test_spark_reads_one_run_of_rows_and_of_the_ledger(spark_views_made: SparkSession, view: str) -> None:
     scans = scans_of_one_date(spark_views_made, view)
     assert len(scans) >= 2
@@ -123,7 +125,9 @@ def test_duckdb_views_have_the_columns_of_the_contract(duck: duckdb.DuckDBPyConn
     assert types["published_at"] == "TIMESTAMP WITH TIME ZONE"
 
 
-@pytest.mark.parametrize("view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite"])
+@pytest.mark.parametrize(
+    "view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite", "latest_accepted_suite"]
+)
 def test_duckdb_reads_one_run_of_rows_and_of_the_ledger(duck: duckdb.DuckDBPyConnection, view: str) -> None:
     plan = duck.execute(f"EXPLAIN SELECT identity FROM {view} WHERE run_date = DATE '2026-01-16'").fetchall()[0][1]
     assert sorted(re.findall(r"Scanning Files: (\d+)/(\d+)", plan)) == [("1", "4"), ("1", "5")]
