@@ -180,6 +180,20 @@ def test_all_rows_that_change_sides_break_any_bound() -> None:
     assert compare_with_baseline(rose, rose, "max_drop", 0.1)[1][0] < 1e-9
 
 
+def test_a_background_without_a_counted_row_leaves_the_evidence_to_the_subgroup() -> None:
+    """No rate is below 0, so a gap is as far below its bound as the rate of the subgroup is."""
+    for row in [(0, 1000), (5, 59)]:
+        for bound in (0.1, 0.3):
+            distance = gaps_of([(*row, 0, 5000)]).standard_errors(0.5 + bound)
+            np.testing.assert_allclose(distance, rates_of(row).standard_errors(bound))
+    (violation,), (compliance,) = compare_with_bound(gaps_of([(0, 1000, 0, 5000)]), "max_abs", 0.1)
+    assert violation > 0.99
+    assert compliance < 1e-9
+    low, _ = newcombe_gap((0, 300), (0, 200), 0.9)  # the farther end: fewer rows are in the background
+    _, (compliance,) = compare_with_bound(gaps_of([(0, 300, 0, 200)]), "max_abs", -low)
+    assert compliance == pytest.approx(0.05, abs=0.001)
+
+
 def test_bounds_that_no_interval_reaches_are_infinitely_far() -> None:
     """The longest interval of 0 of 1 less 0 of 1 reaches from -1 to 1, that of 1/2 less 1/2 not so far."""
     assert gaps_of([(1, 2, 1, 2)]).standard_errors(-0.45).tolist() == [math.inf]
