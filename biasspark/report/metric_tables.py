@@ -118,8 +118,11 @@ def axis_start(by_model: Mapping[str, Sequence[WorstIdentity]]) -> float:
 
 def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
     """Return the number of other identities with an AUC below that of the worst one, though less certainly so."""
-    others = (row for row in _identities(report, model) if row["identity"] != worst.identity)
-    aucs = ([row[name] for name in SUMMARIZED_AUCS if row[name] is not None] for row in others)
+    aucs = (
+        [row[name] for name in SUMMARIZED_AUCS if row[name] is not None]
+        for row in _identities(report, model)
+        if row["identity"] != worst.identity
+    )
     return sum(any(auc < worst.row[worst.metric] for auc in of_row) for of_row in aucs)
 
 

@@ -128,6 +128,7 @@ def test_an_alert_that_only_the_many_checks_of_its_rule_leave_undecided_has_its_
     page = page_without_charts(with_rows(report, bias_alerts=[alone, between]))
     assert '<small class="why"><bdi>by itself below</bdi></small>' in page
     assert '<small class="why"><bdi>between' not in page
+    assert "<td>violated 0.200<small>kept 0.900</small></td>" in page
 
 
 def test_a_rule_on_a_rate_or_its_gap_names_its_threshold_and_its_definition(report: ReportData) -> None:
