@@ -49,7 +49,7 @@ def local_folder(path: str) -> Path | None:
 
 
 def shared_folder(spark: SparkSession, path: str) -> Path | None:
-    """Return a local folder that the session also sees, None if it may not: a server may be on another machine."""
+    """Return a path as a local folder if the session sees the same files, else None: a server may be elsewhere."""
     if is_embedded(spark):
         return local_folder(path)
     if is_connect(spark) or find_files(spark, path)[0].getUri().getScheme() != "file":

@@ -19,8 +19,6 @@ from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS
 from biasspark.text import list_first, show_value
 from biasspark.workflows.compare import compare
 
-MOST_NAMED = 10
-
 
 def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) -> Frame:
     """Return two models side by side, a row per slice and identity: the five metrics of each, and their differences.
@@ -65,7 +63,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
             raise ConfigError(Fault(("min_rows",), min_rows, "It must be a whole number of 0 or more.", "Give one."))
         rows = _collect_metrics(metrics)
         models = sorted(set(map(str, rows[MODEL].to_pylist())))
-        listed = list_first([show_value(model) for model in models], MOST_NAMED) or "no row"
+        listed = list_first([show_value(model) for model in models]) or "no row"
         if faults := [
             Fault((side,), model, f"The metrics have no such model. They have {listed}.", "Name one that they have.")
             for side, model in (("first", first), ("second", second))
@@ -85,7 +83,7 @@ def _collect_metrics(metrics: Frame) -> pa.Table:
     """Return the columns of metrics that a comparison needs. Raises `InputError` if some are missing."""
     columns = list_columns(metrics, "metrics")
     if missing := [name for name in comparison.NEEDED if name not in columns]:
-        what = f"there is no column {list_first(missing, MOST_NAMED)}."
+        what = f"there is no column {list_first(missing)}."
         fix = "Give what bias_metrics returns, or the table or view of published runs."
         raise InputError(Fault(("metrics",), ABSENT, what, fix))
     wanted = {*comparison.KEY, *comparison.NEEDED, *comparison.NAMED} & set(columns)
@@ -165,4 +163,4 @@ def model_comparisons(
         with spark_rows(df) as corpus, compare(corpus, measures, id, "estimate" if id else "allow") as comparison:
             compared = comparison.compute()
     warn(comparison.list_warnings(compared))
-    return hold(df, MODEL_COMPARISONS, comparisons_table(compared, comparison.level))
+    return hold(df, MODEL_COMPARISONS, comparisons_table(compared, measures.intervals.level))

@@ -156,21 +156,6 @@ def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
         )
 
 
-def describe_link(model: str, within: bool, link: str | None) -> str | None:
-    """Return a warning if the link of a model is probably wrong, given whether all its scores are within 0 to 1."""
-    if link is not None and within:
-        return (
-            f"model {model}: all its scores lie within 0 to 1, and `link` takes them for log-odds. "
-            "If they are probabilities, name the models of log-odds alone."
-        )
-    if link is None and not within:
-        return (
-            f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL, and no "
-            f'tree predicts them. The `link` "logit" of this model makes probabilities of log-odds.'
-        )
-    return None
-
-
 def list_correlations(of_segments: Losses, probable: Mapping[str, bool]) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_correlations``: Pearson correlations of attributions with losses.
 

@@ -100,7 +100,6 @@ def measure_sets(
     """
     targets = list(asked)
     asked = {target: [*{freeze(one): one for one in conditions}.values()] for target, conditions in asked.items()}
-    n_named = columns.n_segments + columns.n_pairs
 
     def measure(model: int, score_range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
         cells, honest_sets = block.cells, {}
@@ -134,10 +133,17 @@ def measure_sets(
         return pack([np.concatenate(parts) for parts in zip(*map(unpack, ranges), strict=True)])
 
     measured = yield Query(measure, combine)
+    return _read_measured(measured, asked, columns, n_models)
+
+
+def _read_measured(
+    measured: Mapping[Key, bytes], asked: Mapping[Target, Sequence[Condition]], columns: CellColumns, n_models: int
+) -> MeasuredSets:
+    """Return the measured sets, given the combined counts of `measure_sets` and the distinct conditions."""
     placements = {key[:2]: read_sets(data) for key, data in measured.items() if key[2] == _PLACEMENTS}
     of_targets, offsets = {}, {}
-    for number, target in enumerate(targets, 1):
-        key, conditions = (target.model, target.slice), asked[target]
+    for number, (target, conditions) in enumerate(asked.items(), 1):
+        key = target.model, target.slice
         data = measured.get((*key, number))
         sums = [NodeSums()] * len(conditions) if data is None else list(map(_read_sums, unpack(data)[0]))
         variances: list[float | None] = [None] * len(sums)
@@ -146,13 +152,14 @@ def measure_sets(
         elif target.model < n_models and key in placements:
             variances = [influence_variance(*placed) for placed in placements[key][: len(sums)]]
         of_targets[target] = dict(zip(map(freeze, conditions), map(MeasuredSet, sums, variances), strict=True))
-        if data := measured.get((*key, len(targets) + number)):
+        if data := measured.get((*key, len(asked) + number)):
             score_ranges, counts = unpack(data)  # of the sets' negatives, then of their positives
             below, total = counts.cumsum(axis=0) - counts, counts.sum(axis=0)
             offsets[target] = {
                 int(score_range): RankOffsets(of_range, total)
                 for score_range, of_range in zip(score_ranges, below, strict=True)
             }
+    n_named = columns.n_segments + columns.n_pairs
     of_named = {key: of_key[len(of_key) - n_named :] for key, of_key in placements.items()}
     of_segments = {key: sums[: columns.n_segments] for key, sums in of_named.items()}
     of_pairs = {key: sums[columns.n_segments :] for key, sums in of_named.items()}

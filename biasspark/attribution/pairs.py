@@ -26,10 +26,7 @@ from biasspark.tables.schemas import PAIR_SEGMENTS, to_table
 
 
 def pair_segments(
-    features: Sequence[Feature],
-    names: Mapping[tuple[int, int], tuple[str, str]],
-    settings: Pairs,
-    level: float = 0.95,
+    features: Sequence[Feature], names: Mapping[tuple[int, int], tuple[str, str]], settings: Pairs, level: float = 0.95
 ) -> Search[pa.Table]:
     """Find the table ``pair_segments``, less the run's columns: for each model and slice a tree over pairs.
 

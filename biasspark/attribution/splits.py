@@ -11,6 +11,7 @@ large the values are, and ties are decided by order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -78,18 +79,15 @@ def best_split(
 
     Costs m log m for m bins with rows, and matrices of 64 cuts times all bins, most often one.
     """
-    best: Split | None = None
-    for index, (feature, node) in enumerate(zip(features, nodes, strict=True)):
-        cut = _best_cut(feature, node, least, condition.get(index, feature.bins))
-        if cut and (best is None or cut[0] > best.gain):
-            best = Split(index, *cut)
-    return best
+    splits = (
+        _split_by(index, feature, node, least, condition.get(index, feature.bins))
+        for index, (feature, node) in enumerate(zip(features, nodes, strict=True))
+    )
+    return max(filter(None, splits), key=attrgetter("gain"), default=None)
 
 
-def _best_cut(
-    feature: Feature, node: BinSums, least: int | Ints, bins: frozenset[int]
-) -> tuple[float, frozenset[int], frozenset[int]] | None:
-    """Return the gain and the bins on either side of the best allowed cut of some bins; see `best_split`."""
+def _split_by(index: int, feature: Feature, node: BinSums, least: int | Ints, bins: frozenset[int]) -> Split | None:
+    """Return the best allowed split of some bins of one feature; see `best_split`."""
     inside = np.isin(np.arange(feature.n_bins), list(bins))
     rare = inside & np.isin(np.arange(feature.n_bins), list(feature.rare))
     rows, sums, apart = np.where(inside, node.counts, 0), node.sums.astype(object), rare
@@ -111,7 +109,7 @@ def _best_cut(
         if len(allowed):
             chosen = left[allowed[0]]
             left_bins, right_bins = (frozenset(np.flatnonzero(side).tolist()) for side in (chosen, inside & ~chosen))
-            return float(gains[allowed[0]]), left_bins, right_bins
+            return Split(index, float(gains[allowed[0]]), left_bins, right_bins)
     return None
 
 

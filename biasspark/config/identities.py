@@ -153,6 +153,11 @@ class Identities(Section):
         return tuple((key, name) for key, of_key in zip(keys, names, strict=True) for name in of_key)
 
     @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The columns whose values are identities: the categorical ones, and that of arrays."""
+        return (*self.categorical, self.array) if self.array else self.categorical
+
+    @property
     def known_names(self) -> tuple[str, ...]:
         """The names known before any row is read: columns, predicates and terms, in order."""
         return tuple(name for key, name in self.sources if key not in _OF_VALUES)

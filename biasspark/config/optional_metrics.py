@@ -37,7 +37,7 @@ class PinnedAuc(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class PinnedSkew(Section):
-    """An experiment in which pinned AUC moves and the model does not: part of one cell of an identity is dropped."""
+    """An experiment that drops rows of one cell of an identity: pinned AUC changes, although the model does not."""
 
     identity: str = setting(REQUIRED, kinds.string(), example="gay")
     """The identity, which cannot be a crossed pair."""

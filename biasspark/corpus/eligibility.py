@@ -24,17 +24,12 @@ def label_of(label: Label, schema: StructType) -> Column:
     """Return whether a row is positive: BOOLEAN, NULL where the label is unknown."""
     kind = schema[label.column].dataType
     if label.positive is not None:
-        return _is_one_of(label.positive, label.column, kind)
+        return is_one_of(label.positive, label.column, kind)
     if label.threshold is not None:
         return at_least(label.column, kind, label.threshold)
     if isinstance(kind, IntegralType):
         return F.when(column(label.column).isin(0, 1), column(label.column) == 1)
     return boolean(label.column, kind)
-
-
-def is_value(value: str | bool | int | float, name: str, schema: StructType) -> Column:
-    """Return whether a column of labels holds one value of ``positive``; NULL where it is NULL."""
-    return _is_one_of((value,), name, schema[name].dataType)
 
 
 def row_reason(label: Label, schema: StructType, id_column: str | None) -> Column:
@@ -68,7 +63,7 @@ def known_score(name: str, schema: StructType) -> Column:
     return F.when(score_reason(name, schema) == 0, number(name, schema[name].dataType))
 
 
-def _is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
+def is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataType) -> Column:
     """Return whether a column holds one of the values, all of one type; NULL where it is NULL.
 
     A number is compared as the type of the column holds it: the float32 0.1 is more than 0.1. If the values are

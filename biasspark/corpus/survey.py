@@ -13,7 +13,7 @@ from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, St
 
 from biasspark.arrays import Floats
 from biasspark.config import Identities, Label, Measures, divide, unknown_identity
-from biasspark.corpus.eligibility import is_value, known_score, row_reason
+from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
@@ -180,12 +180,13 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     and passes on at most 10,001 values of a column and 2,048 scores of a model. The driver receives at most 10,001
     values of a column and 204,800 scores of a model.
     """
-    schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
     # The embedded engine has few tasks, and numbering and grouping their rows would take longer than all else.
     groups = (
         {} if is_embedded(corpus.sparkSession) else {_TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
     )
-    aggregates = _aggregates(measures, schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED)
+    aggregates = _aggregates(
+        measures, corpus.schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED
+    )
     by_group = _narrow(corpus, measures, id_column, groups).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
@@ -195,10 +196,16 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         problem = f"It has more than {MOST_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
+    return _read_survey(row, corpus, measures, has_ids=id_column is not None)
+
+
+def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:
+    """Return the survey of a corpus, given the row of its aggregates (`_aggregates`)."""
+    schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
     positive = measures.label.positive or ()
     values = {
         name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
-        for n, name in enumerate(list_valued(measures))
+        for n, name in enumerate(measures.identities.value_columns)
     }
     if is_embedded(corpus.sparkSession):
         _refuse_exponents(values, schema)
@@ -214,7 +221,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
             for n, model in enumerate(measures.models)
             if measures.histograms and row[f"lowest_{n}"] is not None
         },
-        ids=_count_ids(row) if id_column else None,
+        ids=_count_ids(row) if has_ids else None,
         text_columns=tuple(
             name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
         ),
@@ -229,7 +236,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         column_uses=(
             (measures.label.column, "the label"),
             *((name, f"the score of model {model}") for model, name in measures.models.items()),
-            *((name, "an identity") for name in (*measures.identities.columns, *list_valued(measures))),
+            *((name, "an identity") for name in (*measures.identities.columns, *measures.identities.value_columns)),
         ),
     )
 
@@ -260,12 +267,6 @@ def check_identity(survey: Survey, identities: Identities, identity: str) -> Non
     ]
     if identity not in (known := (*identities.known_names, *values)):
         raise InputError(unknown_identity(("pinned_skew", "identity"), identity, known))
-
-
-def list_valued(measures: Measures) -> tuple[str, ...]:
-    """Return the columns whose values are identities: the categorical ones, and that of arrays."""
-    identities = measures.identities
-    return (*identities.categorical, identities.array) if identities.array else identities.categorical
 
 
 def _list_fractions(measures: Measures, schema: StructType) -> Iterator[str]:
@@ -314,7 +315,7 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
         template = category(measures.templates.column, schema[measures.templates.column].dataType)
         columns["template"] = F.when(template.isNotNull(), F.xxhash64(template))
     for n, value in enumerate(measures.label.positive or ()):
-        columns[f"is_positive_{n}"] = is_value(value, measures.label.column, schema)
+        columns[f"is_positive_{n}"] = is_one_of((value,), measures.label.column, schema[measures.label.column].dataType)
         if _is_text(measures.label, schema):
             written, meant = column(measures.label.column), F.lit(value)
             is_variant = F.lower(F.trim(written)) == F.lower(F.trim(meant))
@@ -342,7 +343,7 @@ def _is_sparse(corpus: DataFrame, measures: Measures) -> bool:
 
     Spark aggregates lists without compiled code, which takes as long as the scan, so then only few rows are aggregated.
     """
-    reads_all = list_valued(measures) or measures.templates or measures.label.positive
+    reads_all = measures.identities.value_columns or measures.templates or measures.label.positive
     return not (reads_all or measures.histograms or is_embedded(corpus.sparkSession)) and bool(measures.models)
 
 
@@ -367,7 +368,7 @@ def _aggregates(
         if measures.histograms:
             labeled = F.when(F.col("labeled"), F.col(f"score_{n}"))
             aggregates |= {f"lowest_{n}": (F.min(labeled), F.min), f"highest_{n}": (F.max(labeled), F.max)}
-    for n in range(len(list_valued(measures))):
+    for n in range(len(measures.identities.value_columns)):
         values = F.slice(F.collect_set(f"value_{n}"), 1, MOST_VALUES + 1)
         aggregates[f"values_{n}"] = values, _merge_values
     for n in range(len(measures.label.positive or ())):

@@ -13,6 +13,9 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.values import category
 
 _TEMPLATE = "template"
+_SCALE = "scale"
+_LARGE, _OF_LARGE = 2.0**450, 2.0**-600
+"""Scores beyond the first are multiplied by the second, so that their sums and squares are no infinities."""
 
 
 def template_scores(
@@ -39,6 +42,11 @@ def template_scores(
     scores = counts.groupBy(MODEL, _TEMPLATE, IDENTITY).agg(
         F.sort_array(F.collect_list(F.struct("score", "n"))).alias("scores"), F.sum("n").alias("n_rows")
     )
+    largest = F.greatest(*(F.abs(F.element_at("scores", end)["score"]) for end in (1, -1)))
+    scores = scores.withColumn(_SCALE, F.when(largest > _LARGE, _OF_LARGE).otherwise(1.0))
+    scores = scores.withColumn(
+        "scores", F.transform("scores", lambda one: F.struct((one["score"] * F.col(_SCALE)).alias("score"), one["n"]))
+    )
     n_rows = F.col("n_rows").cast("double")
     total = F.aggregate("scores", F.lit(0.0), lambda total, one: total + one["score"] * one["n"])
     scores = scores.withColumn("mean_score", total / n_rows)
@@ -47,8 +55,8 @@ def template_scores(
         _TEMPLATE,
         name_of(F.col(IDENTITY), encoding.names[: encoding.first_pair]).alias(IDENTITY),
         "n_rows",
-        "mean_score",
-        F.sqrt(_sum_of_squares() / F.nullif(n_rows - 1, F.lit(0))).alias("sd_score"),
+        (F.col("mean_score") / F.col(_SCALE)).alias("mean_score"),
+        (F.sqrt(_sum_of_squares() / F.nullif(n_rows - 1, F.lit(0))) / F.col(_SCALE)).alias("sd_score"),
     )
     return _suppress(named, measures.privacy)
 

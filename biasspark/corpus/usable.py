@@ -18,7 +18,6 @@ from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
 from biasspark.text import DECIMAL_POINT, format_count, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
-_MOST_NAMED = 10
 
 
 def list_missing_models(counts: RowCounts) -> tuple[str, ...]:
@@ -80,15 +79,14 @@ def check_identities(
     """
     if not identities.sources or not set(names) <= set(unknown):
         return
-    value_columns = (*identities.categorical, identities.array) if identities.array else identities.categorical
-    shown = list_first([show_value(name) for name in names or value_columns], _MOST_NAMED)
+    shown = list_first([show_value(name) for name in names or identities.value_columns])
     if not names:
         problem = f"no row has a value in {shown}, so there is no identity."
     else:
         problem = f"no usable row says whether it is in an identity: {shown}."
     fix: Text = "Check the columns."
     if unreadable:
-        columns = list_first([f"{count:,} values of '{name}'" for name, count in unreadable.items()], _MOST_NAMED)
+        columns = list_first([f"{count:,} values of '{name}'" for name, count in unreadable.items()])
         problem += f" {columns} are neither numbers nor booleans."
         fix = (
             *("If each value is an identity, name the column in ", Key(("identities", "categorical"))),

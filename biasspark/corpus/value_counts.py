@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -110,30 +111,11 @@ def count_values(
     Runs one Spark job, a narrow scan; a second for numbers with more than a million distinct values. A task holds a
     million numbers of each column.
     """
-    n_numbers, n_texts, columns = len(numbers), len(texts), {**numbers, **texts}
-    n_columns = len(columns)
+    columns = {**numbers, **texts}
+    n_numbers, n_columns = len(numbers), len(columns)
     if not columns:
         return ValueCounts({}, {}, {})
     narrow = corpus.select(*(value.alias(f"value_{n}") for n, value in enumerate(columns.values())))
-
-    def count(batches: Batches) -> Iterator[range_job.CountsRow]:
-        of_numbers = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
-        of_texts = [Counter[str]() for _ in range(n_texts)]
-        n_null = np.zeros(n_columns, np.int64)
-        for batch in batches:
-            for number, column in enumerate(batch.columns):
-                n_null[number] += column.null_count
-                values, counts = count_batch(column)
-                if number < n_numbers:
-                    of_numbers[number] = of_numbers[number].add(NumberCounts.of(values.to_numpy(), counts))
-                elif len(of_texts[number - n_numbers]) <= most_texts:
-                    names = values.cast(pa.string()).to_pylist()
-                    of_texts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
-        for number, counted in enumerate(of_numbers):
-            yield number, 0, 0, 0, counted.encode()
-        for number, of_column in enumerate(of_texts, n_numbers):
-            yield number, 0, 0, 0, json.dumps(of_column).encode()
-        yield n_columns, 0, 0, 0, n_null.tobytes()
 
     def combine(key: Key, tasks: Iterator[memoryview]) -> bytes:
         if key[0] == n_columns:
@@ -148,17 +130,14 @@ def count_values(
             total.update(json.loads(bytes(data)))
         return json.dumps(dict(total.most_common(most_texts + 1))).encode()
 
+    count = partial(_count_task, n_numbers=n_numbers, n_columns=n_columns, most_texts=most_texts)
     combined = range_job.combine_counts(range_job.map_to_counts(narrow, count), combine, 2 * n_columns)
     if not combined:
         no_numbers = Numbers(np.empty(0), 0)
         return ValueCounts(
             dict.fromkeys(numbers, no_numbers), {name: {} for name in texts}, dict.fromkeys(columns, False)
         )
-    summaries = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
-    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
-    many = {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}
-    for number, edges in (_count_by_range(narrow, many, most_bins) if many else {}).items():
-        listed[number] = Numbers(edges, listed[number].n_known)
+    listed = _read_numbers(narrow, [combined[number, 0, 0] for number in range(n_numbers)], most_bins)
     of_texts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]
     has_null = (np.frombuffer(combined[n_columns, 0, 0], np.int64) > 0).tolist()
     return ValueCounts(
@@ -166,6 +145,37 @@ def count_values(
         dict(zip(texts, of_texts, strict=True)),
         dict(zip(columns, has_null, strict=True)),
     )
+
+
+def _count_task(batches: Batches, n_numbers: int, n_columns: int, most_texts: int) -> Iterator[range_job.CountsRow]:
+    """Count the values in the batches of a task, whose columns of numbers are first, and the rows with NULL."""
+    of_numbers = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
+    of_texts = [Counter[str]() for _ in range(n_columns - n_numbers)]
+    n_null = np.zeros(n_columns, np.int64)
+    for batch in batches:
+        for number, column in enumerate(batch.columns):
+            n_null[number] += column.null_count
+            values, counts = count_batch(column)
+            if number < n_numbers:
+                of_numbers[number] = of_numbers[number].add(NumberCounts.of(values.to_numpy(), counts))
+            elif len(of_texts[number - n_numbers]) <= most_texts:
+                names = values.cast(pa.string()).to_pylist()
+                of_texts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
+    for number, counted in enumerate(of_numbers):
+        yield number, 0, 0, 0, counted.encode()
+    for number, of_column in enumerate(of_texts, n_numbers):
+        yield number, 0, 0, 0, json.dumps(of_column).encode()
+    yield n_columns, 0, 0, 0, n_null.tobytes()
+
+
+def _read_numbers(narrow: DataFrame, data: Sequence[bytes], most_bins: int) -> list[Numbers]:
+    """Read what `_summarize` returned for each column. One more job counts those with very many numbers by range."""
+    summaries = list(map(unpack, data))
+    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
+    many = {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}
+    for number, edges in (_count_by_range(narrow, many, most_bins) if many else {}).items():
+        listed[number] = Numbers(edges, listed[number].n_known)
+    return listed
 
 
 def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:

@@ -256,7 +256,9 @@ def errors_of_difference(
         z_first, z_second = z_at(inner)
         low = np.where(z_first >= z_second, low, inner).max(axis=0)
         high = np.where(z_first >= z_second, inner, high).min(axis=0)
-    z = np.minimum(*z_at(high))
+    z_first, z_second = z_at(high)
+    # At the end of the arc the second is at distance 0, since it cannot move: the first covers the whole margin.
+    z = np.where(high < 1, np.minimum(z_first, z_second), np.maximum(z_first, z_second))
     # If the second reaches its highest possible value, the first covers the rest of the margin.
     room = highest_second - second.value
     at_most = np.maximum(

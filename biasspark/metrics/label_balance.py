@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Ints, divide
+from biasspark.arrays import Flags, Ints, divide
 from biasspark.columns import EVERY_LENGTH, WITHHELD
 from biasspark.config import Privacy
 from biasspark.metrics.suppression import is_small
@@ -28,7 +28,8 @@ def label_balance(
     planned = np.frompyfunc(negatives_to_add, 4, 1)(n_rows, n_positive, n_rows[0], n_positive[0])
     if length_bins and n_positive[0, -1] > 0:
         planned[:, -1] = [sum(filter(None, bins)) for bins in planned[:, :-1]]
-    hidden = is_small(n_rows, n_rows[0] - n_rows, privacy).ravel()
+    hidden = is_small(n_rows, n_rows[0] - n_rows, privacy)
+    hidden = _hide_summands(hidden, n_rows, privacy.min_group_rows if privacy else 0).ravel()
     rate, n_identities = divide(n_positive, n_rows), len(identities)
     low, high = zip(*length_bins, (None, None), strict=True)
     return to_table(
@@ -44,6 +45,17 @@ def label_balance(
         n_negatives_to_add=Masked(planned.ravel(), hidden),
         reason=Masked(np.full(len(hidden), WITHHELD, object), ~hidden),
     )
+
+
+def _hide_summands(hidden: Flags, n_rows: Ints, least: int) -> Flags:
+    """Hide more bins, the smallest first, where ``(all)`` less the other bins would tell the size of a small group."""
+    hidden, background = hidden.copy(), n_rows[0] - n_rows
+    for of_identity, inside, outside in zip(hidden[:, :-1], n_rows[:, :-1], background[:, :-1], strict=True):
+        for bin_ in np.argsort(inside, kind="stable"):
+            if not any(0 < rows[of_identity].sum() < least for rows in (inside, outside)):
+                break
+            of_identity[bin_] = True
+    return hidden
 
 
 def negatives_to_add(n_rows: int, n_positive: int, n_all: int, n_all_positive: int) -> int | None:

@@ -140,7 +140,7 @@ def intervals(
         The result of `biasspark.bias_metrics`.
     identities, models, slices : str or list of str, optional
         The names to draw, in this order. By default all slices and models, and ``most`` identities of each slice: those
-        with the lowest AUC of any model, from the top; those with enough rows first.
+        for which a low AUC of any model is most certain, the worst at the top: by the upper end of its interval.
     most : int
         The most identities of a slice that are drawn by default.
 

@@ -33,7 +33,8 @@ class BaselineComparison:
     """The differences between a model and a baseline on all rows.
 
     ``counts`` has the number of comparisons by verdict, shown or not. ``worse`` and ``better`` are the significant
-    differences, the largest first, those with a wide interval last; ``rows`` those of each shown identity by metric.
+    differences, sorted by the end of the interval that is nearest to 0, the largest first: this much is shown. ``rows``
+    are those of each shown identity by metric.
     """
 
     model: str
@@ -57,7 +58,9 @@ class BaselineComparison:
         largest = ""
         if self.worse:
             row = self.worse[0].row
+            low, high = row["difference_low"], row["difference_high"]
             size = cells.show_number(row["difference"], signed=True)
+            size += f", interval {cells.show_interval(low, high, signed=True)}" if low is not None else ""
             largest = f", most of all in {title_of(row['metric'])} of {name_or_all_rows(row['identity'])} ({size})"
         return f"{model} is significantly worse than {baseline} in {n[columns.WORSE]:,} of {total}{largest}; {rest}"
 
@@ -109,9 +112,10 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
         if not one.row["crossed"]:
             by_identity.setdefault(one.row["identity"], {})[one.row["metric"]] = one
 
-    def largest_first(one: Difference) -> tuple[bool, float, str, str]:
-        row = one.row
-        return cells.is_weak(row, "difference"), -abs(row["difference"]), row["identity"], row["metric"]
+    def largest_first(one: Difference) -> tuple[bool, float, float, str, str]:
+        row, low, high = one.row, one.row["difference_low"], one.row["difference_high"]
+        shown = 0.0 if low is None or high is None else max(low, -high)
+        return low is None, -shown, -abs(row["difference"]), row["identity"], row["metric"]
 
     changed = sorted((one for one in differences if one.row["verdict"] in _ARROWS), key=largest_first)
     return BaselineComparison(

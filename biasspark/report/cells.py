@@ -126,7 +126,7 @@ def interval_cell(  # noqa: PLR0913 - the parts of a cell
 ) -> TableCell:
     """Return a number with its interval as a cell, which is weak if the interval is missing or wide."""
     text, interval = show_number(value, signed=signed), show_interval(low, high, signed=signed)
-    weak = imprecision(low, high) > 0
+    weak = is_imprecise(low, high)
     return TableCell(text=text, interval=interval, color=color, value=value, note=note, weak=weak)
 
 
@@ -154,7 +154,7 @@ def sum_cell(row: Row | None, column: str) -> TableCell:
 
 def is_weak(row: Row, name: str) -> bool:
     """Return whether the interval of a column is missing or wide."""
-    return imprecision(row[f"{name}_low"], row[f"{name}_high"]) > 0
+    return is_imprecise(row[f"{name}_low"], row[f"{name}_high"])
 
 
 def goodness(row: Row, name: str) -> float:
@@ -163,9 +163,9 @@ def goodness(row: Row, name: str) -> float:
     return -abs(value) if name in SUMMARIZED_GAPS else value
 
 
-def imprecision(low: float | None, high: float | None) -> int:
-    """Return 0 for a narrow interval, 1 for a wide one, 2 for a missing one."""
-    return 2 if low is None or high is None else int(high - low > WIDE)
+def is_imprecise(low: float | None, high: float | None) -> bool:
+    """Return whether an interval is missing or wide."""
+    return low is None or high is None or high - low > WIDE
 
 
 def describe_outside(balance: Sequence[Row]) -> str:

@@ -23,7 +23,7 @@ from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
 from biasspark.report.gate_summary import describe_changes
 from biasspark.report.metric_tables import list_pinned, list_worst
-from biasspark.report.report_data import ReportData
+from biasspark.report.report_data import ReportData, find_lowest
 
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -131,7 +131,7 @@ MAX_TRENDS, MAX_CHANGED, MAX_MARKERS = 7, 3, 8
 
 
 def choose_identities(report: ReportData, n: int) -> list[str]:
-    """Return the identities with the lowest AUC, taken from each model in turn."""
+    """Return the worst identities, taken from each model in turn."""
     lists = [[worst.identity for worst in list_worst(report, model, n)] for model in report.models()]
     in_turn = [name for names in zip(*lists, strict=False) for name in names]
     return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]
@@ -246,10 +246,10 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
     """Return the title, metric and identity of each panel: the largest changes, then the lowest AUCs."""
     _, changes = describe_changes(report)
     changed = list(dict.fromkeys((change.identity, change.metric) for change in changes))[:MAX_CHANGED]
-    lowest: dict[tuple[str, str], tuple[bool, float]] = {}
+    lowest: dict[tuple[str, str], tuple[int, float]] = {}
     for model in report.models():
         for worst in list_worst(report, model, MAX_TRENDS):
-            lowest.setdefault((worst.identity, worst.metric), (worst.cell.weak, worst.row[worst.metric]))
+            lowest.setdefault((worst.identity, worst.metric), find_lowest(worst.row)[:2])
     in_order = [*changed, *sorted(lowest, key=lambda key: (lowest[key], key))]
     chosen = list(dict.fromkeys(in_order))[:MAX_TRENDS]
     return [

@@ -19,13 +19,12 @@ from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZE
 from biasspark.report.attributions import SEGMENT_COLORS, describe_zero, pick_ends, subtract_overall
 from biasspark.report.cells import Row, describe_outside, lacks_by_length
 from biasspark.report.definitions import describe_bias
-from biasspark.report.report_data import group_rows
+from biasspark.report.report_data import MIN_ROWS, find_lowest, group_rows
 from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH, MOST_SHOWN = 120, 10
-MIN_ROWS = 30
+SCREEN_WIDTH, MOST_SHOWN, FEWEST_OF_MODEL = 120, 10, 3
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
@@ -35,7 +34,9 @@ _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positi
 
 
 def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
-    """Return a table of the identities whose AUC is most certainly low, without crossed pairs.
+    """Return a table of each model's identities whose AUC is most certainly low, without crossed pairs.
+
+    They are at most ``n`` in all, or `FEWEST_OF_MODEL` of each model if that is more.
 
     The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
     with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
@@ -46,13 +47,16 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed"))
     lowest = [(row, _lowest_auc(row)) for row in singles.to_pylist()]
     rows = [{**row, **auc} for row, auc in lowest if auc is not None]
-    rows.sort(key=lambda row: (row["high"], row["model"], row["slice"], row["identity"]))
+    rows.sort(key=lambda row: (row["model"], row["high"], row["slice"], row["identity"]))
+    by_model = group_rows(rows, "model").values()
+    rows = [row for of_model in by_model for row in of_model[: max(FEWEST_OF_MODEL, n // len(by_model))]]
     lines = []
     if rows:
-        room = SCREEN_WIDTH - 2 - max(map(len, ["bias", *(row["bias"] for row in rows[:n])]))
-        heading, *table = format_table(rows[:n], _WORST, room).split("\n")
-        lines = ["identities by the upper end of the interval of their lowest AUC, lowest first:", f"{heading}  bias"]
-        lines += [f"{line}  {row['bias']}".rstrip() for line, row in zip(table, rows, strict=False)]
+        biases = ["bias", *(row["bias"] for row in rows)]
+        table = format_table(rows, _WORST, SCREEN_WIDTH - 2 - max(map(len, biases))).split("\n")
+        of_models = " of each model" if len(by_model) > 1 else ""
+        lines = [f"identities{of_models} by the upper end of the interval of their lowest AUC, lowest first:"]
+        lines += [f"{line}  {bias}".rstrip() for line, bias in zip(table, biases, strict=True)]
     is_suppressed = any(row["n_rows"] is None for row, _ in lowest)
     left_out = _describe_left_out([(row["identity"], auc is None) for row, auc in lowest], is_suppressed)
     return "\n".join(filter(None, [*lines, left_out]))
@@ -130,10 +134,9 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
 
 def _lowest_auc(row: Row) -> dict[str, Any] | None:
     """Return the AUC with the lowest upper end of its interval; None with too few rows or without an interval."""
-    highs = [(row[f"{name}_high"], name) for name in SUMMARIZED_AUCS if row[f"{name}_high"] is not None]
-    if not highs or row["n_rows"] is None or row["n_rows"] < MIN_ROWS:
+    weakness, high, name = find_lowest(row)
+    if weakness:
         return None
-    high, name = min(highs)
     return {"metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
 
 
@@ -287,6 +290,8 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
     shown = [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in rows]
     if "interval" in columns:
         shown = [{**row, "interval": describe_zero(full)} for row, full in zip(shown, rows, strict=True)]
+    is_contradicted = ["found" in columns and bool(row["false_discovery"]) for row in rows]
+    shown = [{**row, "found": "False*"} if marked else row for row, marked in zip(shown, is_contradicted, strict=True)]
     heading, *lines = format_table(shown, [_HEADINGS.get(name, name) for name in columns]).split("\n")
     texts = [heading]
     for line, row in zip(lines, rows, strict=True):
@@ -295,6 +300,8 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
             side = "" if name == "rule" else f"{name.partition('_')[0]}s: "
             rule, next_indent = show_visibly(f"{side}{row[name] or 'all'}"), _INDENT + " " * max(len(side), 2)
             texts.append(_wrap(rule, initial_indent=_INDENT, subsequent_indent=next_indent))
+    if any(is_contradicted):
+        texts.append("* false_discovery: training and estimation rows disagree, so the segment is not found.")
     return "\n".join(texts)
 
 

@@ -95,7 +95,7 @@ def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCel
 
 
 def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[WorstIdentity]:
-    """Return the identities with the lowest AUC of a model on all rows, those with enough rows first."""
+    """Return the worst identities of a model on all rows: those whose lowest AUC has the lowest upper end."""
     return _sort_worst(_identities(report, model))[:n]
 
 
@@ -117,8 +117,12 @@ def axis_start(by_model: Mapping[str, Sequence[WorstIdentity]]) -> float:
 
 
 def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
-    """Return the number of identities with an AUC below that of the worst identity with enough rows."""
-    aucs = ([row[name] for name in SUMMARIZED_AUCS if row[name] is not None] for row in _identities(report, model))
+    """Return the number of other identities with an AUC below that of the worst one, though less certainly so."""
+    aucs = (
+        [row[name] for name in SUMMARIZED_AUCS if row[name] is not None]
+        for row in _identities(report, model)
+        if row["identity"] != worst.identity
+    )
     return sum(any(auc < worst.row[worst.metric] for auc in of_row) for of_row in aucs)
 
 
@@ -129,7 +133,7 @@ def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
 
 
 def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
-    """Return the identities of a slice with the metrics of all models, those with the lowest AUC first."""
+    """Return the identities of a slice with the metrics of all models, the worst first."""
     suite, models, listed = report.suite(slice_name), report.models(), []
     for identity in report.identities(slice_name):
         rows = {model: suite[model, identity] for model in models if (model, identity) in suite}
@@ -364,7 +368,7 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
     if added == "n_negatives_to_add" and cells.lacks_by_length(row, goal):
         n_added += " by length"  # some lengths lack negatives though the share over all lengths is below the goal
     counts = f"{cells.show_count(row['n_positive'])} of {cells.show_count(row['n_rows'])}"
-    may_be_goal = goal is not None and cells.imprecision(*ends) > 0 and ends[0] <= goal <= ends[1]
+    may_be_goal = goal is not None and cells.is_imprecise(*ends) and ends[0] <= goal <= ends[1]
     return TableCell(
         text=cells.show_percent(row["positive_rate"], 0),
         interval=n_added,

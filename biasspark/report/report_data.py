@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
-from biasspark.report.cells import Row, goodness, imprecision, is_weak
+from biasspark.report.cells import Row, goodness, is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
@@ -82,6 +82,8 @@ Rows: TypeAlias = Sequence[Row]
 
 # ---- the data of a report
 
+MIN_ROWS = 30
+"""Identities with fewer rows come after the others: the lowest of many such AUCs is low by chance."""
 MAX_THRESHOLDS = 3
 MAX_ALERTS = 200
 
@@ -100,10 +102,14 @@ COUNTED_BY = {
 
 
 class Lowest(NamedTuple):
-    """The lowest AUC of an identity. Tuples sort from the worst identity to the best; see `imprecision`."""
+    """The AUC of an identity whose interval ends lowest. Tuples sort from the worst identity to the best.
 
-    imprecision: int
-    value: float
+    ``weakness`` is 0 for an AUC with an interval and at least `MIN_ROWS` rows, 1 with fewer rows, 2 without interval,
+    and 3 without an AUC. ``high`` is the upper end of the interval, or the value without one.
+    """
+
+    weakness: int
+    high: float
     metric: str
 
 
@@ -258,20 +264,25 @@ def _severity(alert: Row) -> tuple[int, bool, float]:
 
 
 def order_worst_first(metrics: Rows) -> list[str]:
-    """Return the identities in rows of ``bias_metrics``, sorted by their lowest AUC of any model, then by name."""
+    """Return the identities in rows of ``bias_metrics``, sorted by `find_lowest` of any model, then by name."""
     groups = group_rows(_single(metrics), "identity")
     lowest = {name: min(map(find_lowest, rows)) for (name,), rows in groups.items()}
     return sorted(lowest, key=lambda name: (lowest[name][:2], name))
 
 
 def find_lowest(row: Row) -> Lowest:
-    """Return the lowest subgroup, BPSN or BNSP AUC of a row of ``bias_metrics``; without any, no metric is named.
+    """Return the subgroup, BPSN or BNSP AUC of a row of ``bias_metrics`` for which a low value is most certain.
 
-    An AUC with a narrow interval takes precedence over one with a wide interval, and that over one without an interval.
+    It is the one with the lowest upper end of its interval, or without intervals the lowest one. Without any AUC, no
+    metric is named.
     """
-    defined = [name for name in SUMMARIZED_AUCS if row[name] is not None]
-    aucs = (Lowest(imprecision(row[f"{name}_low"], row[f"{name}_high"]), row[name], name) for name in defined)
-    return min(aucs, default=Lowest(3, 2.0, ""))  # after any AUC
+    has_few_rows = (row["n_subgroup_negative"] or 0) + (row["n_subgroup_positive"] or 0) < MIN_ROWS
+    aucs = (
+        Lowest(2, row[name], name) if high is None else Lowest(int(has_few_rows), high, name)
+        for name, high in ((name, row[f"{name}_high"]) for name in SUMMARIZED_AUCS)
+        if row[name] is not None
+    )
+    return min(aucs, default=Lowest(3, 0.0, ""))
 
 
 def worst_outcome(alerts: Rows) -> str | None:
@@ -311,7 +322,7 @@ RATE_SUMS = {"false_positive_equality_difference": ("fpr_gap",), "false_negative
 
 _WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
 SUITE_COLUMNS = (
-    *("model", "slice", "identity", "crossed"),
+    *("model", "slice", "identity", "crossed", "n_subgroup_negative", "n_subgroup_positive"),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
 )
 
@@ -549,12 +560,12 @@ def _single(rows: Rows) -> Rows:
 
 
 def _worst_pairs(metrics: pa.Table) -> Rows:
-    """Return each model's crossed pairs with the lowest AUC that has an interval, those with enough rows first."""
+    """Return each model's worst crossed pairs, of those that have an AUC with an interval."""
     pairs = metrics.filter(pc.field("crossed"))
     ranked: dict[str, list[tuple[Any, ...]]] = {}
     for number, row in enumerate(pairs.select(SUITE_COLUMNS).to_pylist()):
         lowest = find_lowest(row)
-        if lowest.imprecision < 2:
+        if lowest.weakness < 2:
             ranked.setdefault(row["model"], []).append((lowest[:2], row["identity"], number))
     worst = [number for pairs_of_model in ranked.values() for *_, number in sorted(pairs_of_model)[:MAX_PAIRS]]
     rows: Rows = pairs.take(pa.array(worst, pa.int64())).to_pylist()

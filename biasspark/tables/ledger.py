@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -39,8 +40,9 @@ class JobCorpus(NamedTuple):
     corpus: str
 
 
-ViewKey: TypeAlias = tuple[date, date | None, str, str]
-"""A run date, the first date of a window, a corpus and a job, which have one visible run."""
+_VIEW_KEY = ("run_date", "window_start", "corpus", "job")
+"""The columns that a run has in common with the runs that it supersedes. Their values have one visible run."""
+view_key = itemgetter(*_VIEW_KEY)
 
 # ---- reading
 
@@ -112,14 +114,9 @@ def latest_by_date(rows: Iterable[LedgerRow]) -> dict[date, LedgerRow]:
     return {row["run_date"]: row for row in sorted(rows, key=by_publication)}
 
 
-def latest_runs(ledger: Iterable[LedgerRow]) -> dict[ViewKey, LedgerRow]:
+def latest_runs(ledger: Iterable[LedgerRow]) -> dict[tuple[Any, ...], LedgerRow]:
     """Return the row of the visible run of each date or window, corpus and job."""
     return {view_key(row): row for row in sorted(ledger, key=by_publication)}
-
-
-def view_key(row: LedgerRow) -> ViewKey:
-    """Return what a row has in common with the runs that it supersedes."""
-    return row["run_date"], row["window_start"], row["corpus"], row["job"]
 
 
 def by_publication(row: LedgerRow) -> tuple[datetime, str]:
@@ -163,7 +160,8 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
     `BiasSparkError` if this run is published already. Copies do not conflict: they have the numbers of another run.
     """
-    before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == view_key(vars(run))]
+    key = attrgetter(*_VIEW_KEY)(run)
+    before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == key]
     if any(row["run_id"] == run.run_id for row in before):
         raise BiasSparkError(
             f"bias_runs: run {run.run_id} is published already. A run is published once. Run again, which takes a new "

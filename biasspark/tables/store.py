@@ -37,13 +37,10 @@ def open_tables(
     job: str, config: Config, progress: Progress, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[SparkSession, Store]]:
     """Yield the session of a job, with more settings, and its store. Show the progress of long stages."""
-    store, needed = open_store(config.output), session_settings(config.output)
+    store, output = open_store(config.output), config.output
+    # Tables in the catalog of Spark must outlive the session.
+    in_session = any(name.startswith("spark_catalog.") for name in (output.catalog, output.views) if name)
+    needed = {"spark.sql.catalogImplementation": "hive"} if in_session else {}
     progress.stage(describe_start(current_request()))
     with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
         yield spark, store
-
-
-def session_settings(output: Output) -> dict[str, str]:
-    """Return the session settings that a store needs: tables in the catalog of Spark must outlive the session."""
-    in_session = any(name.startswith("spark_catalog.") for name in (output.catalog, output.views) if name)
-    return {"spark.sql.catalogImplementation": "hive"} if in_session else {}

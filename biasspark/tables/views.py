@@ -2,7 +2,8 @@
 
 ``<table>`` has all runs, ``latest_<table>`` the last published run of each run date and corpus. If the job has a gate,
 ``latest_accepted_<table>`` has the last run accepted by the gate or a person: a failed run does not replace it.
-``latest_suite`` is ``latest_bias_metrics`` with the columns that most readers want.
+``latest_suite`` is ``latest_bias_metrics`` with the columns that most readers want, and ``latest_accepted_suite``
+likewise.
 
 In a folder, the views are two SQL files, one for Spark and one for DuckDB (only the first for Delta). In a catalog,
 they are views of this catalog or another one. Runs are published without them, so a failure here is a warning.
@@ -182,20 +183,19 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
     for table, rows in relations.items():
         if table == BIAS_RUNS or ledger is None:
             continue
-        published = f"{ledger}\n  WHERE job = {quote_string(table.job)}"
-        comment = f"{table.comment} The latest {{}} run of each run date and corpus."
-        query = _latest_query(table, table.names, rows, published, latest)
-        yield View(f"latest_{table.name}", table.columns, comment.format("published"), query)
+        of_kind = {"published": ("latest", f"{ledger}\n  WHERE job = {quote_string(table.job)}")}
         if table.job in (BIAS_ALERTS.job, COMPARISON_ALERTS.job):  # runs of other jobs are never accepted
-            query = _latest_query(table, table.names, rows, _accepted_runs(ledger, table.job), latest)
-            yield View(f"latest_accepted_{table.name}", table.columns, comment.format("accepted"), query)
-        if table == BIAS_METRICS:
-            narrow = tuple(column for column in table.columns if column.name in _NARROW)
-            narrow = (*narrow[:5], _N_ROWS, _N_POSITIVE, *narrow[5:])
-            sizes = {"n_rows": "n_subgroup_negative + n_subgroup_positive", "n_positive": "n_subgroup_positive"}
-            select = [f"{sizes[c.name]} AS {c.name}" if c.name in sizes else c.name for c in narrow]
-            query = _latest_query(table, select, rows, published, latest)
-            yield View("latest_suite", narrow, comment.format("published"), query)
+            of_kind["accepted"] = "latest_accepted", _accepted_runs(ledger, table.job)
+        for kind, (prefix, runs) in of_kind.items():
+            comment = f"{table.comment} The latest {kind} run of each run date and corpus."
+            query = _latest_query(table, table.names, rows, runs, latest)
+            yield View(f"{prefix}_{table.name}", table.columns, comment, query)
+            if table == BIAS_METRICS:
+                narrow = tuple(column for column in table.columns if column.name in _NARROW)
+                narrow = (*narrow[:5], _N_ROWS, _N_POSITIVE, *narrow[5:])
+                sizes = {"n_rows": "n_subgroup_negative + n_subgroup_positive", "n_positive": "n_subgroup_positive"}
+                select = [f"{sizes[c.name]} AS {c.name}" if c.name in sizes else c.name for c in narrow]
+                yield View(f"{prefix}_suite", narrow, comment, _latest_query(table, select, rows, runs, latest))
 
 
 def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, latest: str) -> str:

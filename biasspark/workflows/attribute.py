@@ -5,26 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from biasspark.attribution.attribution_warnings import (
+    describe_rare,
+    feature_warnings,
+    few_rows_warnings,
+    grouping_warnings,
+    link_warnings,
+    pair_warnings,
+    segment_warnings,
+    tree_warnings,
+    unsearched_warnings,
+)
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
-from biasspark.attribution.losses import add_moments, describe_link, list_correlations, list_losses
-from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
+from biasspark.attribution.losses import add_moments, list_correlations, list_losses
+from biasspark.attribution.measured_sets import MeasuredSets, NodeSums, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
-from biasspark.columns import ALL_ROWS, MODEL, ROW_ID, SLICE
+from biasspark.columns import MODEL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
@@ -35,7 +46,6 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.features import Condition
-from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
@@ -47,12 +57,11 @@ from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table, to_table
-from biasspark.text import format_count, list_first, show_value, show_visibly
+from biasspark.text import format_count
 from biasspark.workflows import nightly
 from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
 
 JOB = schemas.LOSS_BY_SEGMENT.job
-MOST_NAMED = 5
 _MANY_ROWS = 1 << 21
 """With fewer rows, rounding their scores saves no time."""
 
@@ -61,13 +70,15 @@ def publish_attribution(corpus: DataFrame, context: nightly.RunContext) -> Outco
     """Survey, rank, search and publish; return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
-    with survey_rows(corpus, config, str(config.corpus.id), config.corpus.duplicates) as surveyed:
+    assert config.corpus.id is not None  # [attribution] needs it
+    with survey_rows(corpus, config, config.corpus.id, config.corpus.duplicates) as surveyed:
         progress.stage(f"ranking {surveyed.size_text}")
         with ranked_blocks(surveyed, config.rejects) as ranked:
             counts, of_rows = describe_rows(surveyed, ranked)
             tables, warnings = list_tables(surveyed, ranked, progress.stage)
             small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
-            shown = partial(show_lost, small, describe_rare(surveyed))
+            rare = describe_rare(surveyed.values.tree_features, surveyed.attribution.split.min_leaf)
+            shown = partial(show_lost, small, rare)
             return progress.end(context.publish(tables, counts, (*of_rows, *warnings), shown))
 
 
@@ -85,7 +96,7 @@ class SurveyedRows(SurveyedCorpus):
     attribution: Attribution
     values: SurveyedValues
 
-    @property
+    @cached_property
     def names(self) -> dict[tuple[int, int], tuple[str, str]]:
         """The names of every model and slice, by their numbers."""
         pairs = product(enumerate(self.encoding.models), enumerate(self.encoding.slices))
@@ -163,30 +174,6 @@ def survey_rows(
         )
 
 
-def describe_rare(surveyed: SurveyedRows) -> str:
-    """Describe how many values of features have too few rows to be named by trees; "" if none."""
-    least = surveyed.attribution.split.min_leaf
-    texts = [
-        f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
-        for feature in surveyed.values.tree_features
-        if feature.rare
-    ]
-    rule = f'Values with fewer than min_leaf = {least:,} rows are never named in a rule, only covered by "is not": '
-    return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
-
-
-def warn_of_features(attribution: Attribution) -> tuple[str, ...]:
-    """Return a warning if there are features, but no tree, slices or pairs that use them."""
-    if not attribution.features or attribution.searches:
-        return ()
-    keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
-    columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
-    return (
-        f"attribution, {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
-        "only. Ask for `tree`, `slice_search` or `pairs`, or remove the columns.",
-    )
-
-
 @contextmanager
 def ranked_blocks(
     surveyed: SurveyedRows, rejects: Rejects | None = None, *, with_losses: bool = True
@@ -243,21 +230,8 @@ def _refuse_too_many(surveyed: SurveyedRows) -> None:
 
 def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
     """Return the counts of rows, and the warnings about the corpus and its features."""
-    constant = [feature.name for feature in surveyed.values.features if len(feature.values) + feature.nullable <= 1]
-    rare = [
-        feature.name
-        for feature in surveyed.values.tree_features
-        if feature.rare and len(feature.rare) == len(feature.values) and feature.name not in constant
-    ]
-    names = [feature.name for feature in surveyed.values.features]
-    warnings = (
-        *_measurement(surveyed, ranked.counts).warnings,
-        *name_warnings("feature constant", names, constant),
-        *name_warnings("feature rare", names, rare),
-        *count_warnings("unreadable feature", surveyed.values.unreadable),
-        *group_name_warnings(surveyed.values.reserved),
-    )
-    return ranked.counts.row_counts, warnings
+    of_corpus = _measurement(surveyed, ranked.counts).warnings
+    return ranked.counts.row_counts, (*of_corpus, *feature_warnings(surveyed.values))
 
 
 # ---- tables
@@ -301,19 +275,32 @@ def list_tables(
     }
     if attribution.write_examples:
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
-    warnings = [
-        *(*warn_of_features(attribution), *_warn_of_segments(attribution, ranked, within_0_and_1)),
-        *(*searched.warnings, *searched.warn_of_trees(), *searched.warn_of_few_rows(pair_nodes)),
-    ]
+    warnings = _list_warnings(searched, ranked, within_0_and_1, pair_nodes)
     if attribution.pairs_of:
         of_pairs = {surveyed.names[key]: sums for key, sums in searched.measured.of_pairs.items()}
         all_wrong = count_wrong_pairs(ranked.counts)
         tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
-        warnings += warn_of_pairs(pairs)
+        warnings += pair_warnings(pairs)
     if attribution.groupings:
         tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
-        warnings += warn_of_groupings(crosses)
+        warnings += grouping_warnings(crosses)
     return tables, tuple(warnings)
+
+
+def _list_warnings(
+    searched: SearchedRows,
+    ranked: RankedBlocks,
+    within_0_and_1: Mapping[str, bool],
+    pair_nodes: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Return the warnings about features, segments, links, and searches."""
+    attribution = searched.surveyed.attribution
+    of_trees, of_slices = searched.list_roots(searched.trees), searched.list_roots(searched.slices)
+    return [
+        *(*unsearched_warnings(attribution), *segment_warnings(attribution.segments, ranked.losses)),
+        *(*link_warnings(attribution, within_0_and_1), *searched.warnings, *tree_warnings(of_trees)),
+        *few_rows_warnings(attribution, of_trees, of_slices, pair_nodes),
+    ]
 
 
 def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
@@ -331,21 +318,6 @@ def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
     return tuple(table for table, part in asked.items() if part)
 
 
-def warn_of_groupings(crosses: pa.Table) -> tuple[str, ...]:
-    """Return a warning about groupings with a single group, given the table ``auc_crosses``."""
-    groups: dict[str, set[str]] = {}
-    for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
-        groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
-    return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
-
-
-def warn_of_pairs(pairs: pa.Table) -> tuple[str, ...]:
-    """Return a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
-    of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
-    empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
-    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
-
-
 @dataclass(frozen=True)
 class SearchedRows:
     """The results of all searches by target: trees, the conditions of slices, and the sums over their rows."""
@@ -355,6 +327,10 @@ class SearchedRows:
     slices: Mapping[Target, Sequence[Condition]]
     warnings: Sequence[str]
     measured: MeasuredSets
+
+    def list_roots(self, targets: Iterable[Target]) -> dict[TreeKey, NodeSums]:
+        """Return the sums over all rows of some targets, by their names."""
+        return {self.surveyed.name_target(target): self.measured.of(target, {}).sums for target in targets}
 
     def list_segments(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_segments``."""
@@ -371,54 +347,6 @@ class SearchedRows:
             key = self.surveyed.name_target(target)
             for row in list_slices(conditions, sets, self.measured.of(target, {}), features, level):
                 yield {MODEL: key.model, SLICE: key.slice, **row}
-
-    def warn_of_trees(self) -> Iterator[str]:
-        """Yield warnings about trees with no rows to compare, or without rows in one half."""
-        for target in self.trees:
-            key, whole = self.surveyed.name_target(target), self.measured.of(target, {}).sums
-            if key.baseline_model and key.slice == ALL_ROWS and not whole.train.n + whole.honest.n:
-                yield (
-                    f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their "
-                    "difference has no tree."
-                )
-            if key.target == AUC and bool(whole.train.n) != bool(whole.honest.n):
-                half = "estimates" if whole.train.n else "grows the tree"
-                yield (
-                    f"{key.model}, {key.slice}: no row {half}, so nothing is found. Rows are split by a hash of their "
-                    "id. Name an id that differs from row to row, or change `honest_fraction`."
-                )
-
-    def warn_of_few_rows(self, pair_nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need."""
-        models, attribution = self.surveyed.encoding.models, self.surveyed.attribution
-        min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
-        min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
-
-        def list_models(targets: Iterable[Target], least: int) -> list[str]:
-            return [
-                models[target.model]
-                for target in targets
-                if target.slice == 0 and target.name == AUC and target.model < len(models)
-                if 0 < min(half.n for half in self.measured.of(target, {}).sums[:2]) < least
-            ]
-
-        few_of_pairs = [
-            row[MODEL]
-            for row in pair_nodes
-            if pairs and row["node_id"] == 1 and row["is_leaf"] and row[SLICE] == ALL_ROWS
-            if min(row["n_negatives_honest"], row["n_positives_honest"]) < 2 * pairs.min_side
-            or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
-        ]
-        for what, names, keys in (
-            ("tree", list_models(self.trees, 2 * min_leaf), f"`min_leaf` = {min_leaf:,}"),
-            ("slice_search", list_models(self.slices, min_rows), f"`min_rows` = {min_rows:,}"),
-            ("pairs", few_of_pairs, "`min_leaf` or `min_side`"),
-        ):
-            if names:
-                yield (
-                    f"`{what}` of {', '.join(names)}: there are too few rows for {keys} in one of their halves, so "
-                    "nothing is searched. Lower it."
-                )
 
 
 def search_rows(
@@ -523,15 +451,6 @@ def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *p
     ]
 
 
-def _warn_of_segments(attribution: Attribution, ranked: RankedBlocks, within_0_and_1: Mapping[str, bool]) -> list[str]:
-    """Return warnings about empty segments and missing losses."""
-    segments = list(attribution.segments)
-    empty = set(segments) - {segment for _, slice_name, segment in ranked.losses if slice_name == ALL_ROWS}
-    links = within_0_and_1.items() if attribution.asks_losses else ()
-    of_links = (describe_link(model, within, attribution.link.get(model)) for model, within in links)
-    return [*name_warnings("segment empty", segments, empty), *filter(None, of_links)]
-
-
 # ---- the plan
 
 
@@ -550,7 +469,7 @@ def plan_attribution(config: Config) -> nightly.Plan:
         "pairs": ", ".join(f"{name}: {pair.negatives} against {pair.positives}" for name, pair in pairs) or "none",
         "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
     }
-    return nightly.Plan(parts, passes, asked_tables(asked), warn_of_features(asked))
+    return nightly.Plan(parts, passes, asked_tables(asked), unsearched_warnings(asked))
 
 
 def _list_searches(asked: Attribution) -> Iterator[str]:

@@ -85,7 +85,8 @@ IDENTITIES_AT_ONCE = 32
 
 def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
     """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
-    rules, all_measures, id_column = gate.change_rules, surveyed.measures, str(surveyed.id_column)
+    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
+    assert id_column is not None  # [gate] paired needs it
     models, slices = (
         {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
         for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
@@ -125,11 +126,14 @@ JOB = MODEL_COMPARISONS.job
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of models with a baseline. ``counted`` are the aggregates of `compare` over the surveyed rows."""
+    """A comparison of models with a baseline. ``counted`` are the aggregates of `compare` over the surveyed rows.
+
+    ``group`` is the group of a row if the method is the jackknife, else None.
+    """
 
     surveyed: SurveyedCorpus
     asked: Compare
-    group: Column
+    group: Column | None
     counts: RowCounts
     counted: Row
 
@@ -182,11 +186,6 @@ class Comparison:
             n_rarer_label=self.counts.count_rarer_label(model),
         )
 
-    @property
-    def level(self) -> float:
-        """The level of intervals."""
-        return self.surveyed.measures.intervals.level
-
     def compute(self) -> list[ComparedPair]:
         """Compute both AUCs of every pair of cells, with variances. A Spark action for each model and 32 identities."""
         with job_on_corpus(self.surveyed, "compare the models"):
@@ -197,7 +196,7 @@ class Comparison:
         measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
         encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
         corpus = keep_scored(self.surveyed.corpus, measures)
-        if self.asked.method == JACKKNIFE:
+        if self.group is not None:
             examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
             sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
             groups = self.asked.groups or GROUPS
@@ -205,7 +204,7 @@ class Comparison:
                 pair = CellPair(*(row[name] for name in CellPair._fields))
                 sides[row[MODEL] == self.asked.baseline][pair] = Replicates.read(row)
             paired = {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
-            return name_models(paired, models, self.level, JACKKNIFE)
+            return name_models(paired, models, measures.intervals.level, JACKKNIFE)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
         sums: dict[tuple[tuple[str, str], str, str], Products] = {}
         for start in range(0, len(self.identities), IDENTITIES_AT_ONCE):
@@ -217,7 +216,7 @@ class Comparison:
             for number in self.identities
             for cells in list_cell_pairs(number == 0)
         )
-        return name_models(pair_cells(sums, pairs), models, self.level, PAIRED_DELONG)
+        return name_models(pair_cells(sums, pairs), models, measures.intervals.level, PAIRED_DELONG)
 
 
 def publish_comparison(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
@@ -227,7 +226,7 @@ def publish_comparison(corpus: DataFrame, context: nightly.RunContext) -> Outcom
     with compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as comparison:
         progress.stage(f"comparing {comparison.size_text}")
         compared = comparison.compute()
-    table = model_comparisons(compared, comparison.level)
+    table = model_comparisons(compared, config.intervals.level)
     verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
     tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
     if verdict.alerts is not None:
@@ -254,13 +253,15 @@ def compare(
     twice.
     """
     asked = _require_compare(measures)
-    if asked.method == JACKKNIFE and id_column is None:
-        raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
     measures = compared_only(measures)
-    # As text: -0.0 becomes 0.0, NaN becomes NULL.
-    cluster = None if asked.cluster is None else category(asked.cluster, corpus.schema[asked.cluster].dataType)
-    group = group_of(str(id_column), cluster, asked.groups or GROUPS)
-    clusters = [F.lit(False).alias(UNCLUSTERED)] if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
+    group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
+    if asked.method == JACKKNIFE:
+        if id_column is None:
+            raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
+        # As text: -0.0 becomes 0.0, NaN becomes NULL.
+        cluster = None if asked.cluster is None else category(asked.cluster, corpus.schema[asked.cluster].dataType)
+        group = group_of(id_column, cluster, asked.groups or GROUPS)
+        clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)

@@ -16,13 +16,12 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Command, Outcome, Progress, flag, format_table, make_parser, on_date, parse_count
 from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
-from biasspark.session import describe, job_session
-from biasspark.session_request import current_request, describe_start
+from biasspark.session import describe
 from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
 from biasspark.tables.publish import Rows, publish, read_frame, read_rows
 from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
-from biasspark.tables.store import Store, open_store, session_settings
+from biasspark.tables.store import Store, open_tables
 from biasspark.tables.views import refresh_views
 from biasspark.text import format_count
 
@@ -227,12 +226,11 @@ examples:
 def main(arguments: argparse.Namespace) -> Outcome:
     """Plan the maintenance, and do it unless it is a dry run."""
     config = load_config(arguments.config, arguments.overrides)
-    progress, rules, store = Progress(), config.maintenance, open_store(config.output)
+    progress, rules = Progress(), config.maintenance
     keep_days = rules.keep_days if arguments.keep_days is None else arguments.keep_days
     grace_hours = arguments.grace_hours or rules.grace_hours
     policy = start_policy(arguments.run_date, keep_days, grace_hours, datetime.now(UTC))
-    progress.stage(describe_start(current_request()))
-    with progress.reminding(), job_session(f"biasspark {JOB}: {store.root}", session_settings(config.output)) as spark:
+    with open_tables(JOB, config, progress) as (spark, store):
         store.check(spark, TABLES.values())
         progress.stage(f"looking at the tables in {store.root}")
         plan = plan_maintenance(spark, store, policy, compact=rules.compact)

@@ -83,10 +83,7 @@ class SurveyedCorpus:
 
 @contextmanager
 def survey_for_ranking(
-    corpus: DataFrame,
-    measures: Measures,
-    id_column: str | None = None,
-    duplicates: str = "allow",
+    corpus: DataFrame, measures: Measures, id_column: str | None = None, duplicates: str = "allow"
 ) -> Iterator[SurveyedCorpus]:
     """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
 
@@ -211,7 +208,7 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
 def ranked_blocks(
     surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
 ) -> Iterator[tuple[Measurement, DataFrame]]:
-    """Like `measure`, with other boundaries, and with RANKED kept inside the block: windows merge its blocks."""
+    """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its blocks."""
     refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
     parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
     with (

@@ -21,7 +21,7 @@ from biasspark.columns import HEADER_RANGE
 from biasspark.config import Config, Measures, load_config, merge_rules
 from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.survey import Survey, list_valued, order_values, place_cutpoints
+from biasspark.corpus.survey import Survey, order_values, place_cutpoints
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
@@ -130,7 +130,7 @@ def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping
 
 def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
     schema = surveyed.corpus.schema
-    return {name: schema[name].dataType.simpleString() for name in list_valued(surveyed.measures)}
+    return {name: schema[name].dataType.simpleString() for name in surveyed.measures.identities.value_columns}
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
         {model: sketch.merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
     )
     values = {}
-    for name in list_valued(measures):
+    for name in measures.identities.value_columns:
         kind = of_any_model[-1].types[name]
         is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
         values[name] = order_values({v for header in of_any_model for v in header.values[name]}, name, is_numeric)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from importlib.util import find_spec
@@ -24,7 +24,6 @@ from biasspark.session import describe, run_side_by_side
 from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
 from biasspark.tables.publish import describe_absence, read_rows
-from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import describe_cause
 from biasspark.tables.store import Store, open_tables
@@ -105,19 +104,8 @@ def read_report_data(
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())
     baseline, label = report_data.find_baseline(before, main, baseline_ids, has_gate=len(alerts) > 0)
     earlier = report_data.earlier_runs(before, main, n_runs)
-    past_rows = {row["run_id"]: row for row in [*earlier, *([baseline] if baseline else [])]}
-    with describe(spark, "report: earlier runs"):
-        past_runs = [to_run(row) for row in past_rows.values()]
-        (metrics, with_metrics), (summaries, with_summaries) = (
-            read_rows(spark, store, table, past_runs) for table in (BIAS_METRICS, MODEL_SUMMARY)
-        )
-    lost_runs = [run for run in past_runs if run not in with_metrics or run not in with_summaries]
-    lost_ids = {run.run_id for run in lost_runs}
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
-    past = {
-        run_id: report_data.past_run(row, metrics, summaries, shown, run_id in lost_ids)
-        for run_id, row in past_rows.items()
-    }
+    past, metrics = _read_past_runs(spark, store, [*earlier, *([baseline] if baseline else [])], shown)
     measured = report_data.list_identities(stored[BIAS_METRICS.name]) if BIAS_METRICS.name in stored else set()
     if not measured:
         of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
@@ -126,7 +114,7 @@ def read_report_data(
     return report_data.ReportData(
         corpus=corpus,
         run_date=run_date,
-        run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_runs(lost_runs)]},
+        run={**main, "warnings": [*(main["warnings"] or ()), *lost.values(), *_warn_of_lost_runs(past.values())]},
         tables=tables,
         counts=report_data.count_rows(stored),
         lost=lost,
@@ -164,10 +152,26 @@ def _read_tables(
     return stored, {table.name: fault for table, fault in faults.items()}
 
 
-def _warn_of_lost_runs(runs: Sequence[Run]) -> list[str]:
-    if not runs:
+def _read_past_runs(
+    spark: SparkSession, store: Store, rows: Sequence[LedgerRow], shown: Sequence[str]
+) -> tuple[dict[str, report_data.PastRun], pa.Table]:
+    """Return earlier runs by id, reduced to some identities, and the whole ``bias_metrics`` of these runs."""
+    by_id = {row["run_id"]: row for row in rows}
+    runs = list(map(to_run, by_id.values()))
+    with describe(spark, "report: earlier runs"):
+        metrics, with_metrics = read_rows(spark, store, BIAS_METRICS, runs)
+        summaries, with_summaries = read_rows(spark, store, MODEL_SUMMARY, runs)
+    lost = {run.run_id for run in runs if run not in with_metrics or run not in with_summaries}
+    return {
+        run_id: report_data.past_run(row, metrics, summaries, shown, run_id in lost) for run_id, row in by_id.items()
+    }, metrics
+
+
+def _warn_of_lost_runs(runs: Iterable[report_data.PastRun]) -> list[str]:
+    lost = sorted((run for run in runs if run.is_lost), key=lambda run: run.run_date, reverse=True)
+    if not lost:
         return []
-    shown = [f"{run.run_id} of {run.run_date}" for run in sorted(runs, key=lambda run: run.run_date, reverse=True)]
+    shown = [f"{run.run_id} of {run.run_date}" for run in lost]
     return [
         f"{BIAS_METRICS.name}, {MODEL_SUMMARY.name}: files of {format_count(len(shown), 'earlier run')} are gone: "
         f"{list_first(shown, MOST_LISTED)}. Trends and changes lack them. Restore them, or measure these dates again."

@@ -113,6 +113,13 @@ def test_sections_and_pictures_are_visible(open_report: Any) -> None:
     assert page.get_by_role("img", name="Pinned AUC of every identity").is_visible()
 
 
+def test_the_axes_of_the_worst_identities_line_up(page: Any) -> None:
+    """In the tables of all models and crossed pairs, whatever the names are."""
+    lefts = page.locator("#worst table svg.iv").evaluate_all("all => all.map((one) => one.getBoundingClientRect().x)")
+    assert page.locator("#worst table").count() == 4
+    assert len(set(lefts)) == 1
+
+
 def test_hostile_names_stay_text(page: Any) -> None:
     assert page.title().startswith("Unintended bias")
     assert page.locator("img").count() == 0

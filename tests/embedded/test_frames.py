@@ -144,22 +144,37 @@ def test_bands_are_identities_and_objects_are_left_out(printed: dict[str, Any]) 
     assert odd["bands"] == odd["sizes"]
 
 
-@pytest.mark.parametrize(
-    ("missing", "call", "words"),
-    [
-        ("pyspark", "biasspark.bias_metrics", [".[embedded]", ".[spark]"]),
-        ("jinja2", "biasspark.bias_report", [".[report]"]),
-        ("matplotlib", "biasspark.metric_table", [".[report]"]),
-        ("matplotlib", "biasspark.plot", [".[plot]"]),
-        ("matplotlib", "import biasspark.plot", [".[plot]"]),
-    ],
-)
-def test_what_is_not_installed_is_named(missing: str, call: str, words: list[str], tmp_path: Path) -> None:
-    program = f"import sys; sys.modules[{missing!r}] = None; import biasspark; {call}"
+def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
+    """In processes that begin as copies of one that has imported what takes long and is always there."""
+    calls = {
+        "import biasspark.plot": ("matplotlib", [".[plot]"]),
+        "biasspark.plot": ("matplotlib", [".[plot]"]),
+        "biasspark.metric_table": ("matplotlib", [".[report]"]),
+        "biasspark.bias_report": ("jinja2", [".[report]"]),
+        "biasspark.bias_metrics": ("pyspark", [".[embedded]", ".[spark]"]),
+    }
+    missing = {call: library for call, (library, _) in calls.items()}
+    program = f"""
+import os, sys
+import biasspark, pandas, pyarrow.dataset
+
+for call, library in {missing}.items():
+    assert library not in sys.modules
+    if os.fork():
+        os.wait()
+        continue
+    sys.modules[library] = None
+    try:
+        exec(call)
+    except biasspark.ConfigError as error:
+        print(call, *str(error).split(), flush=True)
+    os._exit(0)
+"""
     done = run_python("-c", program, cwd=tmp_path)
-    error = done.stderr.splitlines()[-1]
-    assert error.startswith("biasspark.errors.ConfigError: ")
-    assert all(word in error for word in words)
+    assert done.returncode == 0, done.stderr
+    for line, (call, (_, words)) in zip(done.stdout.splitlines(), calls.items(), strict=True):
+        assert line.startswith(f"{call} ")
+        assert all(word in line for word in words)
 
 
 def test_no_engine_is_named_when_rows_come(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.arrays import Floats, Ints
@@ -19,8 +19,6 @@ from biasspark.ranking.counts import Counts
 from biasspark.report.report_data import merge_bins
 from tests.harness.ranking_without_spark import rank_batches
 from tests.properties.test_invariances import ENCODING, Row, all_scores, batch_of, cuts, rows_of
-
-kernels = settings(max_examples=60)
 
 
 def count(rows: Sequence[Row], edges: Floats, boundaries: Sequence[float] = ()) -> Counts:
@@ -35,7 +33,6 @@ def reached(rows: Sequence[Row], edges: Floats, boundaries: Sequence[float] = ()
 edges = st.lists(all_scores, min_size=1, max_size=6).map(lambda scores: np.unique(np.array(scores) + 0.0))
 
 
-@kernels
 @given(rows_of(), edges, cuts())
 def test_rows_at_every_edge_are_those_of_a_loop(rows: list[Row], at: Floats, boundaries: list[float]) -> None:
     counts = count(rows, at, boundaries)
@@ -48,7 +45,6 @@ def test_rows_at_every_edge_are_those_of_a_loop(rows: list[Row], at: Floats, bou
             assert counts.at_or_above["model 0"][cell, group].tolist() == wanted
 
 
-@kernels
 @given(rows_of(), edges)
 def test_fewer_rows_reach_a_higher_edge(rows: list[Row], at: Floats) -> None:
     """All of them the lowest score, and none an infinite one."""
@@ -59,7 +55,6 @@ def test_fewer_rows_reach_a_higher_edge(rows: list[Row], at: Floats) -> None:
     assert not counts[:, :, -1].any()
 
 
-@kernels
 @given(rows_of(), edges, edges)
 def test_other_edges_change_no_count(rows: list[Row], at: Floats, others: Floats) -> None:
     more = np.union1d(at, others)
@@ -70,7 +65,6 @@ def test_other_edges_change_no_count(rows: list[Row], at: Floats, others: Floats
 # ---- bins
 
 
-@kernels
 @given(all_scores, all_scores, st.integers(0, 4), st.integers(1, 400))
 def test_equal_parts_ascend_from_one_end_to_the_other(one: float, other: float, steps: int, parts: int) -> None:
     """Also where there are fewer numbers between the ends than parts."""
@@ -89,7 +83,6 @@ CLOSE = st.builds(lambda steps: 4.999999999999999 + steps * math.ulp(5.0), st.in
 """Scores that hardly differ, none or some of them alike."""
 
 
-@kernels
 @given(st.one_of(rows_of(st.just(5.0)), rows_of(CLOSE), rows_of(st.floats(0, 1))), st.sampled_from([1, 7, 30]))
 def test_bins_add_up_to_the_rows_however_they_are_merged(rows: list[Row], n_bins: int) -> None:
     scores = [row.score for row in rows]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.columns import SCORE_REASONS
@@ -103,24 +103,18 @@ def exchange(sums: Sums) -> Sums:
     )
 
 
-invariance = settings(max_examples=60)
-
-
-@invariance
 @given(rows_of(), cuts())
 def test_brute_force_whatever_the_pattern_of_unknown_annotations(rows: list[Row], boundaries: list[float]) -> None:
     examples = [Example(row.score, row.positive, row.states) for row in rows]
     assert measure(rows, boundaries) == count_by_name(examples, ENCODING)
 
 
-@invariance
 @given(rows_of(), cuts(), st.randoms(use_true_random=False))
 def test_order_of_the_rows(rows: list[Row], boundaries: list[float], random: Any) -> None:
     shuffled = random.sample(rows, len(rows))
     assert measure(shuffled, boundaries) == measure(rows, boundaries)
 
 
-@invariance
 @given(rows_of(), cuts(), st.lists(st.integers(0, 24), max_size=4))
 def test_boundaries_and_partitions(rows: list[Row], boundaries: list[float], splits: list[int]) -> None:
     edges = [0, *sorted(splits), len(rows)]
@@ -129,7 +123,6 @@ def test_boundaries_and_partitions(rows: list[Row], boundaries: list[float], spl
     assert pairs_by_name(counts, ENCODING) == measure(rows)
 
 
-@invariance
 @given(rows_of(), st.data())
 def test_strictly_increasing_transforms(rows: list[Row], data: st.DataObject) -> None:
     scores = sorted({row.score for row in rows})
@@ -150,7 +143,6 @@ def test_transforms_that_people_use(transform: Callable[[float], float]) -> None
     assert measure([replace(row, score=transform(row.score)) for row in rows]) == measure(rows)
 
 
-@invariance
 @given(rows_of())
 def test_decreasing_transforms_exchange_the_cells(rows: list[Row]) -> None:
     def turn(sums: Sums) -> Sums:
@@ -160,7 +152,6 @@ def test_decreasing_transforms_exchange_the_cells(rows: list[Row]) -> None:
     assert measure([replace(row, score=-row.score) for row in rows]) == map_pairs(measure(rows), turn)
 
 
-@invariance
 @given(rows_of(), st.integers(2, 3))
 def test_duplication_of_all_rows(rows: list[Row], k: int) -> None:
     def scale(sums: Sums) -> Sums:
@@ -170,7 +161,6 @@ def test_duplication_of_all_rows(rows: list[Row], k: int) -> None:
     assert measure(rows * k) == map_pairs(measure(rows), scale)
 
 
-@invariance
 @given(rows_of())
 def test_label_swap(rows: list[Row]) -> None:
     before, after = measure(rows), measure([replace(row, positive=not row.positive) for row in rows])
@@ -185,7 +175,6 @@ def test_label_swap_turns_every_auc_round_and_no_gap() -> None:
     assert exchange(Sums(2, 3, 12, 72, 48)) == Sums(3, 2, 0, 0, 0)
 
 
-@invariance
 @given(rows_of(st.sampled_from([0.0, -0.0, 0.0])), st.floats(allow_nan=False, allow_infinity=False))
 def test_equal_scores_give_exactly_one_half(rows: list[Row], score: float) -> None:
     same = [replace(row, score=row.score if score == 0 else score) for row in rows]
@@ -194,7 +183,6 @@ def test_equal_scores_give_exactly_one_half(rows: list[Row], score: float) -> No
             assert (u, low_squares, high_squares) == (n * m, n * m * m, n * n * m)
 
 
-@invariance
 @given(st.one_of(rows_of(labels=[True]), rows_of(labels=[False])), cuts())
 def test_one_sided_labels(rows: list[Row], boundaries: list[float]) -> None:
     """A pair with an empty cell has no sums; the gap of the label that is there is as ever."""
@@ -209,7 +197,6 @@ def test_one_sided_labels(rows: list[Row], boundaries: list[float]) -> None:
                 assert sums[2:] == (0, 0, 0)
 
 
-@invariance
 @given(rows_of(), states)
 def test_an_identity_of_everybody_nobody_or_all_unknown(rows: list[Row], state: State) -> None:
     statistics = measure([replace(row, a=state) for row in rows])
@@ -225,7 +212,6 @@ def test_an_identity_of_everybody_nobody_or_all_unknown(rows: list[Row], state: 
         assert statistics["a"] == (Sums(0, 0, 0, 0, 0),) * 6
 
 
-@invariance
 @given(rows_of(), rows_of(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0]), st.integers(1, len(SCORE_REASONS)))
 def test_rejected_rows_count_for_nothing(kept: list[Row], rejected: list[Row], score: float, reason: int) -> None:
     lost = [replace(row, score=score, score_reason=reason) for row in rejected]
@@ -237,7 +223,6 @@ def test_rejected_rows_count_for_nothing(kept: list[Row], rejected: list[Row], s
     assert ranked.row_counts.n_eligible == {"model 0": len(kept)}
 
 
-@invariance
 @given(rows_of())
 def test_sums_stay_within_their_bounds(rows: list[Row]) -> None:
     for pairs in measure(rows).values():

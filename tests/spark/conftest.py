@@ -17,6 +17,7 @@ from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.tables.views import refresh_views
 from tests.harness.sample_run import RUN_DATE, full_rows, record_of, run_at, start_run, suite_tables
+from tests.harness.small_corpora import write_rows
 
 ANNOTATED_ROWS = 20_000
 HOSTILE = 'it\'s `a` "b"; DROP TABLE x --\n../../x/y=z\u202e\x00é'
@@ -36,6 +37,14 @@ def formats(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactor
         frame.coalesce(1).write.format(kind).save(str(place / kind))
     frame.coalesce(1).write.option("header", True).csv(str(place / "csv"))
     return place
+
+
+@pytest.fixture(scope="session")
+def few_rows(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a few rows that Spark wrote, for tests that damage a copy or add to it."""
+    folder = tmp_path_factory.mktemp("few") / "rows"
+    write_rows(spark_session, folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -75,8 +75,8 @@ def test_files_of_no_bytes_are_named(spark: SparkSession, formats: Path, tmp_pat
     assert holds(fault, f"corpus: path {rows}: 2 files have no bytes.", f"{rows}/a.{kind}, {rows}/b.{kind}.")
 
 
-def test_marker_files_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
-    write_rows(spark, tmp_path / "rows")
+def test_marker_files_may_be_empty(spark: SparkSession, few_rows: Path, tmp_path: Path) -> None:
+    shutil.copytree(few_rows, tmp_path / "rows")
     for name in ("_SUCCESS", ".hidden.crc", "_started_1"):
         (tmp_path / "rows" / name).touch()
     assert read(spark, tmp_path / "rows").count() == 20
@@ -90,10 +90,10 @@ def test_marker_files_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("data", ["", "data/part=1"])
 def test_a_table_with_a_log_is_not_read_as_its_files(
-    spark: SparkSession, tmp_path: Path, log: str, kind: str, data: str
+    spark: SparkSession, few_rows: Path, tmp_path: Path, *, log: str, kind: str, data: str
 ) -> None:
     """Those of deleted rows are among them."""
-    write_rows(spark, tmp_path / "table" / data)
+    shutil.copytree(few_rows, tmp_path / "table" / data)
     (tmp_path / "table" / log).parent.mkdir()
     (tmp_path / "table" / log).write_text("{}", encoding="utf-8")
     for path in (tmp_path / "table", tmp_path / "table" / data, f"{tmp_path}/*"):
@@ -147,16 +147,16 @@ def test_another_format_than_is_configured_with_a_schema(spark: SparkSession, tm
     assert holds(fault, f"{tmp_path}/rows.csv", '`[corpus] format = "csv"`')
 
 
-def test_garbage_next_to_good_files(spark: SparkSession, tmp_path: Path) -> None:
-    write_rows(spark, tmp_path / "rows")
+def test_garbage_next_to_good_files(spark: SparkSession, few_rows: Path, tmp_path: Path) -> None:
+    shutil.copytree(few_rows, tmp_path / "rows")
     (tmp_path / "rows" / "zzz.parquet").write_bytes(b"secret" * 1000)
     fault = fault_of(spark, tmp_path / "rows", schema="id BIGINT, y BOOLEAN, s DOUBLE, u DOUBLE")
     assert holds(fault, f"corpus: {CORRUPT}", f"File: {tmp_path}/rows/zzz.parquet.")
 
 
 @pytest.mark.parametrize("has_checksum", [False, True])
-def test_a_file_that_was_cut_short(spark: SparkSession, tmp_path: Path, has_checksum: bool) -> None:
-    write_rows(spark, tmp_path / "rows")
+def test_a_file_that_was_cut_short(spark: SparkSession, few_rows: Path, tmp_path: Path, has_checksum: bool) -> None:
+    shutil.copytree(few_rows, tmp_path / "rows")
     [file] = (tmp_path / "rows").glob("*.parquet")
     file.write_bytes(file.read_bytes()[:-20])
     if not has_checksum:
@@ -209,9 +209,9 @@ def test_files_of_different_types(
         read_and_rank(spark, tmp_path / "rows", schema="y BOOLEAN, s DOUBLE, u DOUBLE")
 
 
-def test_an_option_with_a_value_that_its_reader_refuses(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_option_with_a_value_that_its_reader_refuses(spark: SparkSession, few_rows: Path, tmp_path: Path) -> None:
     """Options are named without their values, since one may be a password."""
-    write_rows(spark, tmp_path / "rows")
+    shutil.copytree(few_rows, tmp_path / "rows")
     (fault,) = faults_of(spark, tmp_path / "rows", options={"mergeSchema": "perhaps", "user": "Ada"})
     assert fault.path == ("corpus", "options")
     assert "mergeSchema, user" in str(fault.rule)

@@ -85,12 +85,15 @@ def assert_alike(measured: biasspark.MeasuredCorpus, name: str, comments: DataFr
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_two_tables_take_one_survey_and_one_ranking(spark: SparkSession, comments: DataFrame) -> None:
+def test_two_tables_take_one_survey_and_one_ranking_and_nothing_is_cached(
+    spark: SparkSession, comments: DataFrame
+) -> None:
     names, at = ("bias_metrics", "threshold_rates"), {"threshold_rates": {"at": [0.5]}}
     efforts: list[Effort] = []
     with watch(spark, N_ROWS, efforts), biasspark.measure(comments, **MEASURED, thresholds=[0.5]) as measured:
         for name in names:
             getattr(measured, name)().collect()
+        assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
     with watch(spark, N_ROWS, efforts):
         for name in names:
             getattr(biasspark, name)(comments, **MEASURED, **at.get(name, {})).collect()
@@ -152,13 +155,6 @@ def test_it_warns_at_the_line_that_asks(comments: DataFrame) -> None:
         warnings.simplefilter("error", biasspark.InputWarning)
         with pytest.raises(biasspark.InputWarning):
             biasspark.measure(outside, **MEASURED)
-
-
-@pytest.mark.classic("Spark Connect does not say what is cached")
-def test_nothing_is_cached(spark: SparkSession, comments: DataFrame) -> None:
-    with biasspark.measure(comments, **MEASURED) as measured:
-        measured.bias_metrics().collect()
-        assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
 def test_a_table_that_was_not_asked_for_names_the_keyword(comments: DataFrame) -> None:

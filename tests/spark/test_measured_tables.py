@@ -114,6 +114,16 @@ def test_template_scores(golden: MeasuredCorpus) -> None:
     assert_rows([row.asDict() for row in golden.template_scores().collect()], expected, TEMPLATE_SCORES)
 
 
+def test_template_scores_of_the_largest_doubles(spark: SparkSession) -> None:
+    """Their sums and squares pass the largest double, and mean and deviation do not."""
+    rows = [(score, score > 0, True, "t") for score in (-1.5e308, 1.5e308) * 2]
+    corpus = spark.createDataFrame(rows, "score DOUBLE, label BOOLEAN, inside BOOLEAN, template STRING")
+    asked: dict[str, Any] = {"models": ["score"], "label": "label", "identities": ["inside"], "template": "template"}
+    for row in biasspark.template_scores(corpus, **asked).collect():
+        assert row["mean_score"] == 0
+        assert row["sd_score"] == pytest.approx(1.5e308 * (4 / 3) ** 0.5)
+
+
 # ---- trials of the pinned AUC
 
 

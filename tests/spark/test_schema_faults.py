@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from biasspark.config import FILTER, Measures, parse_measures
 from biasspark.corpus.check import check_schema
 from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.session.spark_errors import translate_corpus_errors
-from tests.harness.small_corpora import SECRET, faults_of, measure_corpus, measures_of, write_rows
+from tests.harness.small_corpora import SECRET, faults_of, measure_corpus, measures_of
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:
@@ -136,8 +137,8 @@ def test_a_filter_that_does_not_fit(spark: SparkSession, formats: Path, text: st
 CAST = "cast(text AS INT) > 0"
 
 
-def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, tmp_path: Path) -> None:
-    write_rows(spark, tmp_path / "rows")
+def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, few_rows: Path, tmp_path: Path) -> None:
+    shutil.copytree(few_rows, tmp_path / "rows")
     (of_all,) = faults_of(spark, tmp_path / "rows", filter=CAST)
     corpus = spark.read.parquet(str(tmp_path / "rows")).where(CAST)
     expressions: dict[KeyPath, str] = {FILTER: CAST, ("slices", "well"): "id > 3"}
@@ -166,9 +167,11 @@ FAILING = {
 
 
 @pytest.mark.spark("the embedded engine refuses some of the expressions")
-def test_every_slice_and_predicate_that_fails_on_a_value_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_slice_and_predicate_that_fails_on_a_value_is_named(
+    spark: SparkSession, few_rows: Path, tmp_path: Path
+) -> None:
     """At once, with what is wrong, and without the value."""
-    write_rows(spark, tmp_path / "rows")
+    shutil.copytree(few_rows, tmp_path / "rows")
     corpus = spark.read.parquet(str(tmp_path / "rows"))
     slices = {name: text for name, (text, _) in FAILING.items()}
     measures = measures_of(slices=slices | {"well": "id > 3"}, identities={"predicates": {"p": "text RLIKE '*'"}})

@@ -129,12 +129,13 @@ def test_the_columns_of_csv_are_listed_if_a_configured_one_is_there(spark: Spark
 # ---- the files of a run date
 
 
-def write_dates(spark: SparkSession, folder: Path, pattern: str) -> Path:
+def write_dates(folder: Path, pattern: str) -> Path:
     """Write three dates of a file each, in partitions; those of the other dates have an empty file as well."""
     for day in (14, 15, 16):
         date_folder = folder / pattern.format(f"day=2026-01-{day}")
-        columns = ("id", "true AS y", "0.5D AS s", "1.0D AS u")
-        spark.range(day, day + 2).selectExpr(*columns).coalesce(1).write.parquet(str(date_folder))
+        date_folder.mkdir(parents=True)
+        rows = {"id": [day, day + 1], "y": [True] * 2, "s": [0.5] * 2, "u": [1.0] * 2}
+        pq.write_table(pa.table(rows), date_folder / "rows.parquet")
         if day != RUN_DATE.day:
             (date_folder / "torn.parquet").touch()
     return folder
@@ -145,7 +146,7 @@ def write_dates(spark: SparkSession, folder: Path, pattern: str) -> Path:
 )
 def test_only_the_files_of_the_run_date_are_listed(spark: SparkSession, tmp_path: Path, pattern: str) -> None:
     """So a date costs what it did among few others, and their files cannot stop it."""
-    source = corpus_of(path=str(write_dates(spark, tmp_path / "rows", pattern)), run_date_column="day")
+    source = corpus_of(path=str(write_dates(tmp_path / "rows", pattern)), run_date_column="day")
     rows = read_corpus(spark, source, RUN_DATE)
     (name,) = rows.inputFiles()
     assert Path(name).parent.name == pattern.format("day=2026-01-15").rpartition("/")[2]
@@ -156,13 +157,13 @@ def test_only_the_files_of_the_run_date_are_listed(spark: SparkSession, tmp_path
 
 @pytest.mark.parametrize("value", ["2026-1-15", "2026-01-15 03%3A00%3A00"])
 def test_a_folder_may_write_the_run_date_otherwise(spark: SparkSession, tmp_path: Path, value: str) -> None:
-    write_dates(spark, tmp_path, "{}")
+    write_dates(tmp_path, "{}")
     shutil.copytree(tmp_path / "day=2026-01-15", tmp_path / f"day={value}")
     assert read(spark, tmp_path, run_date_column="day").count() == 4
 
 
 def test_a_date_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
-    write_dates(spark, tmp_path, "{}")
+    write_dates(tmp_path, "{}")
     for torn in tmp_path.glob("*/torn.parquet"):
         torn.unlink()
     assert read_corpus(spark, corpus_of(path=str(tmp_path), run_date_column="day"), date(2026, 1, 17)).isEmpty()
@@ -212,9 +213,12 @@ def write_days(spark: SparkSession, folder: Path, kind: str) -> dict[str, str]:
         *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("date", "timestamp", "csv", "json")),
     ],
 )
-def test_a_date_without_rows_names_dates_that_have_some(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_a_date_without_rows_names_dates_that_have_some(
+    spark: SparkSession, partitions: dict[str, str], tmp_path: Path, kind: str
+) -> None:
     """The first, the last and the nearest; nothing but dates is shown of the column."""
-    source = corpus_of(**write_days(spark, tmp_path, kind), run_date_column="day")
+    written = partitions if kind == "partition" else write_days(spark, tmp_path, kind)
+    source = corpus_of(**written, run_date_column="day")
     dates = CorpusDates(spark, source)
     with pytest.raises(NoRows) as caught, dates.in_faults(RUN_DATE):
         survey_corpus(read_corpus(spark, source, RUN_DATE, measures_of()), measures_of())
@@ -243,6 +247,11 @@ def test_the_dates_of_a_view_and_none_at_all(spark: SparkSession) -> None:
         assert "15.01" not in str(fault)
 
 
+@pytest.fixture(scope="module")
+def partitions(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return write_days(spark_session, tmp_path_factory.mktemp("days"), "partition")
+
+
 @pytest.mark.parametrize(
     ("chosen", "path", "dates"),
     [
@@ -254,9 +263,9 @@ def test_the_dates_of_a_view_and_none_at_all(spark: SparkSession) -> None:
     ids=["of the date", "of any", "of some", "fails"],
 )
 def test_a_filter_may_leave_no_row_of_a_date(
-    spark: SparkSession, tmp_path: Path, chosen: str, path: tuple[str, ...], dates: list[str]
+    spark: SparkSession, partitions: dict[str, str], chosen: str, path: tuple[str, ...], dates: list[str]
 ) -> None:
-    source = corpus_of(**write_days(spark, tmp_path, "partition"), run_date_column="day", filter=chosen)
+    source = corpus_of(**partitions, run_date_column="day", filter=chosen)
     fault = fault_without_rows(CorpusDates(spark, source), date.fromisoformat(dates[0]))
     assert fault.path == path
     assert re.findall(r"\d{4}-\d\d-\d\d", str(fault.rule)) == dates

@@ -61,11 +61,6 @@ def make_spark_views(spark: SparkSession, folder: Path, names: str) -> SparkSess
 
 
 @pytest.fixture
-def spark_views_made(spark: SparkSession, warehouse: Warehouse) -> SparkSession:
-    return make_spark_views(spark, warehouse.folder, "bias_metrics|bias_runs|suite")
-
-
-@pytest.fixture
 def duck(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         connection.execute((warehouse.folder / DUCKDB_FILE).read_text("utf-8"))
@@ -73,12 +68,14 @@ def duck(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 LATEST = "SELECT DISTINCT run_date, corpus, subgroup_auc FROM latest_bias_metrics ORDER BY 1, 3"
+ACCEPTED_ROWS = LATEST.replace("latest_", "latest_accepted_")
+NARROW = (
+    "SELECT identity, n_rows, n_positive, subgroup_auc, subgroup_auc_low, bpsn_auc FROM latest_suite "
+    "WHERE corpus = 'civil' AND run_date = DATE'2026-01-15' ORDER BY 1"
+)
+NARROW_SEEN = [("female", 100, 40, 0.7, 0.35, None), ("male", 100, 40, 0.7, 0.35, None)]
 
 # ---- Spark on plain paths
-
-
-def test_spark_sees_the_latest_published_run_of_each_date_and_corpus(spark_views_made: SparkSession) -> None:
-    assert [tuple(row) for row in spark_views_made.sql(LATEST).collect()] == SEEN
 
 
 def test_spark_views_have_the_columns_and_comments_of_the_contract(spark: SparkSession, warehouse: Warehouse) -> None:
@@ -94,16 +91,22 @@ def scans_of_one_date(spark: SparkSession, view: str) -> list[bool]:
     return ["2026-01-16" in line.split("PartitionFilters")[1] for line in plan.splitlines() if "FileScan" in line]
 
 
-@pytest.mark.parametrize("view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite"])
-def test_spark_reads_one_run_of_rows_and_of_the_ledger(spark_views_made: SparkSession, view: str) -> None:
-    scans = scans_of_one_date(spark_views_made, view)
-    assert len(scans) >= 2
-    assert all(scans)
+VIEWS = ("latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite", "latest_accepted_suite")
 
 
-def test_all_runs_are_in_the_table_itself(spark_views_made: SparkSession) -> None:
-    runs = spark_views_made.sql("SELECT DISTINCT run_id FROM bias_metrics WHERE corpus = 'civil'").collect()
+def test_spark_sees_the_latest_run_of_each_date_and_corpus(spark: SparkSession, warehouse: Warehouse) -> None:
+    """All runs are in the table itself; of a date one run is read, of rows and of the ledger."""
+    make_spark_views(spark, warehouse.folder, "bias_metrics|bias_runs|suite")
+    assert [tuple(row) for row in spark.sql(LATEST).collect()] == SEEN
+    assert spark.sql(ACCEPTED_ROWS).collect() == []
+    for view in VIEWS:
+        scans = scans_of_one_date(spark, view)
+        assert len(scans) >= 2, view
+        assert all(scans), view
+    runs = spark.sql("SELECT DISTINCT run_id FROM bias_metrics WHERE corpus = 'civil'").collect()
     assert {"r9_first", "rz_crashed"} < {row[0] for row in runs}
+    assert tuple(spark.table("latest_suite").columns) == LATEST_SUITE
+    assert [tuple(row) for row in spark.sql(NARROW).collect()] == NARROW_SEEN
 
 
 # ---- DuckDB on plain paths
@@ -111,6 +114,9 @@ def test_all_runs_are_in_the_table_itself(spark_views_made: SparkSession) -> Non
 
 def test_duckdb_sees_the_same(duck: duckdb.DuckDBPyConnection) -> None:
     assert duck.execute(LATEST).fetchall() == SEEN
+    assert duck.execute(ACCEPTED_ROWS).fetchall() == []
+    assert tuple(column[0] for column in duck.execute("DESCRIBE latest_suite").fetchall()) == LATEST_SUITE
+    assert duck.execute(NARROW).fetchall() == NARROW_SEEN
 
 
 def test_duckdb_views_have_the_columns_of_the_contract(duck: duckdb.DuckDBPyConnection) -> None:
@@ -123,7 +129,7 @@ def test_duckdb_views_have_the_columns_of_the_contract(duck: duckdb.DuckDBPyConn
     assert types["published_at"] == "TIMESTAMP WITH TIME ZONE"
 
 
-@pytest.mark.parametrize("view", ["latest_bias_metrics", "latest_accepted_bias_metrics", "latest_suite"])
+@pytest.mark.parametrize("view", VIEWS)
 def test_duckdb_reads_one_run_of_rows_and_of_the_ledger(duck: duckdb.DuckDBPyConnection, view: str) -> None:
     plan = duck.execute(f"EXPLAIN SELECT identity FROM {view} WHERE run_date = DATE '2026-01-16'").fetchall()[0][1]
     assert sorted(re.findall(r"Scanning Files: (\d+)/(\d+)", plan)) == [("1", "4"), ("1", "5")]
@@ -153,23 +159,7 @@ def test_columns_that_files_lack_are_null(spark: SparkSession, tmp_path: Path) -
     assert [tuple(row) for row in spark.sql(query).collect()] == [(0.6, None, None)]
 
 
-def test_the_narrow_view_has_the_suite_and_its_intervals(
-    spark_views_made: SparkSession, duck: duckdb.DuckDBPyConnection
-) -> None:
-    assert tuple(spark_views_made.table("latest_suite").columns) == LATEST_SUITE
-    assert tuple(column[0] for column in duck.execute("DESCRIBE latest_suite").fetchall()) == LATEST_SUITE
-    query = (
-        "SELECT identity, n_rows, n_positive, subgroup_auc, subgroup_auc_low, bpsn_auc FROM latest_suite "
-        "WHERE corpus = 'civil' AND run_date = DATE'2026-01-15' ORDER BY 1"
-    )
-    expected = [("female", 100, 40, 0.7, 0.35, None), ("male", 100, 40, 0.7, 0.35, None)]
-    assert duck.execute(query).fetchall() == expected
-    assert [tuple(row) for row in spark_views_made.sql(query).collect()] == expected
-
-
 # ---- accepted runs
-
-ACCEPTED_ROWS = LATEST.replace("latest_", "latest_accepted_")
 
 
 def publish_judged_runs(spark: SparkSession, store: Store) -> None:
@@ -211,13 +201,6 @@ def test_a_run_that_failed_does_not_replace_the_accepted_one(spark: SparkSession
         count = "SELECT count(*) FROM latest_accepted_bias_metrics"
         assert connection.execute(count).fetchall() == [(6,)]  # two identities of each run
         assert spark.sql(count).collect()[0][0] == 6
-
-
-def test_without_an_accepted_run_nothing_is_there(
-    spark_views_made: SparkSession, duck: duckdb.DuckDBPyConnection
-) -> None:
-    assert duck.execute(ACCEPTED_ROWS).fetchall() == []
-    assert spark_views_made.sql(ACCEPTED_ROWS).collect() == []
 
 
 def test_only_tables_of_a_job_with_a_gate_have_accepted_runs() -> None:

@@ -55,6 +55,16 @@ def test_what_loses_most_comes_first() -> None:
     assert [line.split()[4] for line in pairs] == ["0.7", "0.2"]
 
 
+def test_why_a_segment_with_a_low_p_value_is_not_found_is_said() -> None:
+    tested = {"p_adjusted": 0.0003, "found": False, "confirmed": False}
+    segments = [node(2, 0.2, false_discovery=True, **tested), node(3, 0.3, false_discovery=False, **tested)]
+    (leaves,) = show({ATTRIBUTION_SEGMENTS: segments})
+    assert [line.split()[-2:] for line in leaves[:-1:2]] == [["False*", "False"], ["False", "False"]]
+    assert leaves[-1].startswith("* false_discovery: ")
+    (leaves,) = show({ATTRIBUTION_SEGMENTS: segments[1:]})
+    assert "*" not in "".join(leaves)
+
+
 def test_no_rule_is_cut() -> None:
     sides = {"negative_rule": LONG, "positive_rule": ""}
     leaves, pairs = show({ATTRIBUTION_SEGMENTS: [node(2, 0.2, rule=LONG)], PAIR_SEGMENTS: [node(3, 0.3) | sides]})

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.columns import BIASES, SUITE_AUCS, SUITE_GAPS, SUMMARIZED_AUCS
@@ -143,7 +143,6 @@ def measure_rows(rows: list[Row], turned: bool = False) -> dict[str, Any]:
     return measure([sign * value for value in score], [int(one != turned) for one in label], subgroup)
 
 
-@settings(max_examples=60)
 @given(rows=CORPUS, k=st.sampled_from([1, 20]))
 def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
     """Whatever the scores are, and labels and scores turned round turn it round; k times as many rows make intervals

@@ -159,10 +159,11 @@ def test_text_has_its_length_and_names_what_it_mentions() -> None:
     toxic = numbers(table, "target") >= 0.5
     insult = re.compile("|".join(map(re.escape, OPENINGS)))
     assert [bool(insult.match(text)) for text in texts] == toxic.tolist()
-    for identity in IDENTITIES:
-        term = re.compile(rf"\b(?:{'|'.join(identity.terms)})\b", re.IGNORECASE)
-        mentioned = np.nan_to_num(numbers(table, identity.name)) >= 0.5
-        assert [bool(term.search(text)) for text in texts] == mentioned.tolist(), identity.name
+    name_of = {term: identity.name for identity in IDENTITIES for term in identity.terms}
+    named = [{name_of[word] for word in re.findall(r"\w+", text.lower()) if word in name_of} for text in texts]
+    for name in IDENTITY_NAMES:
+        mentioned = np.nan_to_num(numbers(table, name)) >= 0.5
+        assert [name in names for names in named] == mentioned.tolist(), name
 
 
 def test_text_changes_no_other_column() -> None:

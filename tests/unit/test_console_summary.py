@@ -172,9 +172,26 @@ def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> No
     assert "3 of 8 identities" in left_out  # lucky, absent, withheld
     assert "suppressed" in left_out
     assert "1 more" in left_out  # sure, in the short slice
-    _, _, *first, same = show_worst(MIXED, n=2)
-    assert [line.split() for line in first] == [line.split() for line in lines[:2]]
+    _, _, *first, same = show_worst(MIXED, n=4)
+    assert [line.split() for line in first] == [line.split() for line in lines[:4]]
     assert same == left_out
+
+
+def test_no_model_fills_the_lines_of_another() -> None:
+    """Ten lines are shared out, and each model has at least three."""
+
+    def count_by_model(n_models: int) -> list[tuple[str, int]]:
+        rows = [
+            metrics_of(f"i{number}", (auc, auc - 0.1, auc + 0.1 * model), model=f"m{model}")
+            for number, auc in enumerate((0.5, 0.51, 0.52, 0.53, 0.54, 0.55, 0.56, 0.57, 0.58, 0.59, 0.6))
+            for model in range(n_models)
+        ]
+        models = [line.split()[0] for line in show_worst(rows)[2:]]
+        return [(model, models.count(model)) for model in dict.fromkeys(models)]
+
+    assert count_by_model(1) == [("m0", 10)]
+    assert count_by_model(2) == [("m0", 5), ("m1", 5)]
+    assert count_by_model(4) == [("m0", 3), ("m1", 3), ("m2", 3), ("m3", 3)]
 
 
 def test_identities_are_cut_rather_than_the_bias() -> None:

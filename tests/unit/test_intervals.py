@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -159,7 +159,6 @@ def test_the_interval_is_that_of_a_normal_estimate() -> None:
     assert (clip_interval((-0.2, 0.7), 0, 0.5), clip_interval((None, None), 0, 1)) == ((0, 0.5), (None, None))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12), st.randoms(use_true_random=False))
 def test_adjusted_p_values_are_scipys(p_values: list[float | None], random: object) -> None:
     """None is not one of them, and no order changes a bit."""

@@ -72,6 +72,22 @@ def test_small_groups_and_what_is_left_without_them_are_suppressed() -> None:
         assert {row[name] is None for name in numbers} == {row["reason"] is not None}
 
 
+def test_no_withheld_length_is_all_less_the_others() -> None:
+    """By length all rows, 60, 60 and 60, and those of g; of the last 3 are withheld, or are not in g."""
+    for of_g, withheld in [
+        ([40, 20, 3], [False, True, True]),
+        ([57, 20, 30], [True, True, False]),
+        ([40, 4, 8], [False, True, True]),  # 12 together
+        ([40, 20, 0], [False, False, True]),  # nobody is given away
+        ([3, 0, 0], [True, True, True]),
+    ]:
+        labels = np.array([[[n, 0] for n in (0, *counts)] for counts in ([60] * 3, of_g)])
+        bins = [(0, 9), (10, 19), (20, 29)]
+        of_lengths = label_balance(labels, ["(overall)", "g"], bins, Privacy()).slice(4, 3)
+        assert [reason == "withheld" for reason in of_lengths["reason"].to_pylist()] == withheld
+        assert [count is None for count in of_lengths["n_rows"].to_pylist()] == withheld
+
+
 COUNT = st.integers(0, 2**61)
 
 

@@ -1,4 +1,4 @@
-"""The sums behind losses and correlations against loops over the rows, and what is said of a link."""
+"""The sums behind losses and correlations against loops over the rows, and warnings about links."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from biasspark.attribution.attribution_warnings import link_warnings
 from biasspark.attribution.losses import (
     MOST_OPPOSITE,
     LabelSums,
-    describe_link,
     losses,
     read_losses,
     refuse_large_label,
     sum_losses,
 )
 from biasspark.attribution.moments import cut_limbs, join_limbs
+from biasspark.config import Attribution
 from biasspark.errors import InputError
 from tests.fixtures.ranked_rows import cut_blocks
 from tests.oracle.attribution import Example, cross_entropy, gini, placements, round_to_units, target_values
@@ -105,7 +106,7 @@ def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("within", "link", "said"),
+    ("within", "link", "text"),
     [
         (True, None, None),
         (False, "logit", None),
@@ -115,6 +116,8 @@ def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
         (True, "logit", "If they are probabilities, name the models of log-odds alone."),
     ],
 )
-def test_what_a_link_does_to_scores(within: bool, link: str | None, said: str | None) -> None:
-    text = describe_link("m", within, link)
-    assert text is None if said is None else text is not None and said in text
+def test_wrong_links_have_a_warning(within: bool, link: str | None, text: str | None) -> None:
+    attribution = Attribution(link={"m": link} if link else {})
+    warnings = [*link_warnings(attribution, {"m": within})]
+    assert len(warnings) == (text is not None)
+    assert all(text is not None and text in warning for warning in warnings)

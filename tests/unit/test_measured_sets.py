@@ -122,7 +122,6 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=100)
 @given(rows=ROWS, edges=EDGES, n_tasks=st.integers(1, 3))
 def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks: int) -> None:
     """Over all rows of a segment, not the honest ones alone; of one without rows, too."""
@@ -143,7 +142,6 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
             )
 
 
-@settings(max_examples=100)
 @given(rows=ROWS, edges=EDGES, n_tasks=st.integers(1, 3))
 def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: int) -> None:
     """Of some negatives against some positives, with the variance by its definition, and of a slice, too."""
@@ -191,7 +189,6 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
             assert value is None or float(value) == pytest.approx(wanted, abs=1e-12)
 
 
-@settings(max_examples=100)
 @given(rows=ROWS, edges=EDGES, baseline_edges=EDGES, n_tasks=st.integers(1, 3))
 def test_variances_of_differences(
     rows: list[Example], edges: list[float], baseline_edges: list[float], n_tasks: int

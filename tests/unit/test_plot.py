@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -227,7 +228,7 @@ def test_label_balance_has_a_number_in_each_cell() -> None:
 def test_figures_take_the_colors_of_a_page() -> None:
     """Light or dark: areas are its two colors, and a cell without a color is of its paper."""
     empty = table("label_balance", n_rows=0, n_positive=0, positive_rate=None, n_negatives_to_add=None)
-    figures = (plot.histograms(table("score_histograms")), plot.label_balance(empty))
+    figures = (plot.histograms(table("score_histograms"), identities="gay"), plot.label_balance(empty))
     for figure in figures:
         figure.set_facecolor("none")
     with drawing("test"):
@@ -259,7 +260,10 @@ DRAWINGS: Mapping[str, Callable[[Any], Figure]] = {
 
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_a_picture_is_the_same_of_pandas_and_shows_itself(name: str) -> None:
-    figures = [DRAWINGS[name](frame) for frame in (table(name), table(name).to_pandas())]
+    rows = table(name)
+    if "identity" in rows.column_names:
+        rows = rows.filter(pc.is_in(rows["identity"], pa.array(["gay", HOSTILE[0]])))
+    figures = [DRAWINGS[name](frame) for frame in (rows, rows.to_pandas())]
     assert texts(figures[0]) == texts(figures[1])
     assert figures[0]._repr_png_()[:4] == b"\x89PNG"  # type: ignore[attr-defined]
 
@@ -300,7 +304,7 @@ def test_without_identities_or_scores_nothing_breaks() -> None:
 
 
 def test_crossed_pairs_are_drawn_where_they_are_asked_for() -> None:
-    rows = table("score_histograms").to_pylist()
+    rows = [row for row in table("score_histograms").to_pylist() if row["identity"] in ("gay", "(overall)")]
     pairs = [row | {"identity": "gay & black", "crossed": True} for row in rows if row["identity"] == "gay"]
     scores = pa.Table.from_pylist(rows + pairs, TABLES["score_histograms"].arrow_schema)
     assert "gay & black" not in texts(plot.histograms(scores, slices="all", most=100))

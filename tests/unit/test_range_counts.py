@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.arrays import Floats, Ints
@@ -62,7 +62,6 @@ rows_of = st.lists(st.tuples(st.sampled_from(SCORES), st.booleans(), states, sta
 
 
 @given(rows_of, st.sets(st.sampled_from((-1.0, 0.0, 0.5, 0.6, 1.0, 2.0)), min_size=1), st.booleans())
-@settings(max_examples=60)
 def test_every_cell_is_that_of_a_loop_over_rows(rows: list[Row], marks: set[float], cut: bool) -> None:
     edges = np.array(sorted(marks))
     found = reach(rows, edges, [0.25, 0.6] if cut else [])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom
@@ -43,7 +43,6 @@ def hundredths(low: int, high: int) -> st.SearchStrategy[float]:
 
 
 CHANGES = st.sampled_from(["max_drop", "max_rise"])
-few = settings(max_examples=50)
 
 # ---- the inverse of the intervals
 
@@ -53,7 +52,6 @@ def level_at(end: Callable[[float], float], bound: float) -> float:
     return float(brentq(lambda level: end(level) - bound, 1e-9, 1 - 1e-12, xtol=1e-14))
 
 
-@few
 @given(counts(), hundredths(1, 99), st.sampled_from(["min", "max"]))
 def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Counts, bound: float, kind: str) -> None:
     (violation,), (compliance,) = compare_with_bound(rates_of(row[:2]), kind, bound)
@@ -65,7 +63,6 @@ def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Cou
         assert (compliance < violation) == ((rate > bound) == (kind == "min"))
 
 
-@few
 @given(counts(), hundredths(-40, 40))
 def test_newcombes_interval_of_a_gap_ends_at_the_bound(row: Counts, bound: float) -> None:
     (violation,), (compliance,) = compare_with_bound(gaps_of([row]), "min", 0.5 + bound)
@@ -77,7 +74,6 @@ def test_newcombes_interval_of_a_gap_ends_at_the_bound(row: Counts, bound: float
         assert (compliance < violation) == (gap(row) > bound)
 
 
-@few
 @given(counts(), hundredths(0, 40), CHANGES)
 def test_newcombes_interval_of_a_change_ends_at_what_is_allowed(row: Counts, allowed: float, kind: str) -> None:
     now, before = row[:2], row[2:]
@@ -132,7 +128,6 @@ def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed() -> None:
 # ---- symmetries and limits
 
 
-@few
 @given(counts(), hundredths(1, 40), hundredths(-40, 40))
 def test_subgroup_and_background_exchanged_turn_a_bound_round(row: Counts, size: float, bound: float) -> None:
     exchanged = gaps_of([(*row[2:], *row[:2])])
@@ -149,7 +144,6 @@ def test_subgroup_and_background_exchanged_turn_a_bound_round(row: Counts, size:
         assert violation == pytest.approx(opposite[0][0], abs=1e-12)
 
 
-@few
 @given(counts(), hundredths(0, 40))
 def test_a_change_is_tested_as_the_gap_of_two_runs(row: Counts, allowed: float) -> None:
     change = compare_with_baseline(rates_of(row[:2]), rates_of(row[2:]), "max_drop", allowed)
@@ -184,6 +178,20 @@ def test_all_rows_that_change_sides_break_any_bound() -> None:
     assert compare_with_baseline(fell, rose, "max_drop", 0.9)[0][0] < 1e-9
     assert compare_with_baseline(rose, fell, "max_rise", 0.9)[0][0] < 1e-9
     assert compare_with_baseline(rose, rose, "max_drop", 0.1)[1][0] < 1e-9
+
+
+def test_a_background_without_a_counted_row_leaves_the_evidence_to_the_subgroup() -> None:
+    """No rate is below 0, so a gap is as far below its bound as the rate of the subgroup is."""
+    for row in [(0, 1000), (5, 59)]:
+        for bound in (0.1, 0.3):
+            distance = gaps_of([(*row, 0, 5000)]).standard_errors(0.5 + bound)
+            np.testing.assert_allclose(distance, rates_of(row).standard_errors(bound))
+    (violation,), (compliance,) = compare_with_bound(gaps_of([(0, 1000, 0, 5000)]), "max_abs", 0.1)
+    assert violation > 0.99
+    assert compliance < 1e-9
+    low, _ = newcombe_gap((0, 300), (0, 200), 0.9)  # the farther end: fewer rows are in the background
+    _, (compliance,) = compare_with_bound(gaps_of([(0, 300, 0, 200)]), "max_abs", -low)
+    assert compliance == pytest.approx(0.05, abs=0.001)
 
 
 def test_bounds_that_no_interval_reaches_are_infinitely_far() -> None:

@@ -56,19 +56,27 @@ def test_what_changed_significantly_is_listed_by_its_size(report: ReportData) ->
     assert loss.difference.interval == "+0.220 to +0.280"
     assert pair.counts == {"worse": 2, "better": 2, "no_evidence": 1, "insufficient_data": 1}
     assert [
-        text for text in (NEW, OLD, "in 2 of 6", "Negative AEG of black (+0.250)") if text not in pair.sentence
+        text
+        for text in (NEW, OLD, "in 2 of 6", "Negative AEG of black (+0.250, interval +0.220 to +0.280)")
+        if text not in pair.sentence
     ] == []
     assert pair.overall is not None
     assert (pair.overall.value.text, pair.overall.baseline.text) == ("0.950", "0.900")
 
 
-def test_a_difference_with_a_wide_interval_comes_last(report: ReportData) -> None:
-    wide = {"difference_low": -0.5, "difference_high": -0.06}
+def test_the_difference_that_is_surely_the_largest_comes_first(report: ReportData) -> None:
+    """However wide its interval is; those without one come last."""
+    wide, none = {"difference_low": -0.5, "difference_high": -0.06}, {"difference_low": None, "difference_high": None}
     pair = compare(
-        report, compare_values("few", "bpsn_auc", 0.9, 0.6) | wide, compare_values("many", "bpsn_auc", 0.9, 0.8)
+        report,
+        compare_values("none", "bpsn_auc", 0.9, 0.1) | none,
+        compare_values("small", "bpsn_auc", 0.9, 0.82),
+        compare_values("wide", "bpsn_auc", 0.9, 0.6) | wide,
+        compare_values("many", "bpsn_auc", 0.9, 0.8),
+        compare_values("gap", "negative_aeg", 0.1, -0.5) | {"difference_low": 0.1, "difference_high": 0.7},
     )
-    assert [one.row["identity"] for one in pair.worse] == ["many", "few"]
-    assert "BPSN AUC of many (−0.100)" in pair.sentence
+    assert [one.row["identity"] for one in pair.worse] == ["gap", "many", "wide", "small", "none"]
+    assert "Negative AEG of gap (+0.400, interval +0.100 to +0.700)" in pair.sentence
 
 
 def test_a_model_that_is_nowhere_worse_is_said_to_be(report: ReportData) -> None:
@@ -177,7 +185,8 @@ def test_a_run_without_comparisons_says_which_job_makes_them() -> None:
 def test_the_lowest_auc_of_a_pair_is_one_with_an_interval(report: ReportData) -> None:
     first, *_ = report.rows("crossed_pairs", model=OLD)
     pair = {**first, "bnsp_auc": 0.1, "bnsp_auc_low": None, "bnsp_auc_high": None}
-    pairs = list_worst_pairs(with_rows(report, crossed_pairs=[pair, {**first, "identity": "z", "bpsn_auc": 0.2}]))
+    lower = {**first, "identity": "z", "bpsn_auc": 0.2, "bpsn_auc_low": 0.1, "bpsn_auc_high": 0.3}
+    pairs = list_worst_pairs(with_rows(report, crossed_pairs=[pair, lower]))
     assert [(one.identity, one.metric) for one in pairs[OLD]] == [("z", "bpsn_auc"), (pair["identity"], "bpsn_auc")]
     assert "Crossed pairs</h3>" in page_without_charts(report)
 

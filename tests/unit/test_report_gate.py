@@ -128,6 +128,7 @@ def test_an_alert_that_only_the_many_checks_of_its_rule_leave_undecided_has_its_
     page = page_without_charts(with_rows(report, bias_alerts=[alone, between]))
     assert '<small class="why"><bdi>by itself below</bdi></small>' in page
     assert '<small class="why"><bdi>between' not in page
+    assert "<td>violated 0.200<small>kept 0.900</small></td>" in page
 
 
 def test_a_rule_on_a_rate_or_its_gap_names_its_threshold_and_its_definition(report: ReportData) -> None:
@@ -215,17 +216,18 @@ def test_the_last_acceptance_of_a_run_counts() -> None:
 # ---- the worst identity
 
 
-def test_the_worst_identity_has_enough_rows(report: ReportData) -> None:
-    weak = {"bpsn_auc": 0.2, "bpsn_auc_low": None}
+def test_the_worst_identity_has_an_interval(report: ReportData) -> None:
+    weak = {"bpsn_auc": 0.2, "bpsn_auc_low": None, "bpsn_auc_high": None}
     rows = [row | weak if row["identity"] == EMPTY else row for row in report.rows("bias_metrics")]
     page = page_without_charts(with_rows(report, bias_metrics=rows))
-    assert "with enough rows is <strong><bdi>gay</bdi></strong>" in page
-    assert "1 identity with too few rows" in page
+    assert "worst identity is <strong><bdi>gay</bdi></strong>" in page
+    assert "1 other identity has a lower AUC" in page
     assert "<bdi>toxicity_1</bdi>" in page
 
 
 def test_a_weak_metric_of_an_identity_does_not_hide_its_next_lowest(report: ReportData) -> None:
-    low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
+    low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "subgroup_auc_high": None}
+    low |= {"bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
     rows = [row | low if row["identity"] == "muslim" else row for row in report.rows("bias_metrics")]
     page = page_without_charts(with_rows(report, bias_metrics=rows))
-    assert re.search("with enough rows is <strong><bdi>muslim</bdi></strong>: <a .*?>BPSN AUC</a> <strong>0.200", page)
+    assert re.search("worst identity is <strong><bdi>muslim</bdi></strong>: <a .*?>BPSN AUC</a> <strong>0.200", page)

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from biasspark.report.cells import metric_cell
-from biasspark.report.charts import choose_identities
+from biasspark.report.charts import choose_identities, draw_trends
 from biasspark.report.metric_tables import (
     count_weak,
     list_balance,
@@ -16,17 +16,21 @@ from biasspark.report.metric_tables import (
     list_worst_pairs,
     summarize_models,
 )
-from biasspark.report.page import write_model_card, write_page
+from biasspark.report.page import write_model_card
 from biasspark.report.report_data import AUC_SUMS, ReportData
 from tests.fixtures.made_up_report import EMPTY, MODELS, NAMES, page_without_charts, with_rows
 
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 
 
+def row_highs(row: dict[str, Any]) -> list[float]:
+    return [row[f"{name}_high"] for name in AUCS if row[f"{name}_high"] is not None]
+
+
 def test_worst_first(report: ReportData) -> None:
     worst = list_worst(report, MODELS[0])
     assert (worst[0].identity, worst[0].metric) == ("gay", "bpsn_auc")
-    assert [one.cell.value for one in worst] == sorted(one.row[one.metric] for one in worst)
+    assert [one.row[f"{one.metric}_high"] for one in worst] == sorted(min(row_highs(one.row)) for one in worst)
     assert next(iter(report.identities())) == "gay"
     assert {row.identity for row in list_metrics(report, "short")} == {*NAMES, EMPTY}
 
@@ -70,27 +74,45 @@ def of_few_rows(report: ReportData, identity: str, value: float = 0.01) -> Repor
     return with_rows(report, bias_metrics=rows)
 
 
-def test_identities_of_few_rows_come_last(report: ReportData) -> None:
+def test_identities_without_intervals_come_last(report: ReportData) -> None:
     weak = of_few_rows(report, "gay")
     assert weak.identities()[-1] == "gay"
     for model in MODELS:
         worst = list_worst(weak, model, 20)
-        assert [one.identity for one in worst if one.cell.weak] == ["gay"] == [worst[-1].identity]
+        assert [one.identity for one in worst if not one.cell.interval] == ["gay"] == [worst[-1].identity]
     assert "gay" not in choose_identities(weak, 4)
-    page = write_page(weak)
-    cards = re.findall(r'<article class="card"><h3><bdi>(.*?)</bdi>', page)
+    cards = re.findall(r'<article class="card"><h3><bdi>(.*?)</bdi>', page_without_charts(weak))
     assert (len(cards), cards[-1]) == (8, "gay")
-    (trends,) = re.findall(r'aria-label="Overall AUC and the worst.*?</svg>', page, flags=re.DOTALL)
+    trends = draw_trends(weak)
+    assert trends is not None
     assert ", black<" in trends
     assert ", gay<" not in trends
 
 
-def test_pairs_of_few_rows_come_last(report: ReportData) -> None:
-    first, *_ = report.rows("crossed_pairs", model=MODELS[0])
-    wide = first | {"identity": "wide", "bpsn_auc": 0.3, "bpsn_auc_low": 0.1, "bpsn_auc_high": 0.5, "bnsp_auc": None}
-    sure = wide | {"identity": "sure", "bpsn_auc": 0.8, "bpsn_auc_low": 0.79, "bpsn_auc_high": 0.81}
-    pairs = list_worst_pairs(with_rows(report, crossed_pairs=[wide, sure]))
-    assert [one.identity for one in pairs[MODELS[0]]] == ["sure", "wide"]
+def test_an_auc_that_is_surely_low_comes_first_however_wide_its_interval(report: ReportData) -> None:
+    good = {f"{name}{end}": value for name in AUCS for end, value in (("", 0.9), ("_low", 0.88), ("_high", 0.92))}
+    low = {"bpsn_auc": 0.4, "bpsn_auc_low": 0.3, "bpsn_auc_high": 0.5, "bnsp_auc": 0.1, "bnsp_auc_low": None}
+    rows = {
+        "low": good | low | {"bnsp_auc_high": None},
+        "sure": good | {"bpsn_auc": 0.8, "bpsn_auc_low": 0.79, "bpsn_auc_high": 0.81},
+        "unsure": good | {"bpsn_auc": 0.3, "bpsn_auc_low": 0.05, "bpsn_auc_high": 0.85},
+        "few": good | low | {"bnsp_auc_high": None, "n_subgroup_negative": 27, "n_subgroup_positive": 2},
+    }
+    first, *_ = report.rows("bias_metrics", slice="all", model=MODELS[0])
+    enough = first | {"n_subgroup_negative": 28, "n_subgroup_positive": 2}
+    listed = [enough | row | {"identity": name} for name, row in rows.items()]
+    data = with_rows(report, bias_metrics=listed, crossed_pairs=listed)
+    for worst in (list_worst(data, MODELS[0]), list_worst_pairs(data)[MODELS[0]]):
+        assert [(one.identity, one.metric, one.cell.weak) for one in worst] == [
+            ("low", "bpsn_auc", True),
+            ("sure", "bpsn_auc", False),
+            ("unsure", "bpsn_auc", True),
+            ("few", "bpsn_auc", True),
+        ]
+    assert data.identities() == ["low", "sure", "unsure", "few"]
+    page = page_without_charts(data)
+    assert "Its worst identity is <strong><bdi>low</bdi></strong>" in page
+    assert "2 other identities have a lower AUC" in page  # unsure and few
 
 
 def test_as_many_values_are_marked_as_are_counted(report: ReportData, page: str) -> None:

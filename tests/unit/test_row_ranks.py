@@ -51,15 +51,15 @@ def square(values: Iterable[int]) -> int:
     return sum(value**2 for value in values)
 
 
-def examples_of(rows: list[tuple[float, bool, int]]) -> list[pa.RecordBatch]:
-    """EXAMPLES of one word, two rows at a time: every row stays and is scored."""
+def examples_of(rows: list[tuple[float, bool, int]], n_each: int = 2) -> list[pa.RecordBatch]:
+    """EXAMPLES of one word in small batches: every row stays and is scored."""
     shift = BOOK.fields["label", 0].shift
     columns = {
         "word_0": pa.array([label << shift for _, label, _ in rows], pa.int64()),
         "score_0": pa.array([score for score, _, _ in rows], pa.float64()),
         "row_id": pa.array([f"row {number}" for number in range(len(rows))]),
     }
-    return list(pa.table(columns).to_batches(max_chunksize=2))
+    return list(pa.table(columns).to_batches(max_chunksize=n_each))
 
 
 @given(rows=LABELED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
@@ -109,7 +109,7 @@ def test_rounded_scores_settle_the_warnings_only_where_exact_ones_give_none(seed
         scores[rng.random(400) < rng.choice([0.45, 0.55])] = rng.choice([-1.0, 0.5])
     elif kind == "decisions":
         scores = (scores > 0.5).astype(float)
-    batches = examples_of(list(zip(scores.tolist(), label.tolist(), [0] * 400, strict=True)))
+    batches = examples_of(list(zip(scores.tolist(), label.tolist(), [0] * 400, strict=True)), n_each=50)
     exact = rank(frame_of(batches[::2], batches[1::2]), BOOK, [np.empty(0)])
     rounded = count_rounded(frame_of(batches[::2], batches[1::2]), BOOK, [np.array([0.1, 0.5])])
     assert (rounded.cells == exact.cells).all()

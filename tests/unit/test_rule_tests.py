@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -45,7 +45,6 @@ def estimates(draw: st.DrawFn) -> Case:
 # ---- the inverse of the interval
 
 
-@settings(max_examples=100)
 @given(case=estimates(), bound=st.floats(0.01, 0.99), kind=st.sampled_from(["min", "max"]))
 def test_the_interval_at_level_1_less_2p_ends_at_the_bound(case: Case, bound: float, kind: str) -> None:
     (violation,), (compliance,) = compare_with_bound(aucs_of([case]), kind, bound)
@@ -56,7 +55,6 @@ def test_the_interval_at_level_1_less_2p_ends_at_the_bound(case: Case, bound: fl
     assert (low if (kind == "min") == (compliance < violation) else high) == pytest.approx(bound, abs=1e-8)
 
 
-@settings(max_examples=100)
 @given(case=estimates(), bound=st.floats(0.01, 0.45))
 def test_within_a_bound_both_sides_are_tested(case: Case, bound: float) -> None:
     (violation,), (compliance,) = compare_with_bound(aucs_of([case]), "max_abs", bound)
@@ -98,7 +96,6 @@ def compare(now: Aucs, before: Aucs, kind: str, bound: float) -> tuple[NDArray[A
     return compare_with_baseline(now, before, kind, bound, is_size_change=kind == "max_rise")
 
 
-@settings(max_examples=60)
 @given(now=estimates(), before=estimates(), bound=st.floats(0, 0.3), kind=st.sampled_from(["max_drop", "max_rise"]))
 def test_the_interval_of_a_change_ends_at_the_bound(now: Case, before: Case, bound: float, kind: str) -> None:
     """It may leap over it, at the level at which the gap before may be 0; so it is checked on either side of p."""

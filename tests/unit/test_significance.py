@@ -9,7 +9,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -27,7 +27,6 @@ DYADIC = st.lists(st.integers(-64, 64).map(lambda whole: whole / 64), max_size=3
 # ---- moments
 
 
-@settings(max_examples=100)
 @given(values=DYADIC)
 def test_mean_and_variance(values: list[float]) -> None:
     found = moments(values)
@@ -50,7 +49,6 @@ def test_variance_is_never_negative() -> None:
     assert Moments(2, Fraction("0.2"), Fraction("0.0199999999999")).variance == 0.0
 
 
-@settings(max_examples=50)
 @given(first=DYADIC, second=DYADIC)
 def test_moments_add_and_subtract_exactly(first: list[float], second: list[float]) -> None:
     both = moments(first) + moments(second)

@@ -89,7 +89,6 @@ def enter(pieces: Sequence[bytes], renumbering: Renumbering, edges: np.ndarray) 
                 yield Part(0, 0, score_range, entered, cut.encode())
 
 
-@settings(max_examples=75)
 @given(
     runs=st.lists(ROWS, min_size=2, max_size=3),
     of_runs=EDGES,
@@ -130,7 +129,7 @@ def block_of(n_keys: int, n_each: int, most: int) -> Block:
     return Block(np.arange(n_keys) * 3, np.full(n_keys, n_each), scores, counts)
 
 
-@pytest.mark.parametrize(("n_keys", "n_each", "most"), [(2, 300_000, 1), (2, 300_000, 9), (300_000, 1, 9)])
+@pytest.mark.parametrize(("n_keys", "n_each", "most"), [(2, 300_000, 1), (2, 300_000, 9), (150_000, 1, 9)])
 def test_a_piece_has_4_mib_at_most(n_keys: int, n_each: int, most: int) -> None:
     whole = block_of(n_keys, n_each, most)
     pieces = list(write_pieces(Kind.MEMBERSHIPS, whole))

@@ -256,7 +256,6 @@ def test_what_is_joined_to_the_rows_of_another_slice_is_listed_once() -> None:
     assert list(searched.conditions) == [{0: frozenset({3, 4})}]
 
 
-@settings(max_examples=100)
 @given(drawn=samples(), most=st.integers(1, 30))
 def test_joined_slices_lack_a_quarter_more_than_what_their_pieces_share(
     drawn: tuple[Sample, tuple[Feature, ...]], most: int

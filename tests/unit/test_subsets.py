@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 
@@ -50,7 +50,6 @@ def cut_subsets(draw: st.DrawFn) -> tuple[Subset, list[int]]:
     return Subset(total, size, (draw(st.integers(0, 9)),)), sorted([0, *cuts, total])
 
 
-@settings(max_examples=60)
 @given(cut=cut_subsets(), few=st.sampled_from([1, 7, 100]))
 def test_any_cut_gives_parts_of_the_same_subset(cut: tuple[Subset, list[int]], few: int) -> None:
     subset, cuts = cut
@@ -64,7 +63,6 @@ def test_any_cut_gives_parts_of_the_same_subset(cut: tuple[Subset, list[int]], f
     assert all(0 <= place < subset.total for place in places)
 
 
-@settings(max_examples=60)
 @given(cut=cut_subsets(), window=st.tuples(st.integers(0, 5000), st.integers(0, 5000)))
 def test_places_that_are_alike_are_counted(cut: tuple[Subset, list[int]], window: tuple[int, int]) -> None:
     """The cuts are where places begin to differ: of each cell as many are counted as are drawn one by one."""

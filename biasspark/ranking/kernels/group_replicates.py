@@ -91,7 +91,7 @@ def merge_groups(lower: GroupSums, higher: GroupSums) -> GroupSums:
 
 
 class _GroupScores:
-    """The distinct (group, score) of a range, by group: `score` and `group` are the indices of both."""
+    """The distinct pairs of a group and a score in a range, ascending: `group` and `score` have the index of each."""
 
     def __init__(self, scores: Floats, groups: Ints, n_groups: int) -> None:
         self._scores, rank = np.unique(scores, return_inverse=True)

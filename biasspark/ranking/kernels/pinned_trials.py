@@ -87,7 +87,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class Trials:
-    """What determines the draws of a model and slice, by name: adding an identity does not change another's draws.
+    """What the draws of a model and slice depend on: on names, so that one more identity changes no other draws.
 
     `include_subgroup` says whether the background that is drawn from includes the subgroup.
     """

@@ -1,0 +1,153 @@
+"""Warnings about features, searches, segments, pairs and groupings that are probably not what the user expects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from biasspark.attribution.block_sums import AUC
+from biasspark.attribution.measured_sets import NodeSums
+from biasspark.attribution.segments import TreeKey
+from biasspark.columns import ALL_ROWS, MODEL, SLICE
+from biasspark.config import Attribution
+from biasspark.corpus.feature_columns import SurveyedValues
+from biasspark.features import Feature
+from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
+from biasspark.text import format_count, list_first, show_value, show_visibly
+
+MOST_NAMED = 5
+
+
+def unsearched_warnings(attribution: Attribution) -> tuple[str, ...]:
+    """Return a warning if there are features, but no tree, slices or pairs that use them."""
+    if not attribution.features or attribution.searches:
+        return ()
+    keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
+    columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
+    return (
+        f"attribution, {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
+        "only. Ask for `tree`, `slice_search` or `pairs`, or remove the columns.",
+    )
+
+
+def feature_warnings(values: SurveyedValues) -> tuple[str, ...]:
+    """Return warnings about features that nothing is split on, and about unreadable values and reserved groups."""
+    constant = [feature.name for feature in values.features if len(feature.values) + feature.nullable <= 1]
+    rare = [
+        feature.name
+        for feature in values.tree_features
+        if feature.rare and len(feature.rare) == len(feature.values) and feature.name not in constant
+    ]
+    names = [feature.name for feature in values.features]
+    return (
+        *name_warnings("feature constant", names, constant),
+        *name_warnings("feature rare", names, rare),
+        *count_warnings("unreadable feature", values.unreadable),
+        *group_name_warnings(values.reserved),
+    )
+
+
+def describe_rare(features: Iterable[Feature], min_leaf: int) -> str:
+    """Describe how many values of features have too few rows to be named by trees; "" if none."""
+    texts = [
+        f"{len(feature.rare):,} of {format_count(len(feature.values), 'value')} of {feature.name}"
+        for feature in features
+        if feature.rare
+    ]
+    rule = f'Values with fewer than min_leaf = {min_leaf:,} rows are never named in a rule, only covered by "is not": '
+    return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
+
+
+def segment_warnings(segments: Collection[str], losses: Iterable[tuple[str, str, str]]) -> tuple[str, ...]:
+    """Return a warning about named segments without rows, given the model, slice and segment of all losses."""
+    with_rows = {segment for _, slice_name, segment in losses if slice_name == ALL_ROWS}
+    return name_warnings("segment empty", list(segments), set(segments) - with_rows)
+
+
+def link_warnings(attribution: Attribution, within_0_and_1: Mapping[str, bool]) -> Iterator[str]:
+    """Yield warnings about links that are probably wrong, given by model whether all its scores are within 0 to 1."""
+    for model, within in within_0_and_1.items() if attribution.asks_losses else ():
+        has_link = model in attribution.link
+        if has_link and within:
+            yield (
+                f"model {model}: all its scores lie within 0 to 1, and `link` takes them for log-odds. If they are "
+                "probabilities, name the models of log-odds alone."
+            )
+        if not has_link and not within:
+            yield (
+                f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL, and "
+                'no tree predicts them. The `link` "logit" of this model makes probabilities of log-odds.'
+            )
+
+
+def pair_warnings(pairs: pa.Table) -> tuple[str, ...]:
+    """Return a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
+    of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
+    empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
+    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
+
+
+def grouping_warnings(crosses: pa.Table) -> tuple[str, ...]:
+    """Return a warning about groupings with a single group, given the table ``auc_crosses``."""
+    groups: dict[str, set[str]] = {}
+    for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
+        groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
+    return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
+
+
+def tree_warnings(roots: Mapping[TreeKey, NodeSums]) -> Iterator[str]:
+    """Yield warnings about trees with no rows to compare, or without rows in one half, given the sums of all rows."""
+    for key, (train, honest, _) in roots.items():
+        if key.baseline_model and key.slice == ALL_ROWS and not train.n + honest.n:
+            yield (
+                f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their difference has "
+                "no tree."
+            )
+        if key.target == AUC and bool(train.n) != bool(honest.n):
+            half = "estimates" if train.n else "grows the tree"
+            yield (
+                f"{key.model}, {key.slice}: no row {half}, so nothing is found. Rows are split by a hash of their id. "
+                "Name an id that differs from row to row, or change `honest_fraction`."
+            )
+
+
+def few_rows_warnings(
+    attribution: Attribution,
+    trees: Mapping[TreeKey, NodeSums],
+    slices: Mapping[TreeKey, NodeSums],
+    pair_nodes: Sequence[Mapping[str, Any]],
+) -> Iterator[str]:
+    """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need.
+
+    Given are the sums of all rows by tree and by search of slices, and the rows of ``pair_segments``.
+    """
+    min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
+    min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
+
+    def list_models(roots: Mapping[TreeKey, NodeSums], least: int) -> list[str]:
+        return [
+            key.model
+            for key, (train, honest, _) in roots.items()
+            if (key.baseline_model, key.slice, key.target) == ("", ALL_ROWS, AUC)
+            if 0 < min(train.n, honest.n) < least
+        ]
+
+    few_of_pairs = [
+        row[MODEL]
+        for row in pair_nodes
+        if pairs and row["node_id"] == 1 and row["is_leaf"] and row[SLICE] == ALL_ROWS
+        if min(row["n_negatives_honest"], row["n_positives_honest"]) < 2 * pairs.min_side
+        or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
+    ]
+    for what, names, keys in (
+        ("tree", list_models(trees, 2 * min_leaf), f"`min_leaf` = {min_leaf:,}"),
+        ("slice_search", list_models(slices, min_rows), f"`min_rows` = {min_rows:,}"),
+        ("pairs", few_of_pairs, "`min_leaf` or `min_side`"),
+    ):
+        if names:
+            yield (
+                f"`{what}` of {', '.join(names)}: there are too few rows for {keys} in one of their halves, so nothing "
+                "is searched. Lower it."
+            )
