@@ -127,7 +127,7 @@ def plan_measurement(config: Config) -> Plan:
     parts["gate"] = run_rules or "none"
     if comparison_rules:
         parts["gate"] += f"; judged by biasspark compare: {comparison_rules}"
-    return Plan(parts | {"engine": config.ranking.engine}, passes, _list_tables(config))
+    return Plan(parts | {"ranking": config.ranking.engine}, passes, _list_tables(config))
 
 
 def _list_tables(config: Config) -> list[Table]:

@@ -21,7 +21,7 @@ from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
-from biasspark.session import engine_version, follow_tasks, is_session_there, start_workers
+from biasspark.session import engine_version, follow_tasks, is_embedded, is_session_there, start_workers
 from biasspark.tables.ledger import JobCorpus, list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import PUBLISHED, Run, RunRecord, new_run
@@ -40,8 +40,8 @@ class Plan(NamedTuple):
     warnings: Iterable[str] = ()
 
 
-def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[Table]) -> str:
-    """Format a plan as aligned lines: input, computed parts, tables, and passes over the corpus."""
+def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[Table], session: str) -> str:
+    """Format a plan as aligned lines: input, computed parts, the session's engine, tables, passes over the corpus."""
     corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
     run_date = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
     passes = ["read the types of the columns"] if corpus.is_untyped and config.expressions else []
@@ -58,6 +58,7 @@ def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[T
         or "none",
         "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
         **plan.parts,
+        "session": session,
         "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
         "passes": f"\n{'':12} ".join([*passes, *plan.passes]),
     }
@@ -129,6 +130,7 @@ class RunContext:
         except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
             messages.append(f"{run.run_id} is published, but a later step failed: {cli.describe_unexpected(error)}")
         summary = {"job": run.job, "status": status, "run_id": run.run_id, "run_date": run.run_date}
+        summary |= {"engine": "embedded" if is_embedded(spark) else "spark"}
         summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
         summary |= {"warnings": messages, "tables": published.n_rows, "output": store.root}
         return cli.Outcome(summary=summary, table=text + "".join(f"\nwarning: {warning}" for warning in messages))
@@ -285,8 +287,9 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
         first = read(spark, run_date=days[0])
         if plan:
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
-            text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written)
-            summary = {"job": job.name, "status": "planned", "config_hash": config.hash}
+            session = "embedded" if is_embedded(spark) else "spark"
+            text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written, session)
+            summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
             return cli.Outcome(summary=summary, table=text)
         key, dates = JobCorpus(job.name, config.corpus.name), CorpusDates(spark, config.corpus)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -175,9 +176,13 @@ def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
     parts: dict[str, dict[str, Any]] = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "state": {"keep": True}}
     for asked in ({}, parts):
         flags = ("--config", write_config(tmp_path, **asked), "--run-date", RUN_DATE)
-        (line,) = [line for line in run("measure", *flags, "--dry-run").out.splitlines() if line.startswith("tables:")]
+        plan = run("measure", *flags, "--dry-run")
+        assert re.search(r"^ranking: +blocks\nsession: +embedded$", plan.out, re.MULTILINE)
+        (line,) = [line for line in plan.out.splitlines() if line.startswith("tables:")]
         planned = set(line.removeprefix("tables:").partition(" in ")[0].replace(" ", "").split(","))
-        assert planned == {*summary(run("measure", *flags))["tables"], "rejected_rows", "bias_runs"}
+        measured = summary(run("measure", *flags))
+        assert planned == {*measured["tables"], "rejected_rows", "bias_runs"}
+        assert measured["engine"] == summary(plan)["engine"] == "embedded"
 
 
 def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:

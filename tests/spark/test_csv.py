@@ -151,7 +151,7 @@ def test_the_plan_has_a_pass_for_the_types(tmp_path: Path, changes: dict[str, An
         "slices": changes.get("slices", {}),
         "output": {"path": "out"},
     }
-    plan = describe_plan(Plan({}, ["survey"]), parse_config(config, tmp_path), 3, ())
+    plan = describe_plan(Plan({}, ["survey"]), parse_config(config, tmp_path), 3, (), "spark")
     assert ("read the types" in plan) == reads_types
 
 

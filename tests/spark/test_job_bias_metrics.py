@@ -132,6 +132,7 @@ def test_a_run_prints_a_table_and_one_line_of_json(job_runs: JobRuns) -> None:
     assert len(table) == 12
     assert any(IDENTITY in line for line in table)
     assert summary.pop("seconds") > 0
+    assert summary.pop("engine") in ("embedded", "spark")
     run_id = summary.pop("run_id")
     assert re.fullmatch(r"r\d{8}T\d{12}_[0-9a-f]{6}", run_id)
     n_identities = 2 + 3 + 1
