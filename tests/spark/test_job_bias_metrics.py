@@ -130,7 +130,8 @@ def test_a_run_prints_a_table_and_one_line_of_json(job_runs: JobRuns) -> None:
     assert last.isascii()
     assert table[1].split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
     assert len(table) == 12
-    assert any(IDENTITY in line for line in table)
+    assert [line.split()[0] for line in table[2:]] == ["lengths"] * 5 + ["model"] * 5
+    assert any(IDENTITY[:15] in line for line in table)
     assert summary.pop("seconds") > 0
     assert summary.pop("engine") in ("embedded", "spark")
     run_id = summary.pop("run_id")
