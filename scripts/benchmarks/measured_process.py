@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SAMPLE_SECONDS = 0.25
-SAMPLE_SHARE = 0.02
-"""Of one core, at most, goes to sampling: the kernel walks the pages of a process, 30 ms for 1.6 GB, and stalls it."""
+PAGES_SHARE = 0.02
+"""Of one core, at most, goes to counting pages: the kernel walks them, 30 ms for 1.6 GB, and stalls the process."""
 _AFTER_COLLECTION = re.compile(r"\d+M->(\d+)M\(\d+M\)")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -55,27 +55,34 @@ class Watch:
     peak_mb: float = 0.0
     processes: dict[int, tuple[str, float]] = field(default_factory=dict)
     cpu_ticks: dict[int, int] = field(default_factory=dict)
+    next_pages: float = 0.0
 
     def sample(self) -> None:
         """Sample every process of the session. One that has ended, or ends meanwhile, is skipped."""
-        held = 0.0
+        started = time.perf_counter()
+        counts_pages, held = started >= self.next_pages, 0.0
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                held += self._sample_process(folder)
+                if self._sample_process(folder) and counts_pages:
+                    held += _megabytes(folder / "smaps_rollup", "Pss")
             except (OSError, ValueError, LookupError):
                 continue
         self.peak_mb = max(self.peak_mb, held)
+        if counts_pages:
+            ended = time.perf_counter()
+            self.next_pages = ended + (ended - started) / PAGES_SHARE
 
-    def _sample_process(self, folder: Path) -> float:
+    def _sample_process(self, folder: Path) -> bool:
+        """Sample the time and the peak memory of a process; return whether it is of the session."""
         # The name, in brackets, may hold blanks.
         fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         if int(fields[3]) != self.session:
-            return 0.0
+            return False
         pid = int(folder.name)
         self.cpu_ticks[pid] = int(fields[11]) + int(fields[12])
         command = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").replace("\0", " ")
         self.processes[pid] = command, _megabytes(folder / "status", "VmHWM")
-        return _megabytes(folder / "smaps_rollup", "Pss")
+        return True
 
     def largest(self, pattern: str) -> float:
         """Return the peak of the largest process whose command matches."""
@@ -138,11 +145,8 @@ def _megabytes(path: Path, name: str) -> float:
 
 
 def _sample_until(watch: Watch, done: threading.Event) -> None:
-    took = 0.0
-    while not done.wait(max(SAMPLE_SECONDS, took / SAMPLE_SHARE)):
-        started = time.perf_counter()
+    while not done.wait(SAMPLE_SECONDS):
         watch.sample()
-        took = time.perf_counter() - started
 
 
 def _heap_after_collection(log: Path) -> int | None:
