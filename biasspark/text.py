@@ -117,7 +117,7 @@ def closest_match(word: object, known: Sequence[str]) -> str | None:
     """
     if not isinstance(word, str):
         return None
-    closest = difflib.get_close_matches(word, known, cutoff=0.75)
+    closest = difflib.get_close_matches(word, known, cutoff=0.71)
     part, letters = word.lstrip("-"), sorted(word)
     meant = [name for name in known if name in closest or name in word or part in name or sorted(name) == letters]
     return next(iter(difflib.get_close_matches(word, meant, 1)), None)

@@ -232,7 +232,7 @@ def test_a_missing_table(spark: SparkSession) -> None:
 
 
 def test_no_rows(spark: SparkSession, formats: Path) -> None:
-    assert holds(fault_of(spark, formats / "parquet", filter="id > 100"), "corpus: no rows.")
+    assert holds(fault_of(spark, formats / "parquet", filter="id > 100"), "corpus: no rows")
 
 
 @pytest.mark.parametrize(
