@@ -118,7 +118,7 @@ class MeasuredCorpus:
         Parameters and errors are those of `biasspark.bias_report`.
         """
         try:  # the libraries that draw are an extra
-            from biasspark.api.reports import draw_report  # noqa: PLC0415
+            from biasspark.api.reports import draw_report  # noqa: PLC0415 - of an extra
         except ModuleNotFoundError as error:
             raise explain_missing(error) from None
         measurement = self._measurement

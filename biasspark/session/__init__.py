@@ -24,5 +24,5 @@ from biasspark.session.spark_jobs import (
     kept,
     persisted,
     run_side_by_side,
-    start_workers,
+    starting_workers,
 )

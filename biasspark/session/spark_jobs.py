@@ -59,12 +59,15 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
         report(0, 0)
 
 
-def start_workers(spark: SparkSession, module: str) -> None:
+@contextmanager
+def starting_workers(spark: SparkSession, module: str) -> Iterator[None]:
     """Start the Python workers of local Spark in the background, and import a module in them.
 
     That takes them one to two seconds, while the driver reads and plans. A failure is left to the job that needs them.
+    The block ends after the start, as Spark prints a stack trace if its session stops meanwhile.
     """
     if is_connect(spark) or not (spark.sparkContext.master or "").startswith("local"):
+        yield
         return
     n_workers = spark.sparkContext.defaultParallelism
 
@@ -76,7 +79,12 @@ def start_workers(spark: SparkSession, module: str) -> None:
         with suppress(Exception), describe(spark, "start the Python workers"):
             spark.range(0, n_workers, 1, n_workers).mapInArrow(load, "id BIGINT").collect()
 
-    Thread(target=start, name="start-workers", daemon=True).start()
+    thread = Thread(target=start, name="start-workers", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def analyze(frame: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from functools import cached_property, partial
@@ -21,7 +21,7 @@ from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
-from biasspark.session import engine_version, follow_tasks, is_embedded, is_session_there, start_workers
+from biasspark.session import engine_version, follow_tasks, is_embedded, is_session_there, starting_workers
 from biasspark.tables.ledger import JobCorpus, list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import PUBLISHED, Run, RunRecord, new_run
@@ -280,9 +280,9 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
     tables = (*tables_of(job.name), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
     starts_workers = not (plan or is_session_there()) and config.models and config.ranking.engine == "blocks"
-    with open_tables(job.name, config, progress) as (spark, store):
+    with open_tables(job.name, config, progress) as (spark, store), ExitStack() as stack:
         if starts_workers:
-            start_workers(spark, "biasspark.ranking.engine")
+            stack.enter_context(starting_workers(spark, "biasspark.ranking.engine"))
         store.check(spark, tables)
         first = read(spark, run_date=days[0])
         if plan:

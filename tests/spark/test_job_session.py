@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import enumerate as list_threads
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.session import job_session, start_workers
+from biasspark.session import job_session, starting_workers
 
 OWN = {
     "spark.sql.ansi.enabled": "false",
@@ -97,8 +96,6 @@ def test_workers_import_a_module_in_the_background(spark: SparkSession, tmp_path
     (tmp_path / "leaves_a_mark.py").write_text(f"import pathlib\n\npathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
     spark.sparkContext.addPyFile(str(tmp_path / "leaves_a_mark.py"))
     for module in ("leaves_a_mark", "no_such_module"):  # a failure is left to the job that needs the workers
-        start_workers(spark, module)
-        for thread in list_threads():
-            if thread.name == "start-workers":
-                thread.join()
+        with starting_workers(spark, module):
+            pass
     assert (tmp_path / "mark").exists()
