@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from biasspark.session.engines import (
     BYTES_AN_ATTRIBUTION,
+    engine_of,
     engine_version,
     expression,
     is_connect,

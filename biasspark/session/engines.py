@@ -195,6 +195,11 @@ def _answers(endpoint: str) -> bool:
     return False
 
 
+def engine_of(spark: SparkSession) -> Engine:
+    """Return the engine of a session."""
+    return "embedded" if is_embedded(spark) else "spark"
+
+
 def engine_version(spark: SparkSession) -> str:
     """Return the version of Spark; for the embedded engine the compatible version of Spark, and its own."""
     return f"{spark.version} (pysail {import_module('pysail').__version__})" if is_embedded(spark) else spark.version

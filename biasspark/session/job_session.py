@@ -309,7 +309,7 @@ def _current_session(settings: Mapping[str, str], request: SessionRequest) -> Sp
         if spark.conf.get(key, None) != value:
             with suppress(Exception):  # static settings cannot be changed
                 spark.conf.set(key, value)
-    engine = "embedded" if engines.is_embedded(spark) else "spark"
+    engine = engines.engine_of(spark)
     if request.engine not in (None, engine):
         raise ConfigError(
             f"engine = {request.engine}: a session of the engine {engine} already exists, and a process has one at a "

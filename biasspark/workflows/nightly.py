@@ -21,7 +21,7 @@ from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
-from biasspark.session import engine_version, follow_tasks, is_embedded, is_session_there, starting_workers
+from biasspark.session import engine_of, engine_version, follow_tasks, is_session_there, starting_workers
 from biasspark.tables.ledger import JobCorpus, list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import PUBLISHED, Run, RunRecord, new_run
@@ -130,7 +130,7 @@ class RunContext:
         except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
             messages.append(f"{run.run_id} is published, but a later step failed: {cli.describe_unexpected(error)}")
         summary = {"job": run.job, "status": status, "run_id": run.run_id, "run_date": run.run_date}
-        summary |= {"engine": "embedded" if is_embedded(spark) else "spark"}
+        summary |= {"engine": engine_of(spark)}
         summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
         summary |= {"warnings": messages, "tables": published.n_rows, "output": store.root}
         return cli.Outcome(summary=summary, table=text + "".join(f"\nwarning: {warning}" for warning in messages))
@@ -287,7 +287,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
         first = read(spark, run_date=days[0])
         if plan:
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
-            session = "embedded" if is_embedded(spark) else "spark"
+            session = engine_of(spark)
             text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written, session)
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
             return cli.Outcome(summary=summary, table=text)
