@@ -25,7 +25,7 @@ from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.exact import join_wide, split_wide
-from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
 from biasspark.ranking.range_job import (
     CountsRow,
@@ -158,10 +158,7 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
     for of_region, inside in enumerate(regions.split(cells.bins)):
         number[inside & cells.honest] = of_region
     region, label, scores = number[block.cell[rows]], block.label[rows], block.baseline.scores[rows]
-    index = block.score_index[rows]
-    placed = np.empty((len(regions.numbers), len(rows)), np.int64)
-    for value, table in enumerate(place_scores(index, label, region, offsets)):
-        placed[:, label == value] = table[:, index[label == value]]
+    placed = place_rows(block.score_index[rows], label, list_regions(region, len(regions.numbers)), offsets)
     known: list[NDArray[Any]] = [scores, label.astype(np.uint8), block.difference(target.slice, rows), region]
     known.append(narrow(placed))
     for score_range, chosen in split_by_range(find_ranges(scores, edges)):
@@ -172,30 +169,9 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
         yield Part(target.model, target.slice, score_range, Kind.OFFSETS, data)
 
 
-def place_scores(index: Ints, positive: Flags, region: SmallInts, offsets: RankOffsets) -> tuple[Ints, Ints]:
-    """Return the doubled placements of negatives and of positives at each score among the rows of each region.
-
-    By row, `index` is the index of its score among the distinct scores of the range, and `region` its region, or a
-    number greater than that of any region if it is in none. `offsets` are for the negatives of each region, then for
-    the positives. The results are int64, shape (regions, scores).
-    """
-    n_scores = int(index.max(initial=-1)) + 1
-    (below_negatives, below_positives), (_, n_positives) = (counts.reshape(2, -1, 1) for counts in offsets)
-
-    def count_doubled(of_label: Flags) -> Ints:
-        rows = np.flatnonzero(of_label & (region < len(n_positives)))
-        codes = region[rows].astype(np.int64) * n_scores + index[rows]
-        at = np.bincount(codes, minlength=len(n_positives) * n_scores).reshape(-1, n_scores)
-        # Rows below, twice, and those at the score. In place: most of the time would go into fresh memory.
-        doubled = np.cumsum(at, axis=1)
-        doubled *= 2
-        doubled -= at
-        return doubled
-
-    above, below = count_doubled(positive), count_doubled(~positive)
-    np.subtract(2 * (n_positives - below_positives), above, out=above)
-    below += 2 * below_negatives
-    return above, below
+def list_regions(region: SmallInts, n_regions: int) -> list[Flags]:
+    """Return for each region which rows are in it, given the region of each row."""
+    return [region == number for number in range(n_regions)]
 
 
 def sum_range(parts: Parts, n_regions: int) -> bytes:
@@ -204,17 +180,18 @@ def sum_range(parts: Parts, n_regions: int) -> bytes:
     For the negatives, then for the positives, it has the products of each region, and last those of rows in none.
     """
     pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
-    scores, label, of_all, region, placed = (np.concatenate(arrays, axis=-1) for arrays in pieces)
+    arrays = [np.concatenate(of_tasks, axis=-1) for of_tasks in pieces]
+    order = np.argsort(arrays[0])
+    scores, label, of_all, region, placed = (array[..., order] for array in arrays)
     nobody = np.zeros(2 * n_regions, np.int64)
     offsets = RankOffsets.add_up(parts[Kind.OFFSETS]) if Kind.OFFSETS in parts else RankOffsets(nobody, nobody)
-    _, index = np.unique(scores, return_inverse=True)
-    tables = place_scores(index, label == 1, region, offsets)
+    inside = placed.astype(np.int64) - place_rows(scores, label == 1, list_regions(region, n_regions), offsets)
     products = [
         [
-            multiply_rows(of_all[rows], placed[:, rows].astype(np.int64) - table[:, index[rows]])
+            multiply_rows(of_all[rows], inside[:, rows])
             for rows in (np.flatnonzero((label == value) & (region == number)) for number in range(n_regions + 1))
         ]
-        for value, table in enumerate(tables)
+        for value in (0, 1)
     ]
     return pack([split_wide(np.array(products))])
 

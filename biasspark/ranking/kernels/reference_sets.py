@@ -131,11 +131,11 @@ def count_by_range(sets: Iterable[Ints], ranges: Ints, n_ranges: int) -> Ints:
     return np.stack([np.bincount(ranges[rows], minlength=n_ranges) for rows in sets], axis=1)
 
 
-def place_rows(scores: Floats, positive: Flags, sets: Sequence[Flags], offsets: RankOffsets) -> Ints:
+def place_rows(scores: Floats | Ints, positive: Flags, sets: Sequence[Flags], offsets: RankOffsets) -> Ints:
     """Return for each set and row twice the rows of the other label it is correctly ordered with, plus ties.
 
-    A positive is correctly ordered with the negatives below it, a negative with the positives above it. `scores` are
-    all rows of a range, ascending; `sets` say which rows are in each set; `offsets` are those of the negatives of each
+    A positive is correctly ordered with the negatives below it, a negative with the positives above it. `scores`, or
+    their indices, are all rows of a range, ascending; `sets` say which rows are in each set; `offsets` are those of the negatives of each
     set, then of the positives of each. The result has the shape (sets, n).
     """
     first = find_starts(scores)
