@@ -153,30 +153,14 @@ def test_the_tasks_of_the_suite_are_planned_as_they_were_measured() -> None:
     assert [own["spilled_mb"] for own in found["tasks"]["rows: 100000000"].values()] == [0, 0]
 
 
-def test_a_plan_says_what_it_takes_for_granted_and_counts_in_plain_words() -> None:
-    plan = describe_plan(COSTS, Cluster(executors=1, cores=1, network=500), rows=100_000, models=1)
-    assert "   1 task on 1 core\n" in plan
-    assert "   1 range of 100,000 scores\n" in plan
-    assert plan.endswith("\nas measured: 24 identities, one slice, all rows annotated")
-    assert "[ranking]" not in plan
-
-
-def test_what_is_large_is_told_in_gigabytes() -> None:
-    plan = describe_plan(COSTS, Cluster(executors=10, cores=4, network=500), rows=100_000_000_000, models=2)
-    assert "   2,000.0 GB shuffled\n" in plan
-    assert "shuffle files of an executor       200.0 GB   on its disk\n" in plan
-
-
 def test_a_run_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> None:
     cluster = Cluster(executors=10, cores=4, network=500)
     most = 1024 * 2**26
     assert plan_run(COSTS, cluster, most, models=2).ranges_to_set is None
     plan = plan_run(COSTS, cluster, most + 1, models=2)
     assert (plan.ranges_to_set, plan.ranges) == (4096, 8192)
-    assert (
-        "\nrefused unless you set [ranking] ranges = 4096, as planned here: the job chooses 1,024,\n"
-        "with 97,656,250 rows in a range, and a range may hold 67,108,864\n"
-    ) in describe_plan(COSTS, cluster, rows=100_000_000_000, models=2)
+    assert "[ranking] ranges = 4096" in describe_plan(COSTS, cluster, rows=most + 1, models=2)
+    assert "[ranking]" not in describe_plan(COSTS, cluster, rows=most, models=2)
     with pytest.raises(ValueError, match=r"\[ranking\] ranges"):
         plan_run(COSTS, cluster, 4096 * 2**26 + 1, models=1)
 
@@ -215,30 +199,17 @@ def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
     }
 
 
-class TaggedContext:
-    """The part of a Spark context that tags jobs."""
-
-    def __init__(self) -> None:
-        self.tags: set[str] = set()
-
-    def clearJobTags(self) -> None:
-        self.tags.clear()
-
-    def addJobTag(self, tag: str) -> None:
-        self.tags.add(tag)
-
-
 def test_only_the_jobs_of_a_case_bear_its_tag() -> None:
-    context = TaggedContext()
-    spark: Any = SimpleNamespace(sparkContext=context)
+    tags: set[str] = set()
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(addJobTag=tags.add, clearJobTags=tags.clear))
     with tag_jobs(spark, "scan"):
-        assert context.tags == {"scan"}
-    assert context.tags == set()
+        assert tags == {"scan"}
+    assert tags == set()
     with pytest.raises(ZeroDivisionError), tag_jobs(spark, "sort"):
         _ = 1 / 0
-    assert context.tags == set()
+    assert tags == set()
     with tag_jobs(spark, None):
-        assert context.tags == set()
+        assert tags == set()
 
 
 # ---- candidates

@@ -95,45 +95,6 @@ def test_a_shift_down_is_no_false_alarm(shared_data: Path) -> None:
     assert (row["bias"], row["bias_size"]) == ("shifted_down", "small")
 
 
-def metrics_of(**values: tuple[float, float, float] | None) -> dict[str, Any]:
-    """Return the values of one identity with their intervals, without bias unless given; None: no value."""
-    given = dict.fromkeys(SUITE_AUCS, (0.9, 0.89, 0.91)) | dict.fromkeys(SUITE_GAPS, (0.0, -0.01, 0.01)) | values
-    return {
-        f"{name}{end}": np.array([np.nan if ends is None else ends[index]])
-        for name, ends in given.items()
-        for index, end in enumerate(("", "_low", "_high"))
-    }
-
-
-def name_one(**values: tuple[float, float, float] | None) -> tuple[str | None, str | None]:
-    names, sizes = name_bias(metrics_of(**values))
-    return names[0], sizes[0]
-
-
-UP = (0.2, 0.1, 0.3)
-
-
-@pytest.mark.parametrize(
-    ("values", "named"),
-    [
-        ({}, ("no_evidence", None)),
-        ({"negative_aeg": (0.04, 0.03, 0.05)}, ("no_evidence", None)),  # sure, and below the margin
-        ({"negative_aeg": (0.2, -0.01, 0.4)}, ("no_evidence", None)),
-        ({"negative_aeg": (0.2, -0.01, 0.4), "bpsn_auc": (0.8, 0.72, 0.88)}, ("negatives_shifted_up", "large")),
-        ({"negative_aeg": UP, "positive_aeg": None, "subgroup_auc": None}, ("negatives_shifted_up", "small")),
-        ({"negative_aeg": UP, "bpsn_auc": (0.8, 0.7, 0.9)}, ("negatives_shifted_up", "small")),  # intervals overlap
-        ({"negative_aeg": UP, "bpsn_auc": (0.87, 0.86, 0.88)}, ("negatives_shifted_up", "small")),  # by too little
-        ({"subgroup_auc": (0.83, 0.8, 0.86), "negative_aeg": (0.03, -0.1, 0.1)}, ("poorly_separated", "large")),
-        ({"subgroup_auc": (0.8, 0.78, 0.82)}, ("wide", "large")),
-        ({"bpsn_auc": (0.8, 0.78, 0.82), "subgroup_auc": None, "positive_aeg": None}, ("wide", "large")),
-        ({"background_auc": None, "bpsn_auc": (0.5, 0.4, 0.6), "bnsp_auc": None}, ("no_evidence", None)),
-        (dict.fromkeys((*SUITE_AUCS, *SUITE_GAPS)), (None, None)),
-    ],
-)
-def test_what_is_evidence(values: Any, named: tuple[str | None, str | None]) -> None:
-    assert name_one(**values) == named
-
-
 CORPUS = st.lists(st.tuples(st.floats(-2, 2), st.booleans(), st.integers(0, 1)), min_size=4, max_size=60)
 
 

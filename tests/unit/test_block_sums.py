@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from biasspark.arrays import Ints
 from biasspark.attribution import block_sums
-from biasspark.attribution.block_sums import CellSums, SummedValue, Target, join_sums, meet, sum_by_cell
+from biasspark.attribution.block_sums import CellSums, SummedValue, Target, join_sums, sum_by_cell
 from biasspark.attribution.difference_variances import multiply_rows
 from biasspark.attribution.moments import LARGEST_BITS, cut_limbs, cut_moments, join_limbs, read_moments
 from biasspark.attribution.slice_search import count_cells
 from biasspark.attribution.trees import find_nodes, measure_bins
 from biasspark.config.attribution_settings import TreeSettings
-from biasspark.features import Condition, Feature
+from biasspark.features import Feature
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
 from biasspark.ranking.kernels.row_block import RowBlock
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
@@ -86,19 +86,6 @@ def test_products_of_placements_are_exact(rows: list[list[int]]) -> None:
 
 def sum_columns(block: RowBlock, rows: Ints, units: Ints, ceiling: int = 0) -> Ints:
     return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), units, np.maximum(ceiling - units, 0)])
-
-
-CONDITIONS = st.dictionaries(st.integers(0, 1), st.frozensets(st.integers(0, 9), min_size=1))
-
-
-@given(condition=CONDITIONS, seed=st.integers(0, 99))
-def test_which_cells_meet_a_condition(condition: Condition, seed: int) -> None:
-    rows = draw_examples(seed, 20, FEATURES)
-    for block in cut_blocks(rows, [0.5]).values():
-        bins = block.cells.bins.T.tolist()
-        expected = [all(cell[feature] in allowed for feature, allowed in condition.items()) for cell in bins]
-        assert meet(condition, block.cells.bins).tolist() == expected
-    assert meet(condition, np.zeros((2, 0), np.uint16)).tolist() == []
 
 
 def test_nodes_and_bins_of_a_deep_tree() -> None:

@@ -74,12 +74,6 @@ def test_both_ways_of_sorting_make_the_same_bytes(seed: int) -> None:
 
 
 @pytest.mark.parametrize("sort", SORTERS)
-def test_a_boundary_begins_its_range(sort: Sorter) -> None:
-    keys, scores = np.zeros(3, np.int64), np.array([1.0, 2.0, 3.0])
-    assert count_blocks(sort(keys, scores, np.array([2.0]))) == {(0, 0, 1.0): 1, (1, 0, 2.0): 1, (1, 0, 3.0): 1}
-
-
-@pytest.mark.parametrize("sort", SORTERS)
 def test_no_rows_make_no_block(sort: Sorter) -> None:
     assert list(sort(np.empty(0, np.int64), np.empty(0), np.array([0.5]))) == []
 
@@ -92,12 +86,6 @@ def test_places_are_split_by_range_and_stay_in_order(seed: int) -> None:
     for place, score in enumerate(scores.tolist()):
         wanted.setdefault(bisect_right(boundaries.tolist(), score), []).append(place)
     assert list(found.items()) == sorted(wanted.items())
-
-
-@pytest.mark.parametrize("sort", SORTERS)
-def test_the_range_before_the_first_boundary_may_be_empty(sort: Sorter) -> None:
-    found = count_blocks(sort(np.array([7]), np.array([0.5]), np.array([-1.0, 0.0, 9.0])))
-    assert found == {(2, 7, 0.5): 1}
 
 
 def test_more_ranges_times_keys_than_sixteen_bits() -> None:

@@ -18,14 +18,12 @@ from biasspark.synthetic import civil
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
 from biasspark.synthetic.civil import (
     CORPUS_ROWS,
-    FILLER,
     IDENTITIES,
     IDENTITY_NAMES,
     OPENINGS,
     TABLE_6,
     TOXIC_SHARE,
     CivilRequest,
-    Identity,
 )
 
 ROWS = 600_000
@@ -171,33 +169,15 @@ def test_text_changes_no_other_column() -> None:
     assert with_text.drop_columns(["comment_text"]).equals(without)
 
 
-def test_filler_names_no_identity_wherever_it_is_cut() -> None:
-    beginnings = {word[:end] for word in re.findall(r"\w+", FILLER.lower()) for end in range(1, len(word) + 1)}
-    assert beginnings.isdisjoint(term for identity in IDENTITIES for term in identity.terms)
-    assert FILLER.isascii()
-
-
 def test_overlaps_keep_every_marginal() -> None:
     by_name = dict(zip(IDENTITY_NAMES, IDENTITIES, strict=True))
     for identity in IDENTITIES:
         for stratum in (0, 1):
-            share = civil.mention_probability(companion(identity, by_name), stratum)
+            share = civil.mention_probability(by_name[identity.shares_with or identity.name], stratum)
             given = [civil.conditional_probability(identity, stratum, both) for both in (False, True)]
             assert all(0.0 < probability < 1.0 for probability in given), identity.name
             average = (1.0 - share) * given[0] + share * given[1]
             assert average == pytest.approx(civil.mention_probability(identity, stratum), rel=1e-12)
-
-
-def companion(identity: Identity, by_name: dict[str, Identity]) -> Identity:
-    return by_name[identity.shares_with or identity.name]
-
-
-def test_companions_come_first() -> None:
-    order = [IDENTITY_NAMES[position] for position in civil.COMPANIONS_FIRST]
-    assert sorted(order) == sorted(IDENTITY_NAMES)
-    for identity in IDENTITIES:
-        if identity.shares_with is not None:
-            assert order.index(identity.shares_with) < order.index(identity.name)
 
 
 def test_rounded_tables_do_not_hang_on_a_last_bit() -> None:

@@ -106,15 +106,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 class TestFlags:
     def test_what_a_job_gets(self) -> None:
         flags = PARSER.parse_args([*FLAGS, "--set", "a.b=1", "--set", 'c="x=y"', "--dry-run"])
-        assert flags.config == Path("c.toml")
-        assert flags.run_date == datetime.date(2026, 3, 31)
+        assert (flags.config, flags.run_date) == (Path("c.toml"), datetime.date(2026, 3, 31))
         assert flags.overrides == ["a.b=1", 'c="x=y"']
-        assert flags.dry_run
-        assert not flags.debug
-
-    def test_nothing_is_set_from_one_call_to_the_next(self) -> None:
-        PARSER.parse_args([*FLAGS, "--set", "a.b=1"])
-        assert PARSER.parse_args(FLAGS).overrides == []
+        assert (flags.dry_run, flags.debug) == (True, False)
+        assert PARSER.parse_args(FLAGS).overrides == []  # nothing is left of one call for the next
 
     @pytest.mark.parametrize(
         "date", ["20260331", "2026-W14-2", "2026-02-30", "31.03.2026", "", "2026-3-1", "٢٠٢٦-٠٣-٣١"]
@@ -122,14 +117,25 @@ class TestFlags:
     def test_a_date_is_year_month_day(self, date: str, run: Run) -> None:
         code, _, errors = run(flags=["--config", "c.toml", "--run-date", date])
         assert code == 2
-        assert errors.splitlines()[-1] == (
-            f'job.py: error: argument --run-date: "{date}". It must be a date as YYYY-MM-DD, from 1900 on. '
-            "Write, for example, 2026-03-31."
-        )
+        assert f'argument --run-date: "{date}". ' in errors
 
-    @pytest.mark.parametrize("flags", [[], ["--config", "c.toml"], [*FLAGS, "--nonsense"], [*FLAGS[:2], "--run", "x"]])
-    def test_wrong_usage_is_exit_2(self, flags: list[str], run: Run) -> None:
-        assert run(flags=flags)[0] == 2
+    @pytest.mark.parametrize(
+        ("flags", "meant"),
+        [
+            ([], ""),
+            (["--config", "c.toml"], ""),
+            ([*FLAGS, "--nonsense"], ""),
+            ([*FLAGS[:2], "--run", "x"], ""),
+            ([*FLAGS, "--engine", "embeded"], "embedded"),
+            ([*FLAGS, "--card=x.md", "--zzz"], "--model-card"),
+        ],
+    )
+    def test_wrong_usage_is_exit_2_with_a_suggestion_if_there_is_one(
+        self, flags: list[str], meant: str, run: Run
+    ) -> None:
+        code, _, errors = run(flags=flags, parser=COMMAND.parser() if meant.startswith("-") else PARSER)
+        assert code == 2
+        assert errors.endswith(f"Did you mean {meant}?\n") == bool(meant)
 
     @pytest.mark.parametrize(
         ("word", "meant"),
@@ -137,16 +143,6 @@ class TestFlags:
     )
     def test_a_word_is_suggested_if_it_is_close(self, word: str, meant: str | None) -> None:
         assert closest_match(word, ("term_male", "csv", "json")) == meant
-
-    def test_a_flag_is_suggested(self, run: Run) -> None:
-        code, _, errors = run(flags=[*FLAGS, "--card=x.md", "--zzz"], parser=COMMAND.parser())
-        assert code == 2
-        assert errors.endswith("Did you mean --model-card?\n")
-
-    def test_a_choice_is_suggested(self, run: Run) -> None:
-        code, _, errors = run(flags=[*FLAGS, "--engine", "embeded"])
-        assert code == 2
-        assert errors.endswith("Did you mean embedded?\n")
 
     @pytest.mark.parametrize("table", ["", "a table", "a long table " * 100_000])
     def test_a_closed_pipe_ends_quietly(self, table: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
@@ -156,22 +152,15 @@ class TestFlags:
             monkeypatch.setattr(sys, "stdout", stdout)
             assert run(lambda _: Outcome(summary={}, table=table, exit_code=5)) == (5, "", "")
 
-    def test_help_teaches(self, run: Run) -> None:
+    def test_help_has_examples_exit_codes_and_what_the_date_is(self, run: Run) -> None:
         code, shown, _ = run(flags=["--help"])
         assert code == 0
-        assert "  job.py --config conf/demo.toml --run-date 2026-03-31\n" in shown
-        assert "  4    another run published the same date and corpus first\n" in shown
-
-    def test_help_says_what_the_date_is(self, run: Run) -> None:
-        _, shown, _ = run(flags=["--help"])
-        assert "--run-date YYYY-MM-DD the run date to measure" in " ".join(shown.split())
+        assert all(part in shown for part in ("  job.py --config conf/demo.toml", "  4    ", "the run date to measure"))
 
     def test_a_parser_without_a_configuration(self, run: Run) -> None:
         parser = make_parser("Makes.", "examples:\n  make 100 % of it")
-        assert run(lambda flags: int(flags.debug), [], parser)[0] == 0
-        assert run(lambda flags: int(flags.debug), ["--debug"], parser)[0] == 1
-        _, shown, _ = run(flags=["-h"], parser=parser)
-        assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in shown
+        assert [run(lambda flags: int(flags.debug), flags, parser)[0] for flags in ([], ["--debug"])] == [0, 1]
+        assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in run(flags=["-h"], parser=parser)[1]
 
     def test_a_job_that_plans_nothing_takes_no_dry_run(self, run: Run) -> None:
         parser = make_parser("Reads.", flags=on_date("the run date to read"))
@@ -180,14 +169,12 @@ class TestFlags:
         assert code == 2
         assert "unrecognized arguments: --dry-run" in errors
 
-    def test_a_count_is_a_whole_number_above_0(self) -> None:
+    def test_a_count_is_a_whole_number_and_not_below_the_least(self) -> None:
         assert [parse_count("1"), parse_count("020"), parse_count("999999999")] == [1, 20, 999_999_999]
-        for wrong in ("0", "-1", "1.5", "", "1e3", "٣", " 1", "1\n", "1000000000"):
-            with pytest.raises(argparse.ArgumentTypeError, match="It must be a whole number, 1 or more"):
-                parse_count(wrong)
         assert parse_count("0", least=0) == 0
-        with pytest.raises(argparse.ArgumentTypeError, match="It must be a whole number, 0 or more"):
-            parse_count("-1", least=0)
+        for wrong in ("0", "-1", "1.5", "", "1e3", "٣", " 1", "1\n", "1000000000"):
+            with pytest.raises(argparse.ArgumentTypeError, match="a whole number, 1 or more"):
+                parse_count(wrong)
 
 
 class TestOut:
@@ -205,15 +192,13 @@ class TestOut:
     def test_what_cannot_be_written(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             write_out(tmp_path / "gone" / "x.csv", "")
-        assert str(caught.value) == f'out: the folder "{tmp_path}/gone" does not exist. Create it, or name another.'
+        assert f'"{tmp_path}/gone"' in str(caught.value)
 
 
 class TestExit:
-    def test_an_outcome_is_a_table_and_then_one_line_of_json(self, run: Run) -> None:
+    def test_an_outcome_is_a_table_and_then_one_line_of_json_and_a_number_the_exit_code(self, run: Run) -> None:
         outcome = Outcome(summary={"run_id": "r1"}, table="identity\nmale", exit_code=5)
         assert run(lambda _: outcome) == (5, 'identity\nmale\n{"run_id": "r1"}\n', "")
-
-    def test_a_number_is_the_exit_code(self, run: Run) -> None:
         assert run(lambda _: 3) == (3, "", "")
 
     @pytest.mark.parametrize(
@@ -251,10 +236,8 @@ class TestExit:
 
     def test_the_unexpected_is_one_line_without_its_message(self, run: Run) -> None:
         code, _, shown = run(fail_with(SparkFailure("CAST_INVALID_INPUT")))
-        assert code == 1
-        assert shown.count("\n") == 1
+        assert (code, shown.count("\n")) == (1, 1)
         assert shown.startswith("job.py: error: unexpected SparkFailure CAST_INVALID_INPUT in biasspark/cli.py, line ")
-        assert shown.endswith(". Its message may quote data and is left out. Run again with --debug to see it.\n")
         assert CANARY not in shown
 
     def test_debug_shows_the_traceback_of_everything(self, run: Run) -> None:
@@ -272,28 +255,18 @@ class TestExit:
 
 
 class TestUnexpected:
-    def test_condition_by_either_name_of_either_side(self) -> None:
-        assert find_error_condition(SparkFailure("TABLE_OR_VIEW_NOT_FOUND")) == "TABLE_OR_VIEW_NOT_FOUND"
-        assert find_error_condition(OldSparkFailure()) == "DIVIDE_BY_ZERO"
-        assert find_error_condition(JavaFailure()) == "FAILED_READ_FILE.NO_HINT"
-        assert find_error_condition(ValueError()) is None
+    def test_the_condition_is_that_of_spark_3_5_of_java_or_of_the_cause(self) -> None:
+        of_cause, one, other = ValueError(CANARY), ValueError(), ValueError()
+        of_cause.__cause__ = SparkFailure("OUTER.INNER")
+        one.__cause__, other.__cause__ = other, one  # a ring
+        errors = (SparkFailure("NOT_FOUND"), OldSparkFailure(), JavaFailure(), of_cause, one)
+        conditions = ["NOT_FOUND", "DIVIDE_BY_ZERO", "FAILED_READ_FILE.NO_HINT", "OUTER.INNER", None]
+        assert list(map(find_error_condition, errors)) == conditions
 
-    def test_condition_of_the_cause(self) -> None:
-        outer = ValueError(CANARY)
-        outer.__cause__ = SparkFailure("OUTER.INNER")
-        assert find_error_condition(outer) == "OUTER.INNER"
-
-    def test_causes_in_a_ring(self) -> None:
-        one, other = ValueError(), ValueError()
-        one.__cause__, other.__cause__ = other, one
-        assert find_error_condition(one) is None
-
-    def test_condition_that_only_the_message_has(self) -> None:
+    def test_the_message_has_the_condition_only_if_the_error_has_none(self) -> None:
         missing = SparkFailure(None, "[PATH_NOT_FOUND] Path does not exist")
         assert has_condition(missing, "TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND")
         assert not has_condition(missing, "TABLE_OR_VIEW_NOT_FOUND")
-
-    def test_condition_comes_before_what_the_message_quotes(self) -> None:
         refused = SparkFailure("CAST_INVALID_INPUT", "[CAST_INVALID_INPUT] The value '[PATH_NOT_FOUND]'")
         assert has_condition(refused, "CAST_INVALID_INPUT")
         assert not has_condition(refused, "PATH_NOT_FOUND")
@@ -301,9 +274,7 @@ class TestUnexpected:
     @pytest.mark.parametrize("condition", [None, "", f"The value '{CANARY}'", "lower_case", "A..B"])
     def test_only_what_looks_like_a_condition_is_one(self, condition: str | None) -> None:
         assert find_error_condition(SparkFailure(condition)) is None
-        assert describe_unexpected(SparkFailure(condition)) == (
-            "unexpected SparkFailure. Its message may quote data and is left out. Run again with --debug to see it."
-        )
+        assert describe_unexpected(SparkFailure(condition)).startswith("unexpected SparkFailure. ")
 
 
 class TestTable:
@@ -313,6 +284,7 @@ class TestTable:
             {"identity": "日本", "n": 3_000_000_000, "bpsn_auc": None},
             {"identity": "é", "n": 0, "bpsn_auc": -1e-9},
         ]
+        assert format_table([], ["identity", "n"]) == "identity  n"
         assert format_table(rows, ["identity", "n", "bpsn_auc"]).splitlines() == [
             "identity           n  bpsn_auc",
             "male              12    0.1235",
@@ -320,37 +292,31 @@ class TestTable:
             "é                  0  -1.0e-09",
         ]
 
-    def test_kinds_of_values(self) -> None:
-        row = {
-            "null": None,
-            "nan": float("nan"),
-            "inf": float("inf"),
-            "true": True,
-            "u": decimal.Decimal(10**30),
-            "d": decimal.Decimal("0.25"),
-            "i": np.int64(7),
-            "f": np.float32(0.5),
-            "date": datetime.date(2026, 3, 31),
-        }
-        shown = format_table([row], [*row, "absent"]).splitlines()[1].split()
-        assert shown == ["-", "-", "inf", "True", str(10**30), "0.2500", "7", "0.5000", "2026-03-31", "-"]
-
     @pytest.mark.parametrize(
-        ("number", "shown"),
+        ("value", "shown"),
         [
+            (None, "-"),
+            (float("nan"), "-"),
+            (float("-inf"), "-inf"),
+            (True, "True"),
+            (decimal.Decimal(10**30), str(10**30)),
+            (decimal.Decimal("0.25"), "0.2500"),
+            (np.int64(7), "7"),
+            (np.float32(0.5), "0.5000"),
+            (datetime.date(2026, 3, 31), "2026-03-31"),
+            # Only 0 is shown as 0.
             (0.0, "0.0000"),
             (-0.0, "0.0000"),
             (3.14e-9, "3.1e-09"),
             (-0.00004, "-4.0e-05"),
             (0.00006, "0.0001"),
             (5e-324, "4.9e-324"),
-            (float("-inf"), "-inf"),
             (decimal.Decimal("1e-30"), "1.0e-30"),
             (np.float32(1e-9), "1.0e-09"),
         ],
     )
-    def test_only_0_is_shown_as_0(self, number: object, shown: str) -> None:
-        assert format_table([{"p": number}], ["p"]).split() == ["p", shown]
+    def test_kinds_of_values(self, value: object, shown: str) -> None:
+        assert format_table([{"v": value}], ["v", "absent"]).split() == ["v", "absent", shown, "-"]
 
     @pytest.mark.parametrize(
         ("p", "shown"),
@@ -379,9 +345,6 @@ class TestTable:
             assert line.split()[2:] == [str(10**12), "all"]
         narrowest = format_table([row], list(row), 1).splitlines()[1]
         assert narrowest.split() == ["m" * 9 + "...", "宗" * 4 + "...", str(10**12), "all"]
-
-    def test_no_rows(self) -> None:
-        assert format_table([], ["identity", "n"]) == "identity  n"
 
     @given(names=st.lists(st.text(max_size=80), max_size=5))
     def test_any_names_make_one_line_a_row_all_aligned(self, names: list[str]) -> None:
@@ -486,9 +449,7 @@ class TestProgress:
     def test_a_dumb_terminal_gets_none(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TERM", "dumb")
         stream = Terminal()
-        progress = Progress(stream, clock)
-        progress.advance(1, 2)
-        progress.advance(0, 0)
+        Progress(stream, clock).advance(1, 2)
         assert stream.getvalue() == ""
 
 
