@@ -11,7 +11,7 @@ from biasspark.expressions.java_regex import to_rust
 
 COLUMNS: dict[str, Kind] = {
     "score": "double", "half": "float", "n": "integer", "m": "decimal", "text": "text", "day": "date",
-    "values": "other", "is": "boolean"
+    "values": "other", "is": "boolean", "case": "integer"
 }  # fmt: skip
 
 
@@ -50,6 +50,8 @@ def translate(text: str) -> str:
         ("text = 'it''s'", r"text = 'it\'s'"),
         ("`score` > 1 -- 0.5", "> 1"),
         ("NOT isnan(score)", "coalesce(isnan("),
+        ("text = 'sqrt(2)' /* floor(1) */", "text = 'sqrt(2)'"),
+        ("`case` > 1", "`case` > 1"),
         ("CASE WHEN n > 1 THEN true END", "CASE WHEN n > 1 THEN true END"),
     ],
 )
@@ -125,14 +127,6 @@ def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(t
     with pytest.raises(NotOnTheEmbeddedEngine) as caught:
         to_embedded_sql(text, COLUMNS)
     assert ("if Spark has" in caught.value.fix) != is_certain
-
-
-def test_names_in_texts_and_comments_are_no_functions() -> None:
-    assert translate("text = 'sqrt(2)' /* floor(1) */") == "text = 'sqrt(2)'"
-
-
-def test_a_quoted_keyword_is_a_column() -> None:
-    assert to_embedded_sql("`case` > 1", {"case": "integer"}) == "`case` > 1"
 
 
 @pytest.mark.parametrize(

@@ -104,13 +104,6 @@ def test_the_interval_of_the_complement_is_the_mirror_image(auc: int, spread: fl
     assert (found.low[0], found.high[0]) == pytest.approx((1 - image.high[0], 1 - image.low[0]), abs=1e-15)
 
 
-def test_a_higher_level_is_wider() -> None:
-    cases = [(auc, spread * auc * (1 - auc) / 12, 12, 30) for auc, spread in product((0.2, 0.5, 0.99), (0.0, 0.3, 3.0))]
-    narrow, wide = (intervals_of(cases, level) for level in (0.9, 0.99))
-    assert (wide.low < narrow.low).all()
-    assert (wide.high > narrow.high).all()
-
-
 # ---- shares
 
 

@@ -50,14 +50,13 @@ def test_a_seed_gives_these_very_sentences(corpus: pa.Table) -> None:
     assert zlib.crc32("\n".join(corpus["comment_text"].to_pylist()).encode()) == 2280105106
 
 
-def test_wording_is_of_one_size() -> None:
-    assert N_TEMPLATES >= 30
+def test_wording_is_of_one_size_and_toxic_words_are_not_harmless() -> None:
     for kind in (0, 1):
         assert len(set(TEMPLATES[kind])) == len(TEMPLATES[kind]) == N_TEMPLATES
         for words in FILLERS[kind].values():
             assert len(set(words)) == len(words) == 24
-    assert N_FILLINGS == 24**3
-    assert N_SENTENCES == 884_736
+    for kind in ("adjective", "verb"):
+        assert set(FILLERS[0][kind]).isdisjoint(FILLERS[1][kind])
 
 
 @pytest.mark.parametrize("template", [template for kind in TEMPLATES for template in kind])
@@ -70,11 +69,6 @@ def test_every_template_has_the_term_and_three_different_fillers(template: str) 
     assert not re.search(r"\w\{|\}\w|\b[Aa]n? \{", template)
     assert re.match(r"\{name\}|[A-Z]", template)
     assert template[-1] in ".?"
-
-
-def test_toxic_words_and_harmless_words_differ() -> None:
-    for kind in ("adjective", "verb"):
-        assert set(FILLERS[0][kind]).isdisjoint(FILLERS[1][kind])
 
 
 def test_articles() -> None:
@@ -104,15 +98,6 @@ def test_columns_say_which_terms_stand_in_the_text(corpus: pa.Table) -> None:
     assert (flags(corpus, "african") & flags(corpus, "american")).tolist() == both.tolist()
 
 
-def test_half_is_toxic_for_every_term(corpus: pa.Table) -> None:
-    toxic = corpus["label"].to_numpy()
-    assert toxic.sum() == 38_500
-    for term in IDENTITY_TERMS:
-        rows = flags(corpus, term)
-        assert rows.sum() == (3_080 if term in ("african", "american") else 1_540)
-        assert 2 * toxic[rows].sum() == rows.sum(), term
-
-
 @pytest.mark.parametrize("rows", [1, 49, 50, 75, 99, 100, 151, 1_037, 4_950])
 def test_half_is_toxic_at_any_size(rows: int) -> None:
     table = make_table(MadlibsRequest(rows, seed=2))
@@ -131,10 +116,6 @@ def test_label_is_that_of_the_template(corpus: pa.Table) -> None:
         f"{kind}_{n:02}" for kind in ("harmless", "toxic") for n in range(1, N_TEMPLATES + 1)
     )
     assert max(counts.values()) - min(counts.values()) <= 50
-
-
-def test_sentences_differ(corpus: pa.Table) -> None:
-    assert len(corpus["comment_text"].unique()) == corpus.num_rows
 
 
 def test_every_sentence_comes_before_one_comes_again() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from biasspark.tables.ledger import LedgerRow, latest_runs
+from biasspark.tables.ledger import LedgerRow
 from biasspark.tables.runs import new_run, parse_start
 from biasspark.workflows.maintain import Policy, choose_removals, list_lost, start_policy
 
@@ -22,56 +23,52 @@ def row(run_id: str, day: int, **columns: object) -> LedgerRow:
     return published | {"accepts_run_id": None, "window_start": None} | columns
 
 
-def removed(*ledger: LedgerRow, stored: tuple[str, ...] = (), policy: Policy = POLICY) -> list[tuple[str, str]]:
-    """Return (run, reason) of the runs removed from a table that holds those of the ledger, or the given ones."""
-    runs = stored or tuple(one["run_id"] for one in ledger)
-    removals, _ = choose_removals({"bias_metrics": {(RUN_DATE, run_id) for run_id in runs}}, ledger, policy)
+def removed(ledger: Sequence[LedgerRow], *others: str) -> list[tuple[str, str]]:
+    """Return (run, reason) of the runs removed from a table that holds those of the ledger, and others."""
+    runs = {(RUN_DATE, run_id) for run_id in (*(one["run_id"] for one in ledger), *others)}
+    removals, _ = choose_removals({"bias_metrics": runs}, ledger, POLICY)
     return [(removal.run_id, removal.reason) for removal in removals]
 
 
-def test_a_superseded_run_stays_as_long_as_it_is_kept_and_then_goes() -> None:
-    # A run is superseded when the next one is published, at any age.
-    assert removed(row("old", 1), row("new", 18)) == [("old", "superseded")]
-    assert removed(row("old", 1), row("new", 19)) == []
+def window(run_id: str, day: int, start: date) -> LedgerRow:
+    return row(run_id, day, job="window_metrics", window_start=start)
 
 
-def test_each_run_is_superseded_by_the_next() -> None:
-    assert removed(row("a", 1), row("b", 5), row("c", 25)) == [("a", "superseded")]
+WEEK, MONTH = date(2026, 1, 9), date(2025, 12, 19)
+ACCEPTANCE = row("d", 4, job="accept_run", status="accepted", accepts_run_id="a")
 
 
-def test_the_latest_run_of_a_date_corpus_and_job_never_goes() -> None:
-    ledger = (row("a", 1), row("b", 2, corpus="wiki"), row("c", 3, job="attribution"))
-    assert removed(*ledger, policy=Policy(NOW, timedelta(0), timedelta(0))) == []
-
-
-def test_windows_that_end_with_the_same_date_do_not_supersede_each_other() -> None:
-    week, month = date(2026, 1, 9), date(2025, 12, 19)
-    starts = (("old", 1, week), ("week", 2, week), ("month", 3, month))
-    windows = [row(run_id, day, job="window_metrics", window_start=start) for run_id, day, start in starts]
-    assert removed(*windows) == [("old", "superseded")]
-
-
-def test_of_two_published_at_once_the_one_that_views_show_stays() -> None:
-    assert removed(row("a", 1), row("b", 1)) == [("a", "superseded")]
-    assert [latest["run_id"] for latest in latest_runs((row("b", 1), row("a", 1))).values()] == ["b"]
-
-
-def test_the_latest_accepted_run_of_a_date_stays_when_a_rerun_was_not_accepted() -> None:
-    by_gate = (row("a", 1, status="accepted"), row("b", 2, status="accepted"), row("c", 3))
-    assert removed(*by_gate) == [("a", "superseded")]
-    acceptance = row("d", 4, job="accept_run", status="accepted", accepts_run_id="a")
-    assert removed(row("a", 1), row("b", 2), row("c", 3), acceptance) == [("b", "superseded")]
+@pytest.mark.parametrize(
+    ("ledger", "superseded"),
+    [
+        # A run is superseded when the next one is published, at any age.
+        ([row("old", 1), row("new", 18)], ["old"]),
+        ([row("old", 1), row("new", 19)], []),
+        ([row("a", 1), row("b", 5), row("c", 25)], ["a"]),
+        # Of two published at once the one that views show stays.
+        ([row("a", 1), row("b", 1)], ["a"]),
+        ([row("a", 1), row("b", 2, corpus="wiki"), row("c", 3, job="attribution")], []),
+        # Windows that end with the same date do not supersede each other.
+        ([window("old", 1, WEEK), window("week", 2, WEEK), window("month", 3, MONTH)], ["old"]),
+        # The latest accepted run of a date stays when a rerun was not accepted.
+        ([row("a", 1, status="accepted"), row("b", 2, status="accepted"), row("c", 3)], ["a"]),
+        ([row("a", 1), row("b", 2), row("c", 3), ACCEPTANCE], ["b"]),
+    ],
+)
+def test_a_superseded_run_stays_as_long_as_it_is_kept_and_then_goes(
+    ledger: list[LedgerRow], superseded: list[str]
+) -> None:
+    assert removed(ledger) == [(run_id, "superseded") for run_id in superseded]
 
 
 def test_a_run_that_the_ledger_lacks_goes_after_the_grace_period() -> None:
     dead, running = "r20260226T235959000000_0a1b2c", "r20260228T030000000000_0a1b2c"
-    assert removed(row("a", 1), stored=("a", dead, running)) == [(dead, "failed")]
+    assert removed([row("a", 1)], dead, running) == [(dead, "failed")]
 
 
 def test_an_id_that_does_not_tell_its_age_is_left_alone_and_named() -> None:
-    assert removed(row("a", 1), stored=("a", "mine")) == []
-    _, undated = choose_removals({"bias_metrics": {(RUN_DATE, "a"), (RUN_DATE, "mine")}}, [row("a", 1)], POLICY)
-    assert undated == ["mine"]
+    removals, undated = choose_removals({"bias_metrics": {(RUN_DATE, "a"), (RUN_DATE, "mine")}}, [row("a", 1)], POLICY)
+    assert (removals, undated) == ([], ["mine"])
 
 
 def test_removals_come_by_date_run_and_table() -> None:

@@ -101,33 +101,55 @@ def test_no_rows_and_no_members() -> None:
         assert {column.dtype for column in entries} == {np.dtype(np.int64)}
 
 
-# ---- values
+# ---- values and terms
 
 
-def test_a_category_is_one_value_or_unknown() -> None:
-    encoding = encoding_of(category("race", "Asian", "Black", ""))
-    column = ["Asian", None, "Black", "", "Asian"]
-    wanted = {
-        f"race={value}": [None if one is None else one == value for one in column] for value in ("Asian", "Black", "")
-    }
+@pytest.mark.parametrize(
+    ("source", "column", "wanted"),
+    [
+        (
+            category("race", "Asian", ""),
+            ["Asian", None, "", "Asian"],
+            {"race=Asian": [True, None, False, True], "race=": [False, None, True, False]},
+        ),
+        (
+            array("groups", "u", "v"),
+            [["u", "u", "v"], None, [], [None], [None, "v", None], ["u"]],
+            {"u": [True, None, False, False, False, True], "v": [True, None, False, False, True, False]},
+        ),
+        (category("c", "x", nullable=False), ["x", None], {"c=x": [True, False]}),
+        (array("g", "u", nullable=False), [None, ["u"]], {"u": [False, True]}),
+        # The scan reports the longest term at each place in the text, and each place by itself.
+        (
+            spellings({name: [name] for name in ("african", "american", "african american")}),
+            [["African American", "American"], ["african"], ["AMERICAN"], [], None],
+            {
+                "african": [True, True, False, False, None],
+                "american": [True, False, True, False, None],
+                "african american": [True, False, False, False, None],
+            },
+        ),
+        (
+            spellings({"women": ["woman", "girl"], "young": ["girl", "boy"], "c": ["c"], "c++": ["c++"]}),
+            [["Girl"], ["woman", "boy"], ["C++"], ["c", "c", "girl"]],
+            {
+                "women": [True, True, False, True],
+                "young": [True, True, False, True],
+                "c": [False, False, True, True],
+                "c++": [False, False, True, False],
+            },
+        ),
+        (
+            spellings({"ab": ["ab"], "ab cd": ["ab cd"], "abc": ["abc"]}),
+            [["abc"], ["Ab Cd"]],
+            {"ab": [False, True], "ab cd": [False, True], "abc": [True, False]},
+        ),
+    ],
+    ids=["category", "array", "category, known", "array, known", "nested terms", "groups", "whole words"],
+)
+def test_who_has_a_value_or_a_term(source: Source, column: list[Any], wanted: dict[str, list[State]]) -> None:
+    encoding = encoding_of(source)
     assert find_states(encoding, batch_of(encoding, {}, {0: column})) == want_states(encoding, wanted)
-
-
-def test_an_array_may_hold_values_twice_and_nulls() -> None:
-    encoding = encoding_of(array("groups", "u", "v"))
-    column = [["u", "u", "v"], None, [], [None], [None, "v", None], ["u"]]
-    wanted: dict[str, list[State]] = {
-        "u": [True, None, False, False, False, True],
-        "v": [True, None, False, False, True, False],
-    }
-    assert find_states(encoding, batch_of(encoding, {}, {0: column})) == want_states(encoding, wanted)
-
-
-def test_where_null_is_background_a_missing_value_is_out() -> None:
-    encoding = encoding_of(category("c", "x", nullable=False), array("g", "u", nullable=False))
-    wanted: dict[str, list[State]] = {"c=x": [True, False], "u": [False, True]}
-    found = find_states(encoding, batch_of(encoding, {}, {0: ["x", None], 1: [None, ["u"]]}))
-    assert found == want_states(encoding, wanted)
 
 
 @pytest.mark.parametrize(
@@ -150,47 +172,6 @@ def test_columns_that_are_slices_of_longer_ones() -> None:
     whole = batch_of(encoding, {}, columns)
     part = batch_of(encoding, {}, {place: column[2:4] for place, column in columns.items()})
     assert find_states(encoding, whole.slice(2, 2)) == find_states(encoding, part)
-
-
-# ---- terms
-
-
-def find_terms(terms: Mapping[str, Sequence[str]], texts: Sequence[list[str] | None]) -> States:
-    encoding = encoding_of(spellings(terms))
-    return find_states(encoding, batch_of(encoding, {}, {0: texts}))
-
-
-def test_a_spelling_stands_for_every_term_within_it_that_begins_it() -> None:
-    """The scan reports the longest term at each place in the text, and each place by itself."""
-    terms = {name: [name] for name in ("african", "american", "african american")}
-    encoding = encoding_of(spellings(terms))
-    texts = [["African American", "American"], ["african"], ["AMERICAN"], [], None]
-    wanted: dict[str, list[State]] = {
-        "african": [True, True, False, False, None],
-        "american": [True, False, True, False, None],
-        "african american": [True, False, False, False, None],
-    }
-    assert find_terms(terms, texts) == want_states(encoding, wanted)
-
-
-def test_groups_of_terms_and_terms_in_several_groups() -> None:
-    terms = {"women": ["woman", "girl"], "young": ["girl", "boy"], "c": ["c"], "c++": ["c++"]}
-    encoding = encoding_of(spellings(terms))
-    texts = [["Girl"], ["woman", "boy"], ["C++"], ["c", "c", "girl"]]
-    wanted: dict[str, list[State]] = {
-        "women": [True, True, False, True],
-        "young": [True, True, False, True],
-        "c": [False, False, True, True],
-        "c++": [False, False, True, False],
-    }
-    assert find_terms(terms, texts) == want_states(encoding, wanted)
-
-
-def test_a_term_within_a_longer_word_is_none() -> None:
-    terms = {"ab": ["ab"], "ab cd": ["ab cd"], "abc": ["abc"]}
-    encoding = encoding_of(spellings(terms))
-    wanted: dict[str, list[State]] = {"ab": [False, True], "ab cd": [False, True], "abc": [True, False]}
-    assert find_terms(terms, [["abc"], ["Ab Cd"]]) == want_states(encoding, wanted)
 
 
 # ---- everything crossed
