@@ -208,6 +208,7 @@ RULES: dict[str, Tables] = {
     "identity twice in a rule": _rule({"identities": ["male", "male"]}),
     "identity and identities": _rule({"identity": "male", "identities": ["male"]}),
     "unknown identity in a rule": _rule({"identity": "mal"}),
+    "value as identity in a rule": _rule({"identity": "black"}, identities={"categorical": ["race"]}),
     "identity of a whole slice": _rule({"metric": "auc", "identity": "male", "worst": True}),
     "unknown severity": _rule({"severity": "panic"}),
     "pair in another order": _rule({"identity": "gay & male"}, identities=CROSSED),

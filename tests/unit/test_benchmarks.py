@@ -98,13 +98,6 @@ def test_a_run_on_a_cluster() -> None:
     assert even < plan.placing < 4 * even  # a hash deals ranges unevenly
 
 
-def test_ranges_grow_when_there_are_no_more() -> None:
-    plan = plan_run(COSTS, Cluster(100, 4, 500), rows=1_000_000_000, models=1)
-    assert plan.ranges == 1024
-    assert plan.range_mb == pytest.approx(1e9 / 1024 * 10 / 1e6)
-    assert plan.worker_mb == pytest.approx(400 * 1e9 / 1024 / 500_000)
-
-
 def test_a_task_spills_what_its_share_of_the_heap_does_not_hold() -> None:
     # One range and one task after the shuffle: it sorts all of it, 4 MB, and a task that reads keeps 1 MB.
     plan = plan_run(COSTS, Cluster(executors=2, cores=3, network=100), rows=400_000, models=1)

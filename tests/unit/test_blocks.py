@@ -97,14 +97,6 @@ def test_more_ranges_times_keys_than_sixteen_bits() -> None:
     assert count_blocks(sort_memberships(keys, scores, boundaries)) == wanted
 
 
-def test_equal_scores_make_a_tiny_block() -> None:
-    keys, scores = np.arange(100_000) % 2, np.full(100_000, 0.25)
-    [(score_range, block)] = sort_cells(keys, scores, np.array([0.25]))
-    assert score_range == 1
-    assert (block.scores.tolist(), block.counts.tolist()) == ([0.25, 0.25], [50_000, 50_000])
-    assert len(block.encode()) < 200
-
-
 @pytest.mark.parametrize(
     "block",
     [

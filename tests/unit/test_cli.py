@@ -33,7 +33,6 @@ from biasspark.cli import (
     print_outcome,
     run_job,
 )
-from biasspark.config import parse_config
 from biasspark.errors import (
     BiasSparkError,
     ConfigError,
@@ -209,10 +208,6 @@ class TestExit:
     ) -> None:
         printed = "job.py: error: one.\njob.py: error: two\\x1b[2J.\n"
         assert run(fail_with(error("one.", "two\x1b[2J."))) == (exit_code, "", printed)
-
-    def test_faults_of_the_configuration(self, run: Run) -> None:
-        code, _, errors = run(lambda _: len(parse_config({}, Path()).models))
-        assert (code, errors.count("job.py: error: [")) == (2, 4)
 
     def test_interrupted(self, run: Run) -> None:
         assert run(fail_with(KeyboardInterrupt())) == (130, "", "job.py: error: interrupted\n")

@@ -15,7 +15,7 @@ from biasspark.config import load_config
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, TEMPLATE_SCORES
 from scripts.dev import compatibility_matrix as matrix
 from scripts.dev.compatibility_matrix import Leg, Result, UnavailableError, choose, compare_tables, count_tests
-from scripts.dev.matrix_tables import N_ROWS, STEPS, Step, flags_of, format_rows, make_rows
+from scripts.dev.matrix_tables import STEPS, Step, flags_of, format_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DECLARED = tomllib.loads(matrix.DECLARED.read_text("utf-8"))
@@ -131,15 +131,6 @@ def test_every_job_that_writes_tables_is_run() -> None:
 def test_configurations_and_flags_have_no_fault(step: Step, tmp_path: Path) -> None:
     arguments = step.job.COMMAND.parser().parse_args(flags_of(step, tmp_path))
     assert load_config(arguments.config, arguments.overrides).output.path == f"{tmp_path}/warehouse"
-
-
-def test_both_runs_have_the_same_ids() -> None:
-    ids_by_date: dict[object, set[object]] = {}
-    for row in make_rows():
-        ids_by_date.setdefault(row["day"], set()).add(row["id"])
-    first, second = ids_by_date.values()
-    assert first == second
-    assert len(first) == N_ROWS
 
 
 def write_row(**row: str) -> str:

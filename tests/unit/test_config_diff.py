@@ -67,12 +67,9 @@ def test_what_keeps_a_run_from_being_compared_with_another(
 ) -> None:
     terms = {"column": "text", "list": {"gay": ["gay"]}}
     before = {"identities": {"predicates": {"young": "age < 30"}, "terms": terms}, "slices": {"short": "n < 9"}}
-    then, now = (parse_config(changed(**before), Path()), parse_config(_with(changed(**before), tables), Path()))
+    after = before | {name: before.get(name, {}) | part for name, part in tables.items()}
+    then, now = (parse_config(changed(**parts), Path()) for parts in (before, after))
     found = diff_config(then.resolved(), json.loads(now.json), ("then", "now"))
     assert found == ConfigDiff(tuple(everywhere), models, slices)
     assert len(found.phrases) == len(everywhere) + len(models) + len(slices)
     assert diff_config(then.resolved(), {"corpus": "what no run has"}, SIDES) == ConfigDiff()
-
-
-def _with(given: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    return given | {name: given.get(name, {}) | part for name, part in tables.items()}

@@ -9,7 +9,6 @@ from itertools import combinations
 
 import pytest
 
-from biasspark.columns import ROW_REASONS, SCORE_REASONS
 from biasspark.corpus.encoding import WORD_BITS, Encoding, RowCounts, Source, any_term
 
 AB = Source("columns", "flags", True, ("a", "b"))
@@ -34,15 +33,6 @@ def test_identities_are_numbered_in_order_and_pairs_follow() -> None:
     assert (UNCROSSED.pairs, UNCROSSED.names) == ((), ("(overall)", *MIXED.singles))
 
 
-def test_known_populations_are_where_a_source_is_known_and_of_a_pair_where_either_is() -> None:
-    columns, c = 1, 2
-    singles = {"(overall)": 0, "a": columns, "b": columns, "p": 0, "c=x": c}
-    pairs = {"a & b": columns, "a & p": 0, "a & c=x": columns | c, "b & p": 0, "b & c=x": columns | c, "p & c=x": 0}
-    assert dict(zip(MIXED.names, MIXED.base_masks, strict=True)) == singles | pairs
-    known = Encoding(("m",), ("all",), (Source("p", "flags", False, ("p",)), Source("c", "category", False, ("c=x",))))
-    assert (known.nullable_sources, known.base_masks) == ((), (0, 0, 0))
-
-
 @pytest.mark.parametrize("n_identities", [1, 20, 62, 63, 64, 200])
 def test_fields_never_overlap_nor_touch_the_sign(n_identities: int) -> None:
     models, slices = (tuple(f"{what} {n}" for n in range(size)) for what, size in (("m", 7), ("s", 9)))
@@ -61,19 +51,6 @@ def test_fields_never_overlap_nor_touch_the_sign(n_identities: int) -> None:
         assert len({encoding.fields[what, number].word for what in ("member", "unknown", "off_scale")}) == 1
     whats = [what for what, _ in encoding.fields]
     assert {what: whats.count(what) for what in sizes} == sizes
-
-
-def test_fields_of_a_mixture_and_the_columns_of_examples() -> None:
-    """Reasons fit their fields, and only sources that can be unknown have bits for it."""
-    fields = MIXED.fields
-    assert 2 ** fields["row_reason", 0].width > len(ROW_REASONS)
-    assert 2 ** fields["score_reason", 0].width > len(SCORE_REASONS)
-    numbers = {what: [number for name, number in fields if name == what] for what in ("unknown", "known", "member")}
-    assert numbers == {"unknown": [1, 2], "known": [1], "member": [1, 2, 3]}
-    two = replace(MIXED, models=("m", "n"), sources=(AB, *MIXED.sources[2:], Source("g", "array", True, ("u",))))
-    assert two.score_columns == ("score_0", "score_1")
-    assert two.value_columns == {1: "values_1", 2: "values_2"}
-    assert two.word_columns == ("word_0",)
 
 
 def test_row_counts_are_read_back() -> None:

@@ -146,16 +146,6 @@ def test_neither_quotes_nor_escapes_nor_variables_stand_in_texts() -> None:
         assert not set("'\\$") & set(inside)
 
 
-def test_conditions_on_several_features_are_joined() -> None:
-    condition = {2: frozenset({1, 2}), 0: frozenset({0, 1}), 3: frozenset({1}), 1: frozenset({1, 2})}
-    assert write_predicate(condition, FEATURES) == (
-        "(age < CAST('30.5' AS DOUBLE) OR age IS NULL) AND (work IN ('Sales', 'Craft') AND work IS NOT NULL)"
-        " AND sex IN ('Female')"
-    )
-    assert write_predicate({}, FEATURES) == "TRUE"
-    assert write_predicate({0: frozenset({1, 2, 3})}, FEATURES) == "age IS NOT NULL"
-
-
 @pytest.mark.parametrize(
     ("name", "written"),
     [("age", "age"), ("_a1", "_a1"), ("hours per week", "`hours per week`"), ("order", "`order`"), ("a`b", "`a``b`")],

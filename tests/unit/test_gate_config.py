@@ -11,17 +11,18 @@ import pytest
 from biasspark.config import Rule, load_config, parse_config
 from tests.harness.broken_configurations import AGAINST, AT, CROSSED, EVEN, FALL, THREE, TWO
 from tests.harness.gate_rules import LEAST_RULE, gate_of
-from tests.harness.least_configuration import changed, faults_of
+from tests.harness.least_configuration import changed
 
 ROOT = Path(__file__).parents[2]
 RISE = {"name": "rise", "metric": "fnr", "threshold": 0.2, "max_rise": 0.01}
 
 
-def test_a_rule_is_on_everything_unless_it_says_otherwise() -> None:
-    models = {"models": {"b": "y"}, "slices": {"short": "n < 9"}}
-    (rule,) = gate_of(LEAST_RULE, **models).rule
+def test_a_rule_is_on_everything_and_passes_without_evidence_unless_it_says_otherwise() -> None:
+    gate = gate_of(LEAST_RULE, models={"b": "y"}, slices={"short": "n < 9"})
+    (rule,) = gate.rule
     assert rule == Rule(name="floor", metric="bpsn_auc", models=("toxicity", "b"), slices=("all",), min=0.8)
     assert (rule.kind, rule.bound, rule.is_change, rule.severity) == ("min", 0.8, False, "fail")
+    assert (gate.insufficient, rule.insufficient) == ("pass", None)
 
 
 def test_selectors_name_one_or_several() -> None:
@@ -57,15 +58,6 @@ def test_selectors_name_one_or_several() -> None:
 def test_it_reads_back_from_the_ledger(tables: dict[str, Any]) -> None:
     config = parse_config(changed(**tables), Path())
     assert parse_config(json.loads(config.json), Path()) == config
-
-
-def test_insufficient_evidence_passes_unless_a_gate_or_a_rule_says_otherwise() -> None:
-    assert gate_of(LEAST_RULE).insufficient == "pass"
-    config = parse_config(
-        changed(gate={"insufficient": "warn", "rule": [FALL, LEAST_RULE | {"insufficient": "fail"}]}), Path()
-    )
-    assert config.gate is not None
-    assert (config.gate.insufficient, [rule.insufficient for rule in config.gate.rule]) == ("warn", [None, "fail"])
 
 
 def test_a_pair_that_a_run_may_name_is_taken() -> None:
@@ -115,9 +107,3 @@ def test_the_rule_that_the_example_of_comparisons_shows_is_one(tmp_path: Path) -
     assert [(rule.baseline, rule.models, rule.kind) for rule in gate.comparison_rules] == [
         ("toxicity_1", ("toxicity_6",), "max_drop")
     ]
-
-
-def test_the_fix_of_an_unknown_identity_may_be_a_value_of_a_column() -> None:
-    tables = {"identities": {"categorical": ["race"]}, "gate": {"rule": [LEAST_RULE | {"identity": "black"}]}}
-    (fault,) = faults_of(changed(**tables))
-    assert "race=black" in str(fault.fix)

@@ -12,7 +12,7 @@ import pytest
 
 from biasspark.arrays import Flags
 from biasspark.errors import ConfigError
-from biasspark.synthetic.chunks import CHUNK_ROWS, WORD, make_table
+from biasspark.synthetic.chunks import WORD, make_table
 from biasspark.synthetic.madlibs import (
     N_FILLINGS,
     N_SENTENCES,
@@ -128,11 +128,6 @@ def test_every_sentence_comes_before_one_comes_again() -> None:
     assert sentences[-1] == sentences[0]
     # Every template and every filler is used as often as any other.
     assert set(np.bincount(template[:-1])[N_TEMPLATES:]) == {N_FILLINGS}
-
-
-def test_seeds_have_hardly_a_sentence_in_the_same_place() -> None:
-    one, other = (make_table(MadlibsRequest(CHUNK_ROWS, seed))["comment_text"].to_pylist() for seed in (3, 4))
-    assert (np.array(one) == np.array(other)).mean() < 0.01
 
 
 def test_own_terms() -> None:
