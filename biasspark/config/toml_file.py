@@ -57,9 +57,9 @@ def unusable_path(path: str) -> tuple[str, str]:
 
 
 _KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
-KEY = rf"{_KEY_PART}(?:\s*\.\s*{_KEY_PART})*"
-_STATEMENT = re.compile(rf"\s*(?:\[\[?\s*(?P<table>{KEY})\s*\]|(?P<key>{KEY})\s*=)")
-ASSIGNMENT = re.compile(rf"\s*({KEY})\s*=\s?(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(rf"\s*({_KEY_PART}(?:\s*\.\s*{_KEY_PART})*)\s*=\s?(.*)", re.DOTALL)
+_REPEATED = ("Cannot overwrite a value", "Cannot declare", "Duplicate inline table key")
+"""How messages of tomllib begin for keys and tables that are given twice."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -72,16 +72,15 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"{where}: {describe_unreadable(error)}. The configuration is a TOML file. Name one with --config."
         ) from None
     try:
-        text = decode_utf8(raw)
-        return tomllib.loads(text)
+        return tomllib.loads(decode_utf8(raw))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where}: {describe_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
     except RecursionError:
         raise ConfigError(f"{where}: it is nested too deeply. Make it flatter.") from None
     except tomllib.TOMLDecodeError as error:
-        if fault := repeated_key(text, str(error)):
-            raise ConfigError(f"{where}: {fault}") from None
-        raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct that line.") from None
+        is_repeated = str(error).startswith(_REPEATED)
+        fix = "A key or table is given twice. Rename or remove one." if is_repeated else "Correct that line."
+        raise ConfigError(f"{where}: {error}. The configuration must be TOML. {fix}") from None
     except ValueError:
         raise ConfigError(f"{where}: a number in it has too many digits. Write it shorter.") from None
 
@@ -110,7 +109,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple
     """
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
-        assignment = ASSIGNMENT.fullmatch(override)
+        assignment = _ASSIGNMENT.fullmatch(override)
         path = split_key(assignment[1]) if assignment else []
         if assignment is None or not path:
             # The value is not shown: it may be a password.
@@ -126,7 +125,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple
 
 def name_override(fault: Fault | str, overrides: Sequence[str]) -> Fault | str:
     """Return a fault whose fix is to leave out ``--set`` in place of a line, if an override set its key."""
-    paths = [tuple(split_key(assignment[1])) for text in overrides if (assignment := ASSIGNMENT.fullmatch(text))]
+    paths = [tuple(split_key(assignment[1])) for text in overrides if (assignment := _ASSIGNMENT.fullmatch(text))]
     if isinstance(fault, str) or not any(path and fault.path[: len(path)] == path for path in paths):
         return fault
     fix = TOML.text(fault.fix, fault.path)
@@ -156,9 +155,6 @@ def _set_value(table: dict[str, Any], path: list[str], value: Any) -> list[str]:
     return []
 
 
-# ---- keys that are given twice: tomllib names only the line where it stopped
-
-
 def split_key(dotted: str) -> list[str]:
     """Split a dotted TOML key into its parts. Return [] if it is invalid, such as a bad escape in quotes."""
     try:
@@ -170,42 +166,3 @@ def split_key(dotted: str) -> list[str]:
         part, node = next(iter(node.items()))
         parts.append(part)
     return parts
-
-
-def repeated_key(text: str, message: str) -> str:
-    """Return the fault of a key or table that is given twice, by the message of tomllib; "" for other faults."""
-    if not message.startswith(("Cannot overwrite a value", "Cannot declare", "Duplicate inline table key")):
-        return ""
-    lines = text.split("\n")
-    numbered = re.search(r"\(at line ([0-9]+)", message)
-    last = int(numbered[1]) if numbered else len(lines)
-    if message.startswith("Duplicate inline table key"):
-        key = message.removeprefix("Duplicate inline table key ").partition(" (at ")[0]
-        return f"line {last}: the key {key} is given twice in one table. A key has one value. Rename or remove one."
-    table = key = ""
-    statements: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(lines[:last], 1):
-        statement = _STATEMENT.match(line)
-        if statement is None or not _is_toml(lines[: number - 1]):  # a line within a value
-            continue
-        table, key = statement["table"] or table, statement["key"] or ""
-        path = [*(split_key(table) if table else ()), *(split_key(key) if key else ())]
-        if any(given == path for _, given in statements):  # a new entry of a list has its own keys
-            statements = [(n, given) for n, given in statements if given == path or given[: len(path)] != path]
-        statements.append((number, path))
-    *before, (again, path) = statements
-    # The statement with the same key, or else the first with a key in the table.
-    _, first = min(((given != path, n) for n, given in before if given[: len(path)] == path), default=(True, 0))
-    shown = ".".join(map(show_key, split_key(key or table)))
-    where = f"{table and f'[{table}] '}{shown}" if key else f"[{shown}]"
-    table_rule = "A table is given once. Move its keys into one, or rename one."
-    rule = "A key has one value. Rename or remove one." if key else table_rule
-    return f"{where} is given in line {first} and again in line {again}. {rule}" if first else ""
-
-
-def _is_toml(lines: Sequence[str]) -> bool:
-    try:
-        tomllib.loads("\n".join(lines))
-    except (ValueError, RecursionError):
-        return False
-    return True
