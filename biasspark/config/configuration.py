@@ -125,10 +125,30 @@ class Corpus(Section):
     always `allow`."""
 
     @property
+    def location(self) -> str:
+        """The corpus in messages: ``corpus: path /data/civil``, without secrets."""
+        return f"corpus: table {self.table}" if self.table else f"corpus: path {redact(self.path or '')}"
+
+    @property
+    def file_format(self) -> str:
+        """The format in lower case. Spark ignores case in formats and in names of options."""
+        return self.format.lower()
+
+    @property
+    def lower_options(self) -> dict[str, str]:
+        """The options by name in lower case."""
+        return {name.lower(): value for name, value in self.options.items()}
+
+    @property
+    def separator(self) -> str:
+        """The separator of the fields of a CSV file."""
+        return self.lower_options.get("sep", self.lower_options.get("delimiter", ","))
+
+    @property
     def is_untyped(self) -> bool:
         """Whether it is CSV without a schema, not even an inferred one."""
-        infers = {key.lower(): value.lower() for key, value in self.options.items()}.get("inferschema", "false")
-        return bool(self.path) and self.format.lower() == "csv" and self.schema is None and infers != "true"
+        infers = self.lower_options.get("inferschema", "false").lower() == "true"
+        return bool(self.path) and self.file_format == "csv" and self.schema is None and not infers
 
     def check(self, written: Spot) -> None:
         """Report faults of the source, and a rule for repeated ids without an id."""

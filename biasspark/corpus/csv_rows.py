@@ -33,7 +33,7 @@ def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: 
     are not marked if a `schema` has types other than text: Spark marks a value that does not fit its type the same way.
     """
     has_types = corpus.schema and any(not isinstance(field.dataType, StringType) for field in rows.schema)
-    if has_types or "columnnameofcorruptrecord" in map(str.lower, corpus.options):
+    if has_types or "columnnameofcorruptrecord" in corpus.lower_options:
         return rows
     schema = StructType([*rows.schema.fields, StructField(MALFORMED, StringType())])
     reader = reader.option("columnNameOfCorruptRecord", MALFORMED).option("columnPruning", "false")  # else no marks

@@ -48,8 +48,8 @@ _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 def list_names(files: DataFrame) -> list[str]:
-    """Return the URIs of all data files, escaped, in order."""
-    names = map(_one_slash, files.inputFiles())
+    """Return the URIs of all data files, unescaped, in order."""
+    names = map(_unescape, files.inputFiles())
     return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(("_", ".")))
 
 
@@ -61,9 +61,9 @@ def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> tuple[Dat
     merges all schemas, or if no folder has the date.
     """
     path, name = str(corpus.path), corpus.run_date_column
-    if corpus.format.lower() in _WITH_A_LOG:
+    if corpus.file_format in _WITH_A_LOG:
         return None, path
-    chooses = not (_FILE_OPTIONS | {"mergeschema"}).isdisjoint(map(str.lower, corpus.options))
+    chooses = (_FILE_OPTIONS | {"mergeschema"}) & corpus.lower_options.keys()
     if name and not chooses and not set(path + name) & set(OF_PATTERNS):
         # A folder may have a time of day, or a date without leading zeros.
         dates = dict.fromkeys((run_date.isoformat(), f"{run_date.year}-{run_date.month}-{run_date.day}"))
@@ -89,35 +89,35 @@ def _list_if_any(spark: SparkSession, path: str) -> DataFrame | None:
         raise
 
 
-def refuse_empty_files(files: DataFrame, names: Sequence[str], path: str) -> None:
+def refuse_empty_files(files: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
     """Stop at empty files, which Spark silently skips: a failed copy would look like a small run."""
     if all(name.startswith("file:/") for name in names) and sees_files(files.sparkSession):
-        paths = {name: Path(plain_path(unquote(name))) for name in names}
+        paths = {name: Path(plain_path(name)) for name in names}
         with_bytes = {name for name, file in paths.items() if file.exists() and file.stat().st_size}
     else:
-        known = {_one_slash(row["path"]) for row in files.select("path").collect()}  # the format yields no empty file
-        with_bytes = {name for name in names if unquote(name) in known}  # escaped, unlike the column
-    refuse_empty([name for name in names if name not in with_bytes], path)
+        # The format yields no empty file.
+        with_bytes = {_one_slash(row["path"]) for row in files.select("path").collect()}
+    refuse_empty([name for name in names if name not in with_bytes], corpus)
 
 
-def refuse_empty(empty: Sequence[str], path: str) -> None:
-    """Stop at empty files, by their escaped URIs."""
+def refuse_empty(empty: Sequence[str], corpus: Corpus) -> None:
+    """Stop at empty files."""
     if empty:
         raise InputError(
-            f"corpus: path {redact(path)}: {format_count(len(empty), 'file')} {'have' if len(empty) > 1 else 'has'} no "
+            f"{corpus.location}: {format_count(len(empty), 'file')} {'have' if len(empty) > 1 else 'has'} no "
             f"bytes. Data files are never empty: a copy has failed. Replace or remove {_list_files(empty)}."
         )
 
 
-def refuse_files_of_tables(spark: SparkSession, names: Iterable[str], path: str) -> None:
-    """Stop at files, by their escaped URIs, of a table with a log: deleted and replaced rows would be read as well."""
-    folders = {_WITHIN_A_TABLE.sub("", unquote(name)) for name in names}
+def refuse_files_of_tables(spark: SparkSession, names: Iterable[str], corpus: Corpus) -> None:
+    """Stop at files of a table with a log: deleted and replaced rows would be read as well."""
+    folders = {_WITHIN_A_TABLE.sub("", name) for name in names}
     for folder in sorted(folders | {folder.removesuffix("/data") for folder in folders}):
         if kind := _format_of_table(spark, folder):
             table, article = plain_path(folder), "an" if kind == "Iceberg" else "a"
             read = f"deltalake.DeltaTable({table!r}).to_pyarrow_table()"
             rule = (
-                f"corpus: path {redact(path)}: {redact(table)} is {article} {kind} table, whose log lists the files "
+                f"{corpus.location}: {redact(table)} is {article} {kind} table, whose log lists the files "
                 "that count. Read without it, deleted and replaced rows would be counted as well."
             )
             by_what = f", as with {read}," if kind == "Delta" else f" with a library for {kind},"
@@ -136,18 +136,17 @@ def _format_of_table(spark: SparkSession, folder: str) -> str | None:
 
 def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
     """Stop at files below the path that Spark silently skips, in folders that are not partitions."""
-    if corpus.format.lower() not in _FILE_FORMATS or not _FILE_OPTIONS.isdisjoint(map(str.lower, corpus.options)):
-        return
-    read = {_one_slash(name) for name in rows.inputFiles()}
-    refuse_skipped(list_skipped_files(names, read, rows.columns), str(corpus.path))
+    if corpus.file_format in _FILE_FORMATS and not _FILE_OPTIONS & corpus.lower_options.keys():
+        read = set(map(_unescape, rows.inputFiles()))
+        refuse_skipped(list_skipped_files(names, read, rows.columns), corpus)
 
 
-def refuse_skipped(skipped: Sequence[str], path: str) -> None:
-    """Stop at files that would not be read, by their escaped URIs."""
+def refuse_skipped(skipped: Sequence[str], corpus: Corpus) -> None:
+    """Stop at files that would not be read."""
     if skipped:
         rule = (
-            f"corpus: path {redact(path)}: {format_count(len(skipped), 'file')} below it would not be "
-            "read, since Spark reads either the files of a folder or those of its partitions, `column=value`. "
+            f"{corpus.location}: {format_count(len(skipped), 'file')} below it would not be read, since Spark reads "
+            "either the files of a folder or those of its partitions, `column=value`. "
         )
         fix = Words(
             "Move them, or on Spark set `options = { recursiveFileLookup = true }` to read all",
@@ -157,13 +156,13 @@ def refuse_skipped(skipped: Sequence[str], path: str) -> None:
 
 
 def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Collection[str]) -> list[str]:
-    """Return the files below the path that Spark skips, given those that it reports to read, all as escaped URIs.
+    """Return the files below the path that Spark skips, given those that it reports to read.
 
     If folders ``column=value`` give one of the `columns`, Spark reads only files in such folders.
     """
 
     def count_partitions(name: str) -> int:
-        folders = takewhile(lambda folder: "=" in folder, reversed(unquote(name).split("/")[:-1]))
+        folders = takewhile(lambda folder: "=" in folder, reversed(name.split("/")[:-1]))
         return sum(folder.partition("=")[0] in columns for folder in folders)
 
     depths = {name: count_partitions(name) for name in names}
@@ -173,7 +172,7 @@ def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Col
 
 def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:
     """Stop at JSON read one record per line whose first line is not a record: every column would be NULL."""
-    if {key.lower(): value for key, value in corpus.options.items()}.get("multiline") == "true":
+    if corpus.lower_options.get("multiline") == "true":
         return
     is_long = rows.columns == [CORRUPT]
     if corpus.schema or (not is_long and CORRUPT in rows.columns):
@@ -181,9 +180,8 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
         is_long = not first.where(F.col("value").rlike(_STARTS_A_LONG_RECORD)).isEmpty()
     if is_long:
         raise InputError(
-            f"corpus: path {redact(str(corpus.path))}: a line of JSON is not a whole record. JSON is read one record "
-            "per line. Where a record, or an array of records, spans several lines, set `options = { multiLine = "
-            "true }`."
+            f"{corpus.location}: a line of JSON is not a whole record. JSON is read one record per line. Where a "
+            "record, or an array of records, spans several lines, set `options = { multiLine = true }`."
         )
 
 
@@ -193,26 +191,23 @@ def is_no_header(name: str) -> bool:
 
 
 def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
-    """Stop if the first line of a file, by its escaped URI, shows another format. Runs one small job."""
-    line = _read_first_line(spark, unquote(name))
+    """Stop if the first line of a file shows another format. Runs one small job."""
+    line, file = _read_first_line(spark, name), redact(plain_path(name))
     for magic, (compression, ending) in _COMPRESSED.items():
         if line.startswith(magic):
-            rule = (
-                f"{redact(plain_path(unquote(name)))} is compressed with {compression}, and its name does not say so."
-            )
+            rule = f"{file} is compressed with {compression}, and its name does not say so."
             unpack = "Unpack it: Spark reads no zip."
             fix = Words(f"Let the name end with {ending}: Spark goes by that." if ending else unpack, "Unpack it.")
             raise InputError(Fault(("corpus", "path"), corpus.path, rule, fix))
     guess = guess_format(line)
-    configured = corpus.format.lower()
-    if guess is None or guess[0] == configured:
+    if guess is None or guess[0] == corpus.file_format:
         return
     kind, separator = guess
-    wanted, actual = _NAMES.get(configured, configured), _NAMES[kind]
+    wanted, actual = _NAMES.get(corpus.file_format, corpus.file_format), _NAMES[kind]
     options = f' and `options = {{ sep = "{separator}" }}`' if separator else ""
     rule = (
-        f"corpus: path {redact(str(corpus.path))}: {redact(plain_path(unquote(name)))} is not "
-        f"{'an' if wanted[0] in 'AEIOaeio' else 'a'} {wanted} file. It looks like {actual}."
+        f"{corpus.location}: {file} is not {'an' if wanted[0] in 'AEIOaeio' else 'a'} {wanted} file. It looks like "
+        f"{actual}."
     )
     reader = _PANDAS_READERS.get(kind, "").format(f', sep="{separator}"' if separator else "")
     fix = Words(
@@ -257,7 +252,12 @@ def _read_first_line(spark: SparkSession, path: str) -> str:
 
 def _list_files(names: Sequence[str]) -> str:
     """Join file names as prose; of many, only the first."""
-    return list_first([plain_path(unquote(name)) for name in names], 20)
+    return list_first([plain_path(name) for name in names], 20)
+
+
+def _unescape(uri: str) -> str:
+    """Return a URI of Spark as the files in it are named."""
+    return unquote(_one_slash(uri))
 
 
 def _one_slash(name: str) -> str:

@@ -19,14 +19,8 @@ from biasspark.config import Corpus
 from biasspark.corpus.csv_rows import refuse_made_up_names, refuse_utf_16
 from biasspark.errors import ABSENT, Fault, InputError
 
-SEPARATORS = ("sep", "delimiter")
 _BLOCK = 1 << 26
 _ON_SPARK = "Rewrite the file, or run it on Spark."
-
-
-def separator_of(corpus: Corpus) -> str:
-    """Return the field separator."""
-    return next((value for key, value in corpus.options.items() if key.lower() in SEPARATORS), ",")
 
 
 def read_header(file: Path, corpus: Corpus) -> list[str]:
@@ -37,7 +31,7 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
             raise InputError(Fault(("corpus", "format"), "csv", f"{file} is a Parquet file.", fix))
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         lines = (line for line in text if line.strip("\r\n"))
-        names = next(csv.reader(lines, delimiter=separator_of(corpus)), [])
+        names = next(csv.reader(lines, delimiter=corpus.separator), [])
     refuse_utf_16(names)
     refuse_made_up_names([name.lower() for name in names])
     return names
@@ -53,8 +47,8 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
 
     Raises `InputError` if the file cannot be read as Spark reads it.
     """
-    separator, schema = separator_of(corpus), csv_schema(names)
-    content = _with_plain_ends(file, file.read_bytes(), separator)
+    schema = csv_schema(names)
+    content = _with_plain_ends(file, file.read_bytes(), corpus.separator)
     malformed: list[str] = []
 
     def keep(row: arrow_csv.InvalidRow) -> str:
@@ -65,7 +59,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         reader = arrow_csv.open_csv(
             pa.BufferReader(content),
             arrow_csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-            arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=keep),
+            arrow_csv.ParseOptions(delimiter=corpus.separator, newlines_in_values=True, invalid_row_handler=keep),
             arrow_csv.ConvertOptions(
                 column_types={name: pa.string() for name in names},
                 null_values=[""],
@@ -81,7 +75,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None
     if malformed:
         kept = [name for name in names if name in (corpus.id, corpus.run_date_column)]
-        fields = [next(csv.reader([text], delimiter=separator), []) for text in malformed]
+        fields = [next(csv.reader([text], delimiter=corpus.separator), []) for text in malformed]
         known = [dict(zip(names, of_line, strict=False)) for of_line in fields]
         rows = [{MALFORMED: True, **{name: of_line.get(name) or None for name in kept}} for of_line in known]
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()

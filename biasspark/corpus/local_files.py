@@ -37,7 +37,7 @@ from biasspark.corpus.input_files import (
     refuse_other_format,
     refuse_skipped,
 )
-from biasspark.corpus.local_csv import SEPARATORS, csv_schema, read_csv, read_header, separator_of
+from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
@@ -72,17 +72,16 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
     check_file_system(spark, ("corpus", "path"), path)
     root = local_folder(path)
     assert root is not None  # the check refuses others
-    if corpus.format.lower() == "delta":
+    if corpus.file_format == "delta":
         return _read_delta(spark, corpus, root, run_date)
-    where = _where(corpus)
-    files = _list_files(root, where)
-    names = [_name(file) for file in files]
-    refuse_empty([name for name, file in zip(names, files, strict=True) if not file.stat().st_size], path)
-    refuse_files_of_tables(spark, names, path)
-    folder = _Folder(root, files, _list_partitions(files, root, where))
+    files = _list_files(root, corpus.location)
+    refuse_empty([_name(file) for file in files if not file.stat().st_size], corpus)
+    names = list(map(_name, files))
+    refuse_files_of_tables(spark, names, corpus)
+    folder = _Folder(root, files, _list_partitions(files, root, corpus.location))
     read = [_name(file) for file in files if len(_split(file, root)) == len(file.relative_to(root).parts[:-1])]
-    refuse_skipped(list_skipped_files(names, read, folder.partitions), path)
-    read_folder = _read_csv_folder if corpus.format.lower() == "csv" else _read_parquet_folder
+    refuse_skipped(list_skipped_files(names, read, folder.partitions), corpus)
+    read_folder = _read_csv_folder if corpus.file_format == "csv" else _read_parquet_folder
     return _with_nulls(read_folder(spark, corpus, folder), folder)
 
 
@@ -92,10 +91,6 @@ class _Folder(NamedTuple):
     root: Path
     files: Sequence[Path]
     partitions: Sequence[str]
-
-
-def _where(corpus: Corpus) -> str:
-    return f"corpus: path {redact(str(corpus.path))}"
 
 
 def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
@@ -129,7 +124,7 @@ def _read_parquet_folder(
     spark: SparkSession, corpus: Corpus, folder: _Folder, declared: pa.Schema | None = None
 ) -> DataFrame:
     """Return the rows of Parquet files; a log may declare the columns, and files may lack some of them."""
-    where, root, files = _where(corpus), folder.root, folder.files
+    where, root, files = corpus.location, folder.root, folder.files
     with ThreadPoolExecutor() as pool:
         read = list(pool.map(_read_schema, files))
     written: list[pa.Schema] = []
@@ -138,7 +133,7 @@ def _read_parquet_folder(
             refuse_other_format(spark, corpus, _name(_target(file)))
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_target(file)}."))
         written.append(schema)
-    merges = {key.lower(): value.lower() for key, value in corpus.options.items()}.get("mergeschema") == "true"
+    merges = corpus.lower_options.get("mergeschema", "").lower() == "true"
     sources = list(zip(files, written, strict=True))
     merged = _merge(sources if declared is None else [(root, declared), *sources], where, merges)
     schema = corpus.schema or _spark_schema(merged, folder.partitions, where)
@@ -148,7 +143,7 @@ def _read_parquet_folder(
 
 
 def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> DataFrame:
-    where, files = _where(corpus), folder.files
+    where, files = corpus.location, folder.files
     headers = [read_header(file, corpus) for file in files]
     names = headers[0]
     if is_no_header(names[0] if names else ""):
@@ -158,7 +153,7 @@ def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> Da
         if header != lower_case[0]:
             raise InputError(condition_fault(where, "CSV_HEADER", f"File: {file}."))
     schema = _spark_schema(csv_schema(names), folder.partitions, where)
-    how = (corpus.id, corpus.run_date_column, separator_of(corpus))
+    how = (corpus.id, corpus.run_date_column, corpus.separator)
     converted = _convert_files(files, folder.root, lambda file: read_csv(file, corpus, names), how)
     return spark.read.schema(schema).parquet(str(converted))
 
@@ -172,9 +167,9 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if corpus.table is not None:
         yield fault("table", corpus.table, "has no catalog", "Name the `path` of the files")
         return
-    is_csv, is_delta = corpus.format.lower() == "csv", corpus.format.lower() == "delta"
-    if corpus.format.lower() not in _FORMATS:
-        meant = closest_match(corpus.format.lower(), _FORMATS)
+    is_csv, is_delta = corpus.file_format == "csv", corpus.file_format == "delta"
+    if corpus.file_format not in _FORMATS:
+        meant = closest_match(corpus.file_format, _FORMATS)
         rule = "The embedded engine reads Parquet, Delta and CSV."
         fix = f"Did you mean {meant}?" if meant else "Convert the files, or run it on Spark."
         yield Fault(("corpus", "format"), corpus.format, rule, fix)
@@ -184,11 +179,11 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
         yield fault("schema", corpus.schema, "takes the columns of a Delta table from its log", "Remove the line")
     if is_csv and corpus.schema is not None:
         yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
-    if is_csv and len(separator_of(corpus)) != 1:
-        yield fault("options", separator_of(corpus), "reads CSV with one character as separator", "Rewrite the file")
+    if is_csv and len(corpus.separator) != 1:
+        yield fault("options", corpus.separator, "reads CSV with one character as separator", "Rewrite the file")
     if set(str(corpus.path)) & set(OF_PATTERNS):
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, not a pattern", "Name a folder")
-    known = SEPARATORS if is_csv else (_VERSION if is_delta else "mergeschema",)
+    known = ("sep", "delimiter") if is_csv else (_VERSION if is_delta else "mergeschema",)
     if unknown := sorted(name for name in corpus.options if name.lower() not in known):
         yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", "Remove them")
 
@@ -224,8 +219,8 @@ def _data_files(root: Path) -> Iterator[Path]:
 
 
 def _name(file: Path) -> str:
-    """Return the URI of a file, escaped."""
-    return f"file:{quote(str(file))}"
+    """Return the URI of a file, unescaped."""
+    return f"file:{file}"
 
 
 def _target(file: Path) -> Path:
@@ -390,14 +385,13 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
     Raises `InputError` if there is no such table or version, or its files alone do not give its rows: columns are
     mapped to other names, or rows were deleted from them.
     """
-    library, where = import_module("deltalake"), f"corpus: path {redact(str(corpus.path))}"
-    version = next((value for key, value in corpus.options.items() if key.lower() == _VERSION), None)
+    library, version = import_module("deltalake"), corpus.lower_options.get(_VERSION)
     try:
         log = library.DeltaTable(root, version=None if version is None else int(version))
         actions = pa.table(log.get_add_actions(flatten=True)).to_pylist()
     except library.exceptions.TableNotFoundError:
         condition = "UNABLE_TO_INFER_SCHEMA" if root.exists() else "PATH_NOT_FOUND"
-        raise InputError(condition_fault(where, condition)) from None
+        raise InputError(condition_fault(corpus.location, condition)) from None
     except (library.exceptions.DeltaError, ValueError):
         if version is None:
             raise

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyspark.sql.functions as F
 from pyspark.errors import IllegalArgumentException
@@ -28,10 +29,9 @@ from biasspark.corpus.input_files import (
     refuse_records_of_many_lines,
     refuse_skipped_files,
 )
-from biasspark.corpus.local_csv import separator_of
 from biasspark.corpus.local_files import read_local_files
 from biasspark.corpus.values import column, try_cast
-from biasspark.errors import ABSENT, Fault, InputError, redact
+from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.expressions.sql import quote_name
 from biasspark.session import analyze, describe, expression, is_embedded, kept
 from biasspark.session.spark_errors import is_other_format, plain_path, translate_spark_errors
@@ -49,17 +49,16 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     `InputError` if the source cannot be found or opened or has an empty file; else with every missing or mistyped
     column, as measures need them, and every predicate that does not fit.
     """
-    source = f"table {corpus.table}" if corpus.table else f"path {redact(corpus.path or '')}"
-    with translate_spark_errors(f"corpus: {source}"):
+    with translate_spark_errors(corpus.location):
         rows = (read_local_files if is_embedded(spark) else _load)(spark, corpus, run_date)
         if corpus.is_untyped:
             rows = type_columns(rows, corpus, measures)
         analyze(rows)
     plain = rows.drop(MALFORMED)
     configured = {configured.name for configured in list_columns(measures, corpus.id)} if measures else {corpus.id}
-    has_names = corpus.table is not None or corpus.format.lower() != "csv"
+    has_names = corpus.table is not None or corpus.file_format != "csv"
     are_certain = has_names or not configured.isdisjoint(plain.columns)
-    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus), separator_of(corpus))
+    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus), corpus.separator)
     faults: list[Fault | str] = []
     if corpus.run_date_column and (fault := _run_date_fault(plain, corpus.run_date_column, columns)):
         faults.append(fault)
@@ -131,10 +130,10 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         return spark.table(corpus.table)
     assert corpus.path is not None
     files, path = open_files(spark, corpus, run_date)
-    names, kind = [] if files is None else list_names(files), corpus.format.lower()
+    names = [] if files is None else list_names(files)
     if files is not None:
-        refuse_empty_files(files, names, corpus.path)
-        refuse_files_of_tables(spark, names, corpus.path)
+        refuse_empty_files(files, names, corpus)
+        refuse_files_of_tables(spark, names, corpus)
     reader = _reader(spark, corpus)
     if path != corpus.path:
         reader = reader.option("basePath", corpus.path)
@@ -146,21 +145,22 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         raise InputError(Fault(("corpus", "options"), ABSENT, problem, "Correct it.")) from None
     except Exception as error:
         if names and is_other_format(error):
-            named = [name for name in names if name.rsplit("/", 1)[-1] in str(error)]
+            named = [name for name in names if name.rsplit("/", 1)[-1] in unquote(str(error))]
             refuse_other_format(spark, corpus, [*named, *names][0])
         raise
     if files is not None:
         refuse_skipped_files(rows, names, corpus)
-    if names and (rows.columns == [CORRUPT] or (kind == "csv" and is_no_header(rows.columns[0]))):
+    if names and (rows.columns == [CORRUPT] or (corpus.file_format == "csv" and is_no_header(rows.columns[0]))):
         refuse_other_format(spark, corpus, names[0])
-    if kind == "json":
+    if corpus.file_format == "json":
         refuse_records_of_many_lines(rows, corpus, path)
         if CORRUPT in rows.columns and not corpus.schema:
             return rows.withColumn(MALFORMED, F.col(CORRUPT).isNotNull())
-    if kind == "csv":
+    if corpus.file_format == "csv":
         refuse_utf_16(rows.columns)
-        given = {key.lower(): value.lower() for key, value in corpus.options.items()}
-        is_checked = given.get("header", "true") == "true" and given.get("enforceschema", "false") == "false"
+        given = corpus.lower_options
+        has_header = given.get("header", "true").lower() == "true"
+        is_checked = has_header and given.get("enforceschema", "false").lower() == "false"
         if not corpus.schema and is_checked:
             refuse_unnamed(_reader(spark, corpus), rows, path)
         return mark_malformed(reader, rows, path, corpus)
@@ -169,8 +169,8 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
 
 def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     reader = spark.read.format(corpus.format)
-    given = {key.lower(): value for key, value in corpus.options.items()}
-    defaults = dict(_CSV_DEFAULTS) if corpus.format.lower() == "csv" else {}
+    given = corpus.lower_options
+    defaults = dict(_CSV_DEFAULTS) if corpus.file_format == "csv" else {}
     if defaults and len(given.get("quote", "")) == 1:
         defaults["escape"] = given["quote"]
     # If an option is given twice, in lower and upper case, Spark takes the last one and Connect either of them.
@@ -194,7 +194,7 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
 def _fix_of_missing(corpus: Corpus) -> str:
     """Return how to fix a missing column: if each file has its own schema, the first may lack it."""
     is_file = corpus.path is not None and Path(plain_path(corpus.path)).is_file()
-    of_files = corpus.path and not is_file and corpus.format.lower() in ("parquet", "orc") and not corpus.schema
-    if of_files and "mergeschema" not in map(str.lower, corpus.options):
+    of_files = corpus.path and not is_file and corpus.file_format in ("parquet", "orc") and not corpus.schema
+    if of_files and "mergeschema" not in corpus.lower_options:
         return "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
     return NAME_ANOTHER
