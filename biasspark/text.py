@@ -13,6 +13,8 @@ from itertools import accumulate
 MOST_SHOWN_CHARACTERS = 80
 MOST_SHOWN_ENTRIES = 6
 NARROWEST = 12
+NUMBER_IN_TEXT = "A number in text is written like 0.5."
+"""What messages say of texts that should be numbers."""
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -69,13 +71,6 @@ def show_key(key: object) -> str:
 def list_choices(choices: Iterable[object]) -> str:
     """Join values for a message: ``"blocks", "windows"``."""
     return ", ".join(map(show_value, choices))
-
-
-DECIMAL_POINT = (
-    "A number in text has a decimal point: where it has a comma, correct the data, or read a view with "
-    "replace(x, ',', '.')."
-)
-"""The fix for texts such as 0,5 that should be numbers."""
 
 
 def list_first(texts: Sequence[str], most: int = 10) -> str:

@@ -15,11 +15,11 @@ from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.value_counts import ValueCounts, count_values
-from biasspark.corpus.values import as_category, column, number, write_category, write_number
+from biasspark.corpus.values import as_category, column, is_no_number, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
 from biasspark.session import expression
-from biasspark.text import DECIMAL_POINT
+from biasspark.text import NUMBER_IN_TEXT
 
 MOST_CATEGORIES = 1000
 """A feature or a grouping with more values is unreadable, and may be the text itself."""
@@ -67,7 +67,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     numeric, categorical = (attribution.numeric, attribution.categorical) if attribution.searches else ((), ())
     of_text = [name for name in numeric if isinstance(schema[name].dataType, StringType)]
     numbers = {("numeric", name): number(name, schema[name].dataType) for name in numeric}
-    numbers |= {("unreadable", name): F.when(_is_unreadable(name), F.lit(1.0)) for name in of_text}
+    numbers |= {("unreadable", name): F.when(is_no_number(name), F.lit(1.0)) for name in of_text}
     texts = {("categorical", name): _category(column(name), schema[name].dataType) for name in categorical}
     texts |= {("grouping", name): _category(*_grouping(corpus, text)) for name, text in groupings.items()}
     counted = count_values(corpus, numbers, texts, attribution.split.max_bins, MOST_CATEGORIES)
@@ -88,19 +88,14 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         features.append(Feature(name, write_category(name, schema[name].dataType), False, values, has_null))
         tree_features.append(mark_rare(features[-1], [0, *map(counts.__getitem__, values)], least))
     unreadable = {name: counted.numbers["unreadable", name].n_known for name in of_text}
+    frequent = [sorted(counts, key=lambda value: (-counts[value], value))[:MOST_GROUPS] for counts in groups.values()]
     return SurveyedValues(
         features=tuple(features),
         tree_features=tuple(tree_features),
-        groups=tuple((NULL_GROUP, *_most_frequent(counts), OTHER_GROUP) for counts in groups.values()),
+        groups=tuple((NULL_GROUP, *sorted(values), OTHER_GROUP) for values in frequent),
         unreadable={name: count for name, count in unreadable.items() if count},
         reserved={key: count for key, count in reserved.items() if count},
     )
-
-
-def _is_unreadable(name: str) -> Column:
-    """Return whether a text is neither a number nor blank."""
-    text = column(name)
-    return text.isNotNull() & (F.trim(text) != "") & number(name, StringType()).isNull()
 
 
 def _list_faults(
@@ -110,7 +105,7 @@ def _list_faults(
     for name in of_text:
         if not counted.numbers["numeric", name].n_known:
             rule = f"'{name}' is of type string, and no row has a number in it."
-            otherwise = f" if its values are categories, or name another. {DECIMAL_POINT}"
+            otherwise = f" if its values are categories, or name another. {NUMBER_IN_TEXT}"
             by_category = ("Name it in ", Key(("attribution", "categorical")), otherwise)
             yield Fault(("attribution", "numeric"), ABSENT, rule, by_category)
     for (kind, name), values in counted.texts.items():
@@ -123,11 +118,6 @@ def _list_faults(
         if len(counts) > MOST_CATEGORIES:
             fix = "Name another column, or cut its values into fewer groups."
             yield Fault(("attribution", "groupings", name), attribution.groupings[name], rule, fix)
-
-
-def _most_frequent(counts: Mapping[str, int]) -> list[str]:
-    """Return the most frequent values, in order; ties go to the first."""
-    return sorted(sorted(counts, key=lambda value: (-counts[value], value))[:MOST_GROUPS])
 
 
 def _grouping(corpus: DataFrame, text: str) -> tuple[Column, DataType]:

@@ -15,7 +15,7 @@ from biasspark.columns import NOT_NUMERIC, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
-from biasspark.text import DECIMAL_POINT, format_count, list_first, show_value
+from biasspark.text import NUMBER_IN_TEXT, format_count, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
 
@@ -56,7 +56,7 @@ def check_usable(
             n = sum(reasons.values())
             if model not in missing and _exceeds(n, n_labeled, rejects.max_share):
                 what = f"model {model}: {n:,} of its {n_labeled:,} scores in column '{measures.models[model]}'"
-                fix = f"Check the column, or raise max_share.{f' {DECIMAL_POINT}' * (NOT_NUMERIC in reasons)}"
+                fix = f"Check the column, or raise max_share.{f' {NUMBER_IN_TEXT}' * (NOT_NUMERIC in reasons)}"
                 faults.append(_excess(what, reasons, n / n_labeled, rejects.max_share, fix))
         counted: Collection[str] = ROW_REASONS if faults else (*ROW_REASONS, *SCORE_REASONS)
         n = counts.n_rows - n_labeled if faults else counts.n_rejected
@@ -90,7 +90,7 @@ def check_identities(
         problem += f" {columns} are neither numbers nor booleans."
         fix = (
             *("If each value is an identity, name the column in ", Key(("identities", "categorical"))),
-            f". {DECIMAL_POINT}",
+            f". {NUMBER_IN_TEXT}",
         )
     raise InputError(Fault(("identities",), ABSENT, problem, fix))
 
@@ -160,9 +160,9 @@ def _label_fix(label: Label, kind: DataType) -> Text:
     if not isinstance(kind, StringType):
         return ("Name another column, or set ", positive)
     if label.threshold is not None:
-        return ("Name another column, or set ", positive, f" {DECIMAL_POINT}")
+        return ("Name another column, or set ", positive, f" {NUMBER_IN_TEXT}")
     numbers: Text = ("If its values are numbers, such as 0.0 and 1.0, set ", Setting(("label", "threshold"), 0.5))
-    return (numbers, "; otherwise set ", positive, f" {DECIMAL_POINT}")
+    return (numbers, "; otherwise set ", positive, f" {NUMBER_IN_TEXT}")
 
 
 def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects | None) -> Fault:
@@ -181,7 +181,7 @@ def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects 
             f"({_list_reasons(reasons)}). A model needs a usable score on at least one row with a label."
         )
     allowed = " To publish the other models without it, set [rejects] allow_missing_models = true."
-    more = f" {DECIMAL_POINT}" if NOT_NUMERIC in reasons else ""
+    more = f" {NUMBER_IN_TEXT}" if NOT_NUMERIC in reasons else ""
     more += allowed if rejects and not rejects.allow_missing_models else ""
     return Fault((), ABSENT, problem, ("Check the column, or remove the model from ", Key(("models",)), f".{more}"))
 

@@ -56,10 +56,14 @@ def at_least(name: str, kind: DataType, threshold: float) -> Column:
     return F.coalesce(F.when(column(name) < "A", reaches), _parse_words(name, _TRUE, _FALSE), reaches)
 
 
+def is_no_number(name: str) -> Column:
+    """Return whether a text is neither a number nor blank; not true for NULL."""
+    return (F.trim(column(name)) != "") & number(name, StringType()).isNull()
+
+
 def is_unreadable(name: str, threshold: float) -> Column:
     """Return whether a text is neither a number nor a boolean nor blank; not true for NULL."""
-    unknown = at_least(name, StringType(), threshold).isNull()
-    return unknown & (F.trim(column(name)) != "") & number(name, StringType()).isNull()
+    return at_least(name, StringType(), threshold).isNull() & is_no_number(name)
 
 
 def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from biasspark.columns import ALL_ROWS, NOT_NUMERIC
 from biasspark.expressions.sql import write_name
-from biasspark.text import DECIMAL_POINT, format_count, format_share, list_first, show_value
+from biasspark.text import NUMBER_IN_TEXT, format_count, format_share, list_first, show_value
 
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
@@ -50,11 +50,11 @@ _OF_COUNTS = {
     "unreadable annotation": (
         "identities: values that are neither numbers nor booleans count as missing: {counts}. If each value is an "
         "identity, name the column in `categorical`; if one is, write a predicate such as {first} = 'yes'. "
-        "{decimal_point}"
+        "{number_in_text}"
     ),
     "unreadable feature": (
         "features: values that are no numbers count as missing: {counts}. If they are categories, name the column in "
-        "`categorical`. {decimal_point}"
+        "`categorical`. {number_in_text}"
     ),
 }
 """The sentence on the number of values in each of some columns, by what is wrong with them."""
@@ -89,7 +89,7 @@ def reject_warnings(
     who: str, what: str, n_all: int, rejects: Mapping[str, int], hints: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
     """Return a sentence for each reason that rejects more than `MANY_REJECTED` of some rows or scores, with hints."""
-    hints = {NOT_NUMERIC: DECIMAL_POINT, **(hints or {})}
+    hints = {NOT_NUMERIC: NUMBER_IN_TEXT, **(hints or {})}
     return tuple(
         f"{who}: {format_share(count, n_all)} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
         f"{f' {hints[reason]}' if reason in hints else ''}"
@@ -150,7 +150,7 @@ def count_warnings(problem: str, counts: Mapping[str, int]) -> tuple[str, ...]:
         return ()
     shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()])
     first = write_name(next(iter(counts)))
-    return (_OF_COUNTS[problem].format(counts=shown, first=first, decimal_point=DECIMAL_POINT),)
+    return (_OF_COUNTS[problem].format(counts=shown, first=first, number_in_text=NUMBER_IN_TEXT),)
 
 
 def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from biasspark.metrics.data_quality import (
     slice_warnings,
     threshold_warnings,
 )
-from biasspark.text import DECIMAL_POINT
+from biasspark.text import NUMBER_IN_TEXT
 
 
 def assert_says(texts: tuple[str, ...], *words: list[str]) -> None:
@@ -73,7 +73,7 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
         return reject_warnings("model s", "scores", n_all, rejects)
 
     texts = warn(2_000, null_score=20, score_not_numeric=300, nan_score=21)
-    assert_says(texts, ["model s", "15%", "2,000 scores", "score_not_numeric", DECIMAL_POINT], ["1%", "nan_score"])
+    assert_says(texts, ["model s", "15%", "2,000 scores", "score_not_numeric", NUMBER_IN_TEXT], ["1%", "nan_score"])
     (hinted,) = reject_warnings("corpus", "rows", 200, {"null_label": 20}, {"null_label": "It is 0 or 1."})
     assert hinted.endswith("It is 0 or 1.")
     assert warn(99) == warn(200, null_score=2) == warn(29, null_score=10) == warn(0) == ()
@@ -82,7 +82,7 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
 @pytest.mark.parametrize(
     ("kind", "counts", "words"),
     [
-        ("unreadable annotation", {"asked": 1, "gender": 3000}, ["1 of 'asked'", "3,000 of 'gender'", DECIMAL_POINT]),
+        ("unreadable annotation", {"asked": 1, "gender": 3000}, ["1 of 'asked'", "3,000 of 'gender'", NUMBER_IN_TEXT]),
         ("off scale", {"target": 9000, "male": 1}, ["9,000 of 'target'", "1 of 'male'"]),
         ("unreadable feature", {"a": 1200}, ["1,200 of 'a'"]),
     ],

@@ -13,7 +13,7 @@ from biasspark.config import Identities, LabelBalance, Rejects, parse_measures
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable, list_missing_models
 from biasspark.errors import Fault, InputError
-from biasspark.text import DECIMAL_POINT
+from biasspark.text import NUMBER_IN_TEXT
 
 MODELS = {"a": "score_a", "b": "score_b"}
 ALLOWED = Rejects(allow_missing_models=True)
@@ -119,15 +119,15 @@ def test_positive_labels_in_another_spelling_are_counted() -> None:
     assert holds(fault, "None of the 1,000 labels", '412 rows have "toxic" in other case')
 
 
-def test_labels_in_text_that_should_be_numbers_may_have_a_decimal_comma() -> None:
+def test_labels_in_text_that_should_be_numbers_are_explained() -> None:
     counts = RowCounts(1000, 1000, {"null_label": 1000})
     for label in (dict[str, Any](), {"threshold": 0.5}):
         (fault,) = faults_of(counts, **label)
-        assert holds(fault, DECIMAL_POINT)
+        assert holds(fault, NUMBER_IN_TEXT)
     for kind, positive in ((DoubleType(), None), (TEXT, ["toxic"])):
         with pytest.raises(InputError) as caught:
             check(counts, kind=kind, **({"positive": positive} if positive else {"threshold": 0.5}))
-        assert DECIMAL_POINT not in str(caught.value)
+        assert NUMBER_IN_TEXT not in str(caught.value)
 
 
 # ---- models
@@ -138,8 +138,8 @@ def test_every_model_without_a_score_is_named_with_its_column_and_the_reasons() 
     counts = counts_of(null_label=40, n_rejected=1000, **lost)
     first, second = faults_of(counts, Rejects())
     assert holds(first, "model a", "'score_a'", "null_score 950", "nan_score 10", "[models]", "allow_missing_models")
-    assert holds(second, "model b", "'score_b'", "score_not_numeric 960", DECIMAL_POINT)
-    assert not holds(first, DECIMAL_POINT)
+    assert holds(second, "model b", "'score_b'", "score_not_numeric 960", NUMBER_IN_TEXT)
+    assert not holds(first, NUMBER_IN_TEXT)
     assert list_missing_models(counts) == ("a", "b")
 
 
