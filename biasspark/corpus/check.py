@@ -156,9 +156,7 @@ def check_schema(
     is_untyped = MALFORMED in corpus.columns  # a CSV holds numbers as text
     corpus = corpus.drop(MALFORMED)
     columns = columns or ColumnNames(corpus.columns)
-    faults = list(_column_faults(corpus.schema, measures, id_column, columns))
-    if is_embedded(corpus.sparkSession):
-        faults += _floats_as_names(corpus.schema, measures, id_column)
+    faults = list(_column_faults(corpus, measures, id_column, columns))
     length = measures.label_balance.length if measures.label_balance else None
     if not is_untyped and length in corpus.columns and isinstance(corpus.schema[str(length)].dataType, T.StringType):
         rule, text_key = "It is of type string. A length is a number.", Key(("label_balance", "text"))
@@ -172,10 +170,12 @@ def check_schema(
 
 
 def _column_faults(
-    schema: T.StructType, measures: Measures, id_column: str | None, columns: ColumnNames
+    corpus: DataFrame, measures: Measures, id_column: str | None, columns: ColumnNames
 ) -> Iterator[Fault]:
+    schema, on_embedded = corpus.schema, is_embedded(corpus.sparkSession)
     for path, name, use in list_columns(measures, id_column):
         types, rule = _RULES[use]
+        is_written = on_embedded and use == "category" and path[0] != "identities"  # the survey checks identities
         like_named = [column for column in schema.names if column.lower() == name.lower()]
         if name not in like_named:
             yield columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name)
@@ -186,20 +186,14 @@ def _column_faults(
         elif not _fits(schema[name].dataType, types):
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
+        elif is_written and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
+            rule = "The embedded engine writes floating-point numbers as text differently from Spark."
+            yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
     if (n_columns := len(measures.identities.categorical)) > MOST_CATEGORICAL:
         rule = f"{n_columns} columns. At most {MOST_CATEGORICAL} fit into the word that says which of them are known."
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
-
-
-def _floats_as_names(schema: T.StructType, measures: Measures, id_column: str | None) -> Iterator[Fault]:
-    """Yield a fault for each floating-point column to be written as text; the survey checks columns of identities."""
-    for path, name, use in list_columns(measures, id_column):
-        is_name = use == "category" and path != ("identities", "categorical") and name in schema.names
-        if is_name and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
-            rule = "The embedded engine writes floating-point numbers as text differently from Spark."
-            yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
 
 
 def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
@@ -233,44 +227,49 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
 
     Groupings have any atomic type, and all others are predicates. Each is deterministic, and depends on one row alone.
     """
-    is_predicate = path[:2] != ("attribution", "groupings")
-    if path == FILTER and is_embedded(corpus.sparkSession) and "->" in _QUOTED.sub(" ", text):
+    is_predicate, on_embedded = path[:2] != ("attribution", "groupings"), is_embedded(corpus.sparkSession)
+    if path == FILTER and on_embedded and "->" in _QUOTED.sub(" ", text):
         rule = "The embedded engine filters by no function of an array's elements (->)."
         return Fault(path, text, rule, "Use array_contains or arrays_overlap, or run it on Spark.")
     try:
         with translate_spark_errors(path, text):
-            if is_embedded(corpus.sparkSession) and (misfit := misfit_condition(corpus, text)):
-                raise PySparkException(f"[{misfit}]")  # as Spark does
-            value = expression(corpus, text)
-            kind = corpus.select(value).schema[0].dataType
-            if isinstance(kind, T.BooleanType) or not is_predicate:
-                condition = value if is_predicate else value.isNotNull()
-                # Spark refuses here what needs other rows or is random; Connect does when the schema is requested.
-                for frame in (corpus.where(condition), corpus.agg(F.max(condition))):
-                    _ = frame.schema
+            kind = _analyze_expression(corpus, text, is_predicate)
     except InputError as error:
         (fault,) = error.faults
         assert isinstance(fault, Fault)
-        if not fault.path:  # a limit of this engine, not of the expression
-            return replace(fault, path=path, value=text)
-        if is_embedded(corpus.sparkSession) and str(fault.rule).startswith("Spark refuses it"):
-            return Fault(path, text, "The embedded engine cannot compute it.", "Correct it, or run it on Spark.")
-        unresolved = _UNRESOLVED.search(str(fault.rule))
-        close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
         wanted = "a Spark SQL predicate over the columns of the corpus" if is_predicate else "a column or Spark SQL"
-        return replace(
-            fault,
-            rule=f"{fault.rule} It must be {wanted}. {columns.describe()}".rstrip(),
-            fix=f"Did you mean '{close}'?" if close else "Correct it.",
-        )
+        return _explain_refusal(fault, Fault(path, text, f"It must be {wanted}."), columns, on_embedded)
     except PySparkException as error:
-        if not is_embedded(corpus.sparkSession):
+        if not on_embedded:
             raise
         name = find_error_condition(error) or type(error).__name__  # not the error's text, which may quote values
         return Fault(path, text, f"The embedded engine cannot compute it ({name}).", "Correct it.")
     problem = f"It is of type {kind.simpleString()}. It must be"
-    if is_predicate:
-        fits, rule, fix = isinstance(kind, T.BooleanType), f"{problem} true or false.", "Compare it with a value."
-    else:
-        fits, rule, fix = _fits(kind, ()), f"{problem} a single value.", "Name another, or cast it."
-    return None if fits else Fault(path, text, rule, fix)
+    if is_predicate and not isinstance(kind, T.BooleanType):
+        return Fault(path, text, f"{problem} true or false.", "Compare it with a value.")
+    return None if _fits(kind, ()) else Fault(path, text, f"{problem} a single value.", "Name another, or cast it.")
+
+
+def _analyze_expression(corpus: DataFrame, text: str, is_predicate: bool) -> T.DataType:
+    """Return the type of an expression. Raises what Spark raises for one that is random or needs other rows."""
+    if is_embedded(corpus.sparkSession) and (misfit := misfit_condition(corpus, text)):
+        raise PySparkException(f"[{misfit}]")
+    value = expression(corpus, text)
+    kind = corpus.select(value).schema[0].dataType
+    if isinstance(kind, T.BooleanType) or not is_predicate:
+        condition = value if is_predicate else value.isNotNull()
+        for frame in (corpus.where(condition), corpus.agg(F.max(condition))):
+            _ = frame.schema  # Connect analyzes a frame when its schema is requested
+    return kind
+
+
+def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_embedded: bool) -> Fault:
+    """Return the fault of an expression that the engine refuses, with what is expected of it and the column meant."""
+    if not fault.path:  # a limit of this engine, not of the expression
+        return replace(expected, rule=fault.rule, fix=fault.fix)
+    if on_embedded and str(fault.rule).startswith("Spark refuses it"):
+        return replace(expected, rule="The embedded engine cannot compute it.", fix="Correct it, or run it on Spark.")
+    unresolved = _UNRESOLVED.search(str(fault.rule))
+    close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
+    rule = f"{fault.rule} {expected.rule} {columns.describe()}".rstrip()
+    return replace(fault, rule=rule, fix=f"Did you mean '{close}'?" if close else "Correct it.")
