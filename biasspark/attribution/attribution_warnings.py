@@ -68,7 +68,7 @@ def segment_warnings(segments: Collection[str], losses: Iterable[tuple[str, str,
 
 def link_warnings(attribution: Attribution, within_0_and_1: Mapping[str, bool]) -> Iterator[str]:
     """Yield warnings about links that are probably wrong, given by model whether all its scores are within 0 to 1."""
-    for model, within in within_0_and_1.items() if attribution.asks_losses else ():
+    for model, within in within_0_and_1.items() if attribution.has_losses else ():
         has_link = model in attribution.link
         if has_link and within:
             yield (

@@ -156,10 +156,10 @@ def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
         )
 
 
-def list_correlations(of_segments: Losses, probable: Mapping[str, bool]) -> list[dict[str, Any]]:
+def list_correlations(of_segments: Losses, has_probabilities: Mapping[str, bool]) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_correlations``: Pearson correlations of attributions with losses.
 
-    `probable` says of each model whether its scores are probabilities.
+    `has_probabilities` says of each model whether its scores are probabilities.
     """
     return [
         {
@@ -167,7 +167,7 @@ def list_correlations(of_segments: Losses, probable: Mapping[str, bool]) -> list
             SLICE: name,
             "attribution": attribution,
             "loss": loss,
-            "pearson": _pearson(both, attribution == "total", loss) if probable[model] else None,
+            "pearson": _pearson(both, attribution == "total", loss) if has_probabilities[model] else None,
             "n_rows": sum(sums.n for sums in both.values()),
         }
         for (model, name, segment), both in sorted(of_segments.items())
@@ -181,13 +181,13 @@ def list_losses(
     of_segments: Losses,
     predicates: Mapping[str, str],
     placements: Mapping[tuple[str, str, str], PlacedSet],
-    probable: Mapping[str, bool],
+    has_probabilities: Mapping[str, bool],
     level: float,
 ) -> list[dict[str, Any]]:
     """Return the rows of ``loss_by_segment``, also of segments without rows.
 
     `predicates` are by segment, `placements` by model, slice and segment other than `OVERALL`, whose sums are those of
-    the attributions. `probable` says of each model whether its scores are probabilities.
+    the attributions. `has_probabilities` says of each model whether its scores are probabilities.
     """
     rows = []
     for model, name in sorted({key[:2] for key in of_segments}):
@@ -203,12 +203,12 @@ def list_losses(
                 )
                 placed = negatives, positives
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
-            rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, probable[model], level))
+            rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, has_probabilities[model], level))
     return rows
 
 
 def _list_segment(
-    both: Mapping[bool, LabelSums], defined: bool, placed: PlacedSet | None, probable: bool, level: float
+    both: Mapping[bool, LabelSums], defined: bool, placed: PlacedSet | None, has_probabilities: bool, level: float
 ) -> dict[str, Any]:
     """Return the values of a segment; `defined` says whether its slice has both labels."""
     auc, auc_variance = auc_within(*placed) if placed else (None, None)
@@ -229,7 +229,7 @@ def _list_segment(
         mean, variance = moments.mean, moments.variance_of_mean
         if value == "normalized":
             variance = influence_variance(*placed) if placed else None
-        if not (defined if value == "normalized" else probable):
+        if not (defined if value == "normalized" else has_probabilities):
             mean = variance = None
         low, high = clip_interval(normal_interval(mean, variance, level), *limits)
         row |= {name: mean, f"{name}_low": low, f"{name}_high": high}

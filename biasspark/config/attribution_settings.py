@@ -139,10 +139,10 @@ class Attribution(Section):
         return (*self.numeric, *self.categorical)
 
     @property
-    def asks_losses(self) -> bool:
+    def has_losses(self) -> bool:
         """Whether losses are configured, or nothing else is."""
-        asks_more = self.searches or self.groupings or self.pairs_of or self.write_examples
-        return bool(self.link or self.segments or self.targets != TARGETS[:1] or not asks_more)
+        has_others = self.searches or self.groupings or self.pairs_of or self.write_examples
+        return bool(self.link or self.segments or self.targets != TARGETS[:1] or not has_others)
 
     @property
     def searches(self) -> bool:

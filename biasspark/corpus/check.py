@@ -237,8 +237,8 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
     except InputError as error:
         (fault,) = error.faults
         assert isinstance(fault, Fault)
-        wanted = "a Spark SQL predicate over the columns of the corpus" if is_predicate else "a column or Spark SQL"
-        return _explain_refusal(fault, Fault(path, text, f"It must be {wanted}."), columns, on_embedded)
+        expected = "a Spark SQL predicate over the columns of the corpus" if is_predicate else "a column or Spark SQL"
+        return _explain_refusal(fault, Fault(path, text, f"It must be {expected}."), columns, on_embedded)
     except PySparkException as error:
         if not on_embedded:
             raise

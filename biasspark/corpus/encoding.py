@@ -203,8 +203,8 @@ class Encoding:
         groups: list[dict[tuple[str, int], int]] = [{key: width} for key, width in widths.items()]
         for source in self.sources:
             for number in (self.number[name] for name in source.identities if source.kind == "flags"):
-                whats = {"member": True, "unknown": source.nullable, "off_scale": number in off_scale}
-                groups.append({(what, number): 1 for what, is_there in whats.items() if is_there})
+                bits = {"member": True, "unknown": source.nullable, "off_scale": number in off_scale}
+                groups.append({(what, number): 1 for what, is_needed in bits.items() if is_needed})
         packed, word, shift = {}, 0, 0
         for group in groups:
             if shift + sum(group.values()) > WORD_BITS:

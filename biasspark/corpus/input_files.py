@@ -203,10 +203,10 @@ def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
     if guess is None or guess[0] == corpus.file_format:
         return
     kind, separator = guess
-    wanted, actual = _NAMES.get(corpus.file_format, corpus.file_format), _NAMES[kind]
+    expected, actual = _NAMES.get(corpus.file_format, corpus.file_format), _NAMES[kind]
     options = f' and `options = {{ sep = "{separator}" }}`' if separator else ""
     rule = (
-        f"{corpus.location}: {file} is not {'an' if wanted[0] in 'AEIOaeio' else 'a'} {wanted} file. It looks like "
+        f"{corpus.location}: {file} is not {'an' if expected[0] in 'AEIOaeio' else 'a'} {expected} file. It looks like "
         f"{actual}."
     )
     reader = _PANDAS_READERS.get(kind, "").format(f', sep="{separator}"' if separator else "")

@@ -49,8 +49,8 @@ def choose_engine(request: SessionRequest, configured_master: str | None = None)
         return "embedded"
     if has_cluster:
         if not remote and not is_spark_installed():
-            asked = f"--master {redact(request.master)}" if request.master else "A master"
-            raise ConfigError(f"{asked}: Spark is not installed, only its client. {GET_AN_ENGINE}.")
+            master = f"--master {redact(request.master)}" if request.master else "A master"
+            raise ConfigError(f"{master}: Spark is not installed, only its client. {GET_AN_ENGINE}.")
         return "spark"
     if request.engine is None and is_embedded_installed():
         return "embedded"
@@ -239,7 +239,7 @@ def _start_server() -> str:
     server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
     handler = ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
     server.start(background=True)
-    _take_back_interrupts(handler)
+    _restore_interrupt_handler(handler)
     atexit.register(_stop_server, server)
     host, port = server.listening_address
     _servers[f"{host}:{port}"] = server
@@ -250,18 +250,18 @@ def _stop_server(server: Any) -> None:
     """Stop a server, and wait for the Python functions that it still runs: the process would abort under them."""
     with suppress(RuntimeError):  # it is stopped already
         server.stop()
-    give_up = time.monotonic() + 10
-    while time.monotonic() < give_up:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
         started = {thread.ident for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}
         if sys._current_frames().keys() <= started:  # Python runs in no thread that Python has not started
             return
         time.sleep(0.01)
 
 
-def _take_back_interrupts(handler: int | None) -> None:
-    """Restore the handler of SIGINT, which the first server of a process replaces from its thread to stop at Ctrl-C."""
-    # Not by signal.signal, which works in the main thread alone.
-    give_up = time.monotonic() + 1
-    while not _servers and ctypes.pythonapi.PyOS_getsig(signal.SIGINT) == handler and time.monotonic() < give_up:
+def _restore_interrupt_handler(handler: int | None) -> None:
+    """Restore the handler of SIGINT. The first server of a process replaces it, soon after its start."""
+    deadline = time.monotonic() + 1
+    is_first = not _servers
+    while is_first and ctypes.pythonapi.PyOS_getsig(signal.SIGINT) == handler and time.monotonic() < deadline:
         time.sleep(0.001)
-    ctypes.pythonapi.PyOS_setsig(signal.SIGINT, handler)
+    ctypes.pythonapi.PyOS_setsig(signal.SIGINT, handler)  # signal.signal works in the main thread only

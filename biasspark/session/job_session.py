@@ -180,13 +180,13 @@ def find_runtime_fault(jars: str, version: str) -> str | None:
     """Return the fault of a Delta or Iceberg runtime in `list_jars` for another Spark than this version, or None."""
     for pattern, of_release in _RUNTIMES:
         for jar in pattern.finditer(jars):
-            wanted = of_release or jar[2]
-            if not re.match(rf"{re.escape(wanted)}(?!\d)", version):
+            release = of_release or jar[2]
+            if not re.match(rf"{re.escape(release)}(?!\d)", version):
                 where = "spark.jars.packages" if ":" in jar[1] else "spark.jars"
                 return (
-                    f"{where}: {jar[1]} is for Spark {wanted}, and Spark {version} runs. Each version of Spark needs "
-                    f"its own runtime. Run Spark {wanted} (pip install 'pyspark=={wanted}.*'), or name the runtime for "
-                    "this version, if there is one: docs/runs.md lists them. Without Delta and Iceberg, leave the "
+                    f"{where}: {jar[1]} is for Spark {release}, and Spark {version} runs. Each version of Spark needs "
+                    f"its own runtime. Run Spark {release} (pip install 'pyspark=={release}.*'), or name the runtime "
+                    "for this version, if there is one: docs/runs.md lists them. Without Delta and Iceberg, leave the "
                     "package and its settings out, and write Parquet."
                 )
     return None
@@ -268,14 +268,15 @@ def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
 
 def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
-    asked = {**settings, **({"spark.master": request.master} if request.master else {})}
+    if request.master:
+        settings = {**settings, "spark.master": request.master}
     if request.remote:
         builder = builder.remote(request.remote)
     elif "SPARK_REMOTE" not in os.environ:
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark keeps it when a Connect session stops
-    use_driver_python_on_local_masters(asked)
+    use_driver_python_on_local_masters(settings)
     silence_query_context()
-    for key, value in list_settings(asked).items():
+    for key, value in list_settings(settings).items():
         builder = builder.config(key, value)
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if remote.startswith("sc://"):

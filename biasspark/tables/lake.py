@@ -64,18 +64,18 @@ class LakeStore(CatalogStore):
         """Raise `ConfigError`, with the missing settings or flags, if the session lacks the format or the catalog."""
         refuse_embedded(spark, ("output", "format"), self.provider)
         key = f"spark.sql.catalog.{self.catalog}"
-        lack = [] if self.extension in (spark.conf.get(_EXTENSIONS, "") or "") else [_EXTENSIONS]
-        lack += [key] if spark.conf.get(key, None) is None else []
-        if lack == [key] and self.catalog != "spark_catalog":
+        missing = [] if self.extension in (spark.conf.get(_EXTENSIONS, "") or "") else [_EXTENSIONS]
+        missing += [key] if spark.conf.get(key, None) is None else []
+        if missing == [key] and self.catalog != "spark_catalog":
             raise ConfigError(unknown_catalog(("output", "catalog"), self.names[0], self.catalog, list_catalogs(spark)))
-        if lack:
-            raise ConfigError(self._lack_fault(spark, " and ".join(lack)))
+        if missing:
+            raise ConfigError(self._runtime_fault(spark, " and ".join(missing)))
         try:
             spark.catalog.tableExists(f"{quote_name(self.catalog)}.default.{BIAS_RUNS.name}")
         except Exception as error:
             cause = describe_cause(error)
             if NO_CLASS.search(cause):
-                raise ConfigError(self._lack_fault(spark, "the classes that its settings name")) from error
+                raise ConfigError(self._runtime_fault(spark, "the classes that its settings name")) from error
             if _NO_FILE.search(cause):
                 raise ConfigError(self._misplaced_fault(spark, cause)) from error
             with storage_errors(f"catalog {self.catalog}", "opened"):
@@ -123,7 +123,7 @@ class LakeStore(CatalogStore):
             with storage_errors(self.name(table.name), "compacted"):
                 self._optimize(spark, table, before)
 
-    def _lack_fault(self, spark: SparkSession, lack: str) -> Fault:
+    def _runtime_fault(self, spark: SparkSession, missing: str) -> Fault:
         """Return the fault of a session without the runtime of the format, with the flags that add it."""
         version, file = ".".join(spark.version.split(".")[:2]), f"conf/lake-{self.provider}.conf"
         if artifact := self.artifacts.get(version):
@@ -131,7 +131,7 @@ class LakeStore(CatalogStore):
             settings = {_EXTENSIONS: self.extension} | of_catalog
             flags = " ".join(f"--conf {key}={value}" for key, value in settings.items())
             from_file = f"--properties-file {file}, or " if version == _CONFIGURED_SPARK else ""
-            rule = f"The session of Spark {spark.version} lacks {lack}. A table format needs its runtime."
+            rule = f"The session of Spark {spark.version} lacks {missing}. A table format needs its runtime."
             fix = f"Give spark-submit {from_file}--packages {artifact} {flags}"
         else:
             rule = f"Spark {spark.version} runs, and no runtime of {self.provider.title()} for it is known."

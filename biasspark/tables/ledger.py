@@ -183,8 +183,8 @@ def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) ->
     if run_id == latest.run_id:
         return
     rows = _select(read_ledger(spark, store, latest.run_date), latest.job, latest.corpus)
-    is_there = any(row["run_id"] == run_id for row in rows)
-    fault = "a later one has superseded it" if is_there else f"no such run of {latest.job} is published"
+    is_published = any(row["run_id"] == run_id for row in rows)
+    fault = "a later one has superseded it" if is_published else f"no such run of {latest.job} is published"
     raise InputError(
         f"run_id: {show_value(run_id)}, {fault} for {latest.run_date}, corpus {show_value(latest.corpus)}. Only the "
         f"run that readers see is accepted. Leave --run-id out to accept {latest.run_id}."

@@ -166,10 +166,10 @@ def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping
     Runs that differ in the same way are one fault.
     """
     faults = [
-        f"[models] {model}: not measured on {', '.join(lacking)}. A window needs all its models on every date. Measure "
+        f"[models] {model}: not measured on {', '.join(missing)}. A window needs all its models on every date. Measure "
         "these dates again, or leave the model out."
         for model in models
-        if (lacking := [str(day) for day, by_model in sketches.items() if model not in by_model])
+        if (missing := [str(day) for day, by_model in sketches.items() if model not in by_model])
     ]
     last = max(sketches)
     latest = {model: sketch for day in sorted(sketches) for model, sketch in sketches[day].items() if model in models}
