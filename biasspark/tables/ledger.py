@@ -49,11 +49,7 @@ view_key = itemgetter(*_VIEW_KEY)
 
 def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None) -> list[LedgerRow]:
     """Return the rows of the ledger, of one run date or of all."""
-    rows: list[LedgerRow] = to_rows(store.read_ledger(spark, run_date))
-    for row in rows:
-        if row["job"] == ACCEPT_RUN and row["accepts_run_id"] is None:  # a row of an older version
-            row["accepts_run_id"] = json.loads(row["config"] or "{}").get("accepted_run_id")
-    return rows
+    return to_rows(store.read_ledger(spark, run_date))
 
 
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:

@@ -23,7 +23,7 @@ from biasspark.errors import BiasSparkError, InputError, has_condition
 from biasspark.expressions.sql import quote_string
 from biasspark.files import replace_local_file
 from biasspark.tables.parquet import find_data_files
-from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, RUN_ID_RULE
+from biasspark.tables.runs import ACCEPTED
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_METRICS,
@@ -210,21 +210,15 @@ def _latest_query(table: Table, select: Sequence[str], rows: str, runs: str, lat
 
 
 def _accepted_runs(ledger: str, job: str) -> str:
-    """Return a query of the accepted runs of a job: with status accepted, or named by a row of the job ``accept_run``.
+    """Return a query of the accepted runs of a job: with status accepted, or accepted by another row.
 
-    One scan: each row of the ledger is about a run, and a row that accepts a run has its date and corpus. Rows of older
-    versions name it in ``config``, which is JSON: quotes in texts are escaped, so only the key matches.
+    One scan: each row of the ledger is about a run, and a row that accepts a run has its date and corpus.
     """
-    job, accepted, acceptance = map(quote_string, (job, ACCEPTED, ACCEPT_RUN))
+    job, accepted = quote_string(job), quote_string(ACCEPTED)
     return f"""(
     SELECT run_date, corpus, about AS run_id, max(CASE WHEN job = {job} THEN published_at END) AS published_at
     FROM (
-      SELECT run_date, corpus, job, status, published_at,
-        CASE
-          WHEN job <> {acceptance} THEN run_id
-          WHEN accepts_run_id IS NOT NULL THEN accepts_run_id
-          ELSE regexp_extract(config, '"accepted_run_id": *"({RUN_ID_RULE})"', 1)
-        END AS about
+      SELECT run_date, corpus, job, status, published_at, coalesce(accepts_run_id, run_id) AS about
       FROM {ledger}
     ) AS judged
     GROUP BY run_date, corpus, about

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
@@ -99,7 +98,6 @@ def test_configurations_come_with_their_last_run_the_last_first() -> None:
 
 
 def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_last() -> None:
-    older = json.dumps({"accepted_run_id": "d", "job": JOB, "reason": '"accepted_run_id": "e"', "by": "Ada"})
     store = ledger(
         row("a", 1, status="accepted"),
         row("b", 2, status="accepted", config='{"x": 1}', table_rows=[("u_statistics", 3)]),
@@ -107,7 +105,7 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_
         row("d", 4, 1),
         row("e", 5, 1),
         row("f", 6, 2),
-        row("of_d", 7, 1, job="accept_run", status="accepted", config=older),
+        row("of_d", 7, 1, job="accept_run", status="accepted", accepts_run_id="d"),
         row("of_f", 8, 2, job="accept_run", status="accepted", accepts_run_id="f"),
         row("g", 9, 9, status="accepted"),
         row("h", 9, 3, status="accepted", corpus="wiki"),
