@@ -141,7 +141,6 @@ _DETAILS = {  # details in messages of Spark, and their form in a fault
     r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)": "{0}",
 }
 _FORMATS = ("parquet", "orc", "json", "csv", "avro", "delta", "iceberg")
-_ENDINGS = {name: name for name in _FORMATS[:5]} | {"jsonl": "json", "ndjson": "json", "tsv": "csv"}
 _BAD_PYTHON = {  # on executors
     r'Cannot run program "([^"\n]+)"': "executors cannot run {0}",
     r"Python in worker has different version:? ([\d.]+) than that in driver:? ([\d.]+\d)": (
@@ -223,12 +222,6 @@ def is_other_format(error: Exception) -> bool:
     return bool(_OTHER_FORMAT.search(str(error)))
 
 
-def format_of_ending(name: str) -> str | None:
-    """Return the format in the ending of a file name, compressed or not."""
-    ending = re.search(r"\.(\w+)(?:\.(?:gz|bz2|zst|snappy|lz4|deflate))?$", name)
-    return _ENDINGS.get(ending[1].lower()) if ending else None
-
-
 def plain_path(name: str) -> str:
     """Return a URI of a file, without the scheme if it is local."""
     return re.sub("^file:/+", "/", name)
@@ -280,10 +273,6 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
     if condition in _OF_FILES:
         files = sorted({plain_path(name) for name in _FILE.findall(text)})
         yield from (f"File: {name}" for name in files[:3])
-        formats = {format_of_ending(name) for name in files}
-        if is_other_format(error) and len(formats) == 1:
-            for name in formats - {"orc" if "Malformed ORC" in text else "parquet", None}:
-                yield f'By its name it is {name}: set `[corpus] format = "{name}"`'
     if condition == "ACCESS_DENIED":
         paths = [plain_path(path) for match in _DENIED.finditer(text) for path in match.groups() if path]
         yield from (f"Path: {errors.redact(path)}" for path in dict.fromkeys(paths[:3]))

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, find_condition_of_a_value
-from biasspark.session.spark_errors import ExpressionFault, format_of_ending, translate_spark_errors
+from biasspark.session.spark_errors import ExpressionFault, translate_spark_errors
 from biasspark.tables.storage_errors import storage_errors
 
 SECRET = "canary"
@@ -231,19 +231,3 @@ def test_a_path_that_may_not_be_read_is_named(message: str, path: str) -> None:
     assert type(error) is InputError
     assert "permission is denied" in str(error)
     assert str(error).endswith(f" Path: {path}.")
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("/x/a.csv", "csv"),
-        ("/x/a.TSV.gz", "csv"),
-        ("a.jsonl.zst", "json"),
-        ("part-0.c000.snappy.parquet", "parquet"),
-        ("part-0.zstd.orc", "orc"),
-        ("/x.csv/part-0", None),
-        ("a.txt", None),
-    ],
-)
-def test_the_ending_of_a_name_shows_the_format(name: str, kind: str | None) -> None:
-    assert format_of_ending(name) == kind
