@@ -98,12 +98,17 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
 
 
 def try_folder(spark: SparkSession, path: str) -> None:
-    """Check that a folder is writable: create it if missing, write an empty file, and remove both. No job.
+    """Check that a folder is writable, or can be created: write an empty file, and remove it. No job.
 
     Raises `NotADirectoryError` if the folder or a parent is a file, and `OSError` if it is not writable.
     """
     if folder := shared_folder(spark, path):
-        _try_local_folder(folder)
+        above = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        if not above.is_dir():
+            raise NotADirectoryError(f"{above} is a file")
+        local_attempt = above / f"_biasspark_{uuid4().hex}"
+        local_attempt.touch(exist_ok=False)
+        local_attempt.unlink()
         return
     files, folder_path = find_files(spark, path)
     missing, above = [], files.makeQualified(folder_path)
@@ -119,22 +124,6 @@ def try_folder(spark: SparkSession, path: str) -> None:
         for made in (attempt, *missing):
             with suppress(Exception):  # another run may have written into the folder
                 files.delete(made, False)
-
-
-def _try_local_folder(folder: Path) -> None:
-    missing = [above for above in (folder, *folder.parents) if not above.exists()]
-    above = missing[-1].parent if missing else folder
-    if not above.is_dir():
-        raise NotADirectoryError(f"{above} is a file")
-    attempt = folder / f"_biasspark_{uuid4().hex}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        attempt.touch(exist_ok=False)
-    finally:
-        with suppress(OSError):  # another run may have written into the folder
-            attempt.unlink(missing_ok=True)
-            for made in missing:
-                made.rmdir()
 
 
 def delete_folder(spark: SparkSession, path: str) -> None:
