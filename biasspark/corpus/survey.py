@@ -209,6 +209,10 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
     }
     if is_embedded(corpus.sparkSession):
         _refuse_exponents(values, schema)
+    ids = None
+    if has_ids:  # neither number depends on the partitions; rows without an id are not duplicates
+        all_ids = row["n_rows"], row["n_ids"] + row["null_ids"]
+        ids = all_ids if row["n_rows"] < _COUNTED else (row["n_sampled"], row["n_sampled_ids"])
     return Survey(
         n_rows=row["n_rows"],
         is_exact=row["n_rows"] < _COUNTED or not _is_sparse(corpus, measures),
@@ -221,7 +225,7 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
             for n, model in enumerate(measures.models)
             if measures.histograms and row[f"lowest_{n}"] is not None
         },
-        ids=_count_ids(row) if has_ids else None,
+        ids=ids,
         text_columns=tuple(
             name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
         ),
@@ -345,13 +349,6 @@ def _is_sparse(corpus: DataFrame, measures: Measures) -> bool:
     """
     reads_all = measures.identities.value_columns or measures.templates or measures.label.positive
     return not (reads_all or measures.histograms or is_embedded(corpus.sparkSession)) and bool(measures.models)
-
-
-def _count_ids(row: Row) -> tuple[int, int]:
-    """Return `Survey.ids`; rows without an id are not duplicates. Neither number depends on the partitions."""
-    if row["n_rows"] < _COUNTED:
-        return row["n_rows"], row["n_ids"] + row["null_ids"]
-    return row["n_sampled"], row["n_sampled_ids"]
 
 
 def _aggregates(
