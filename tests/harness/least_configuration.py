@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,16 @@ def changed(**tables: Any) -> dict[str, Any]:
     return table
 
 
+def raised_faults(read: Callable[..., object], *arguments: Any) -> tuple[Fault, ...]:
+    """Return the faults of what a function is to read, which has some."""
+    with pytest.raises(ConfigError) as caught:
+        read(*arguments)
+    return tuple(fault for fault in caught.value.faults if isinstance(fault, Fault))
+
+
 def faults_of(table: dict[str, Any], base: Path = Path()) -> tuple[Fault, ...]:
     """Return the faults of a configuration that has some."""
-    with pytest.raises(ConfigError) as caught:
-        parse_config(table, base)
-    return tuple(fault for fault in caught.value.faults if isinstance(fault, Fault))
+    return raised_faults(parse_config, table, base)
 
 
 def key_of(fault: Fault) -> str:

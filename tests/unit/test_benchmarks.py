@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scripts.benchmarks.candidates import CANDIDATES, Run, Setting
-from scripts.benchmarks.cases import GROUPS, exponents
+from scripts.benchmarks.cases import exponents
 from scripts.benchmarks.cluster import (
     RESULTS,
     Cluster,
@@ -27,8 +27,8 @@ from scripts.benchmarks.cluster import (
 )
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
 from scripts.benchmarks.measured_process import Measured
-from scripts.benchmarks.report import TARGETS, all_agree, format_report, summarize
-from scripts.benchmarks.runner import DEFAULT, choose
+from scripts.benchmarks.report import all_agree, format_report, summarize
+from scripts.benchmarks.runner import choose
 from scripts.benchmarks.session import tag_jobs
 from scripts.benchmarks.task import Number, Outcome
 
@@ -45,39 +45,9 @@ COSTS = Costs(
 )
 
 
-def measured(costs: Costs) -> dict[str, Any]:
-    """Return the results of a benchmark with these costs, and some seconds more for tasks."""
-    sizes = {f"rows: {rows}": (rows, 2 * rows) for rows in (1_000_000, 4_000_000, 16_000_000)}
-    sizes |= {f"models: {models}": (1_000_000, models * 1_000_000) for models in (1, 2, 4, 8)}
-    reading = {
-        name: {
-            "task_seconds": 3 + rows * costs.reading_row + scores * costs.reading_score,
-            "shuffled_mb": scores * costs.shuffled_bytes / 1e6,
-        }
-        for name, (rows, scores) in sizes.items()
-    }
-    placing = {name: {"task_seconds": 2 + scores * costs.placing_score} for name, (_, scores) in sizes.items()}
-    tasks = {name: {READING: reading[name], PLACING: placing[name]} for name in sizes}
-    return {"medians": dict.fromkeys(sizes, 1.0) | {"slices: 4": 1.0}, "tasks": tasks}
-
-
 def test_exponents_are_slopes_of_logarithms() -> None:
     found = exponents({"rows: 10": 3.0, "rows: 100": 30.0, "rows: 1000": 300.0, "models: 1": 5.0, "models: 4": 10.0})
     assert found == pytest.approx({"rows": 1, "models": 0.5})
-
-
-def test_costs_are_found_again() -> None:
-    found = fit_costs(measured(COSTS), COSTS.file_bytes, COSTS.worker_mb)
-    assert vars(found) == pytest.approx(vars(COSTS) | {"fixed": 0})
-
-
-def test_what_a_job_takes_besides_the_suite_is_found_again() -> None:
-    machine, slower = Cluster(executors=1, cores=2, network=1), 2.5
-    sizes = (1_000_000, 10_000_000, 100_000_000)
-    jobs = {rows: 12 + slower * plan_run(COSTS, machine, rows, 2).seconds for rows in sizes}
-    found = fit_jobs(COSTS, machine, jobs)
-    slowed = {name: getattr(COSTS, name) * slower for name in ("reading_row", "reading_score", "placing_score")}
-    assert vars(found) == pytest.approx(vars(COSTS) | slowed | {"fixed": 12})
 
 
 def test_tasks_start_as_slots_become_free() -> None:
@@ -212,15 +182,6 @@ def run_of(name: str, seconds: float, *values: float, **details: Any) -> Run:
     numbers = [Number("m", str(number), "bpsn_auc", value) for number, value in enumerate(values)]
     measured = Measured(seconds, 2 * seconds, 500.0, 100.0, 300.0, 50)
     return Run(CANDIDATES[name], measured, Outcome(numbers, details=details))
-
-
-def test_the_groups_of_sessions_are_candidates() -> None:
-    assert {*GROUPS, "window"} < set(CANDIDATES)
-    assert set(DEFAULT) < set(CANDIDATES)
-    measured = {
-        figure.partition(":")[0].partition(" ")[0] for one in TARGETS for figure in (one.figure, one.per) if figure
-    }
-    assert measured < set(CANDIDATES)
 
 
 def test_portable_candidates_run_at_another_checkout_in_turn(tmp_path: Path) -> None:

@@ -169,17 +169,6 @@ def test_text_changes_no_other_column() -> None:
     assert with_text.drop_columns(["comment_text"]).equals(without)
 
 
-def test_overlaps_keep_every_marginal() -> None:
-    by_name = dict(zip(IDENTITY_NAMES, IDENTITIES, strict=True))
-    for identity in IDENTITIES:
-        for stratum in (0, 1):
-            share = civil.mention_probability(by_name[identity.shares_with or identity.name], stratum)
-            given = [civil.conditional_probability(identity, stratum, both) for both in (False, True)]
-            assert all(0.0 < probability < 1.0 for probability in given), identity.name
-            average = (1.0 - share) * given[0] + share * given[1]
-            assert average == pytest.approx(civil.mention_probability(identity, stratum), rel=1e-12)
-
-
 def test_rounded_tables_do_not_hang_on_a_last_bit() -> None:
     """No entry lies so near to a rounding boundary that another C library could round it the other way."""
     quantiles = [NormalDist().inv_cdf(step / civil.STEPS) for step in range(1, civil.STEPS)]

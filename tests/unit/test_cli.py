@@ -161,13 +161,6 @@ class TestFlags:
         assert [run(lambda flags: int(flags.debug), flags, parser)[0] for flags in ([], ["--debug"])] == [0, 1]
         assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in run(flags=["-h"], parser=parser)[1]
 
-    def test_a_job_that_plans_nothing_takes_no_dry_run(self, run: Run) -> None:
-        parser = make_parser("Reads.", flags=on_date("the run date to read"))
-        assert run(lambda _: 0, parser=parser)[0] == 0
-        code, _, errors = run(flags=[*FLAGS, "--dry-run"], parser=parser)
-        assert code == 2
-        assert "unrecognized arguments: --dry-run" in errors
-
     def test_a_count_is_a_whole_number_and_not_below_the_least(self) -> None:
         assert [parse_count("1"), parse_count("020"), parse_count("999999999")] == [1, 20, 999_999_999]
         assert parse_count("0", least=0) == 0
@@ -208,9 +201,6 @@ class TestExit:
     ) -> None:
         printed = "job.py: error: one.\njob.py: error: two\\x1b[2J.\n"
         assert run(fail_with(error("one.", "two\x1b[2J."))) == (exit_code, "", printed)
-
-    def test_interrupted(self, run: Run) -> None:
-        assert run(fail_with(KeyboardInterrupt())) == (130, "", "job.py: error: interrupted\n")
 
     @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_a_signal_waits_for_grpc(self, signum: signal.Signals, code: int) -> None:

@@ -14,7 +14,7 @@ from packaging.version import Version
 from biasspark.config import load_config
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, TEMPLATE_SCORES
 from scripts.dev import compatibility_matrix as matrix
-from scripts.dev.compatibility_matrix import Leg, Result, UnavailableError, choose, compare_tables, count_tests
+from scripts.dev.compatibility_matrix import Leg, Result, choose, compare_tables, count_tests
 from scripts.dev.matrix_tables import STEPS, Step, flags_of, format_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,21 +47,6 @@ def test_the_lowest_environments_have_the_lowest_declared_versions(name: str, en
 
 def test_parts_exist() -> None:
     assert [path for part in DECLARED["parts"].values() for path in part if not (ROOT / path).exists()] == []
-
-
-def test_an_environment_that_cannot_be_installed_is_unavailable(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    leg, today = Leg("old", "classic", ("there-is-no-such-package==1",), newest_java=17), date(2026, 11, 23)
-    monkeypatch.setattr(matrix, "java_version", lambda: 21)
-    with pytest.raises(UnavailableError, match="Java 17"):
-        matrix.prepare(leg, today)
-    monkeypatch.setattr(matrix, "java_version", lambda: 17)
-    monkeypatch.setattr(matrix, "ENVIRONMENTS", tmp_path)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(UnavailableError, match="there-is-no-such-package"):
-        matrix.prepare(leg, today)
-    assert not (tmp_path / "old" / "built").exists()
 
 
 def test_an_open_environment_is_rebuilt_each_week_and_follows_a_moved_checkout(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from biasspark.config import (
     parse_identities,
 )
 from biasspark.config.toml_file import apply_overrides
-from biasspark.errors import ABSENT, ConfigError, Fault
-from tests.harness.least_configuration import LEAST, changed, key_of
+from biasspark.errors import ABSENT, ConfigError
+from tests.harness.least_configuration import LEAST, changed, key_of, raised_faults
 
 WHOLE = """
 [corpus]
@@ -218,10 +219,9 @@ class TestOverrides:
         assert config.identities.crossed.pairs
 
     def test_they_are_validated_with_the_rest(self, path: Path) -> None:
-        with pytest.raises(ConfigError) as caught:
-            load_config(path, ["label.threshold", "ranking.engine=fast", "corpus.name.x=1", "a..b=1", '"\\q".b=1'])
-        faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
-        assert [fault.path for fault in faults] == [(), (), (), (), ("ranking", "engine")]
+        overrides = ["label.threshold", "ranking.engine=fast", "corpus.name.x=1", "a..b=1", '"\\q".b=1']
+        faults = raised_faults(load_config, path, overrides)
+        assert [key_of(fault) for fault in faults] == ["", "", "", "", "ranking.engine"]
         assert [str(fault).partition(": ")[0] for fault in faults[:4]] == [
             '--set "label.threshold"',
             "--set corpus.name.x",
@@ -230,10 +230,8 @@ class TestOverrides:
         ]
 
     def test_an_empty_file_lacks_required_tables_only(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError) as caught:
-            load_config(write(tmp_path / "c.toml", ""))
-        paths = [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
-        assert paths == [("corpus",), ("label",), ("models",), ("output",)]
+        faults = raised_faults(load_config, write(tmp_path / "c.toml", ""))
+        assert [key_of(fault) for fault in faults] == ["corpus", "label", "models", "output"]
 
     @given(text=st.text(max_size=30))
     def test_any_text_is_an_override_or_a_fault(self, text: str) -> None:
@@ -289,9 +287,7 @@ class TestTerms:
         return parse_identities({"terms": {"column": "text", **terms}}, base).terms
 
     def faults(self, base: Path, **terms: Any) -> list[tuple[str, Any]]:
-        with pytest.raises(ConfigError) as caught:
-            self.read(base, **terms)
-        faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
+        faults = raised_faults(partial(self.read, base, **terms))
         return [(key_of(fault).removeprefix("identities.terms."), fault.value) for fault in faults]
 
     def test_a_file_holds_terms_groups_and_comments(self, tmp_path: Path) -> None:
@@ -309,33 +305,22 @@ class TestTerms:
         assert self.read(tmp_path, list={"#metoo": ["#metoo"], "g": ["a", "b"]}) == terms
 
     @pytest.mark.parametrize(
-        ("content", "faults"),
-        [
-            (None, [("file", "t.txt")]),
-            (b"\n# nothing\n", [("file", "t.txt")]),
-            (b"one\ncaf\xe9\n", [("file", "t.txt")]),
-            (
-                b"one\ng: a,, b\n: c\na\tb\none\n",
-                [("file.2", ""), ("file.3", ""), ("file.4", "a\tb"), ("file.5", "one")],
-            ),
-        ],
-        ids=["missing", "empty", "latin 1", "faulty lines"],
+        "content", [None, b"\n# nothing\n", b"one\ncaf\xe9\n"], ids=["missing", "empty", "latin 1"]
     )
-    def test_a_file_that_has_no_terms(
-        self, tmp_path: Path, content: bytes | None, faults: list[tuple[str, Any]]
-    ) -> None:
+    def test_a_file_that_has_no_terms(self, tmp_path: Path, content: bytes | None) -> None:
         if content is not None:
             (tmp_path / "t.txt").write_bytes(content)
-        assert self.faults(tmp_path, file="t.txt") == faults
+        assert self.faults(tmp_path, file="t.txt") == [("file", "t.txt")]
 
-    def test_a_file_is_local(self, tmp_path: Path) -> None:
+    def test_faulty_lines_and_a_file_that_is_not_local(self, tmp_path: Path) -> None:
+        write(tmp_path / "t.txt", "one\ng: a,, b\n: c\na\tb\none\n")
+        of_lines = [("file.2", ""), ("file.3", ""), ("file.4", "a\tb"), ("file.5", "one")]
+        assert self.faults(tmp_path, file="t.txt") == of_lines
         assert self.faults(tmp_path, file="s3a://b/t.txt") == [("file", "s3a://b/t.txt")]
 
     def test_both_neither_and_no_column(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError) as caught:
-            parse_identities({"terms": {}}, tmp_path)
-        paths = [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
-        assert paths == [("identities", "terms", "column"), ("identities", "terms")]
+        faults = raised_faults(parse_identities, {"terms": {}})
+        assert [key_of(fault) for fault in faults] == ["identities.terms.column", "identities.terms"]
         write(tmp_path / "t.txt", "one")
         assert self.faults(tmp_path, file="t.txt", list=["two"]) == [("identities.terms", ABSENT)]
 

@@ -47,13 +47,6 @@ def test_newcombe_solves_its_equation(level: float) -> None:
         assert 0 <= low <= auc <= high <= 1
 
 
-def test_newcombe_at_complete_separation_leaves_room_on_one_side_only() -> None:
-    found = intervals_of([(0.0, 0.0, 30, 1000), (1.0, 0.0, 30, 1000)])
-    assert (found.low[0], math.copysign(1, found.low[0]), found.high[1]) == (0, 1, 1)
-    assert found.high[0] == pytest.approx(1 - found.low[1], abs=1e-15)
-    assert 0.9 < found.low[1] < 1
-
-
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_logit_delong_is_the_formula(level: float) -> None:
     cases = [(auc, 1e-5, 5_000, 90_000) for auc in (0.01, 0.3, 0.5, 0.9, 0.99)]

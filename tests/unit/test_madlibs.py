@@ -55,8 +55,8 @@ def test_wording_is_of_one_size_and_toxic_words_are_not_harmless() -> None:
         assert len(set(TEMPLATES[kind])) == len(TEMPLATES[kind]) == N_TEMPLATES
         for words in FILLERS[kind].values():
             assert len(set(words)) == len(words) == 24
-    for kind in ("adjective", "verb"):
-        assert set(FILLERS[0][kind]).isdisjoint(FILLERS[1][kind])
+    for slot in ("adjective", "verb"):
+        assert set(FILLERS[0][slot]).isdisjoint(FILLERS[1][slot])
 
 
 @pytest.mark.parametrize("template", [template for kind in TEMPLATES for template in kind])
