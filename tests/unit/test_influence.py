@@ -8,22 +8,14 @@ from statistics import fmean, pvariance
 import numpy as np
 import pytest
 
-from biasspark.attribution.influence import Placed, influence_variance
-from tests.oracle.attribution import Example, placements, variance
+from biasspark.attribution.influence import influence_variance
+from tests.fixtures.ranked_rows import place_segment
+from tests.oracle.attribution import Example, variance
 
 
 def vary(rows: Sequence[Example], inside: Sequence[bool]) -> float | None:
     """The variance, from sums over the placements of the rows inside."""
-    all_placed, within = placements(rows), placements(rows, inside)
-    labels, is_in = np.array([row.label for row in rows], bool), np.array(inside, bool)
-
-    def sum_up(label: bool) -> Placed:
-        placed, d = all_placed[is_in & (labels == label)], within[is_in & (labels == label)]
-        sums = (placed.sum(), d.sum(), (placed**2).sum(), (placed * d).sum(), (d**2).sum())
-        of_label = within[labels == label]
-        return Placed(len(of_label), len(placed), *map(int, (*sums, of_label.sum(), (of_label**2).sum())))
-
-    return influence_variance(sum_up(False), sum_up(True))
+    return influence_variance(*place_segment(rows, inside))
 
 
 def draw_rows(seed: int, n: int, levels: int) -> list[Example]:

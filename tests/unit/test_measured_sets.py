@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
-from biasspark.attribution.influence import Placed
 from biasspark.attribution.measured_sets import MeasuredSets, NodeSums, measure_sets
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
@@ -28,8 +27,9 @@ from biasspark.ranking.kernels.codec import unpack
 from biasspark.ranking.kernels.exact import join_wide
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
-from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples, find
+from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples, find, place_segment
 from tests.oracle import attribution as oracle
+from tests.oracle import suite
 from tests.oracle.attribution import Example
 
 FEATURES = (
@@ -128,18 +128,8 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
     models = [Ranked([row._replace(baseline=None) for row in rows], edges)]
     blocks = blocks_of(models, FEATURES[:1], n_tasks)
     measured = find(blocks, measure_sets(blocks.columns, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1))
-    labels = np.array([row.label for row in rows])
     for number, of_segment in enumerate(measured.of_segments[0, 0]):
-        inside = np.array([row.segments[number] for row in rows])
-        placed, within = oracle.placements(rows), oracle.placements(rows, inside.tolist())
-        for label, sums in zip((False, True), of_segment, strict=True):
-            all_placed, d = placed[inside & (labels == label)], within[inside & (labels == label)]
-            of_label = within[labels == label]
-            assert sums == Placed(
-                *(len(of_label), len(d), all_placed.sum(), d.sum()),
-                *((all_placed**2).sum(), (all_placed * d).sum(), (d**2).sum()),
-                *(of_label.sum(), (of_label**2).sum()),
-            )
+        assert list(of_segment) == place_segment(rows, [row.segments[number] for row in rows])
 
 
 @given(rows=ROWS, edges=EDGES, n_tasks=st.integers(1, 3))
@@ -157,36 +147,28 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
         labels, placed = [row.label for row in of_slice], oracle.placements(of_slice)
         all_wrong["m", name] = wrong = 2 * labels.count(True) * labels.count(False) - placed[labels].sum()
         for pair in range(2):
-            low, high = ([row for row in of_slice if row.pairs[pair] and row.label == label] for label in (False, True))
-            credits = np.array([[oracle.credit(one, other) for other in low] for one in high]).reshape(
-                len(high), len(low)
-            )
-            headroom = credits.size - credits.sum()
-            share = headroom / (wrong / 2) if wrong else None
-            auc = credits.mean() if credits.size else None
-            variance = None
-            if min(credits.shape) > 1:
-                variance = sum(credits.mean(axis).var(ddof=1) / credits.shape[1 - axis] for axis in (0, 1))
-            expected[name, f"p{pair}"] = (
-                len(low),
-                len(high),
-                credits.size,
-                2 * credits.sum(),
-                auc,
-                variance,
-                headroom,
-                share,
-            )
+            in_pair = [row for row in of_slice if row.pairs[pair]]
+            low, high = ([row.score for row in in_pair if row.label == label] for label in (False, True))
+            ordered = suite.ordered_doubled(low, high)
+            headroom = ordered.size - ordered.sum() / 2
+            expected[name, f"p{pair}"] = {
+                "n_negative": len(low),
+                "n_positive": len(high),
+                "n_pairs": ordered.size,
+                "ordered_doubled": ordered.sum(),
+                "auc": suite.auc_by_pairs(low, high),
+                "auc_variance": suite.delong_variance(low, high),
+                "headroom_pairs": headroom,
+                "headroom_share": headroom / (wrong / 2) if wrong else math.nan,
+            }
     asked = {f"p{pair}": NamedPair(negatives=f"n{pair}", positives=f"p{pair}") for pair in range(2)}
-    columns = ("n_negative", "n_positive", "n_pairs", "ordered_doubled", "auc", "auc_variance", "headroom_pairs")
     found = named_pairs(asked, placements, all_wrong, 0.95).to_pylist()
     assert [(row["slice"], row["pair"]) for row in found] == list(expected)
     for row in found:
         assert (row["negative_predicate"], row["positive_predicate"]) == (f"n{row['pair'][1]}", row["pair"])
-        values = [row[name] for name in (*columns, "headroom_share")]
-        for value, wanted in zip(values, expected[row["slice"], row["pair"]], strict=True):
-            assert (value is None) == (wanted is None)
-            assert value is None or float(value) == pytest.approx(wanted, abs=1e-12)
+        wanted = expected[row["slice"], row["pair"]]
+        values = {name: math.nan if row[name] is None else float(row[name]) for name in wanted}
+        assert values == pytest.approx(wanted, abs=1e-12, nan_ok=True)
 
 
 @given(rows=ROWS, edges=EDGES, baseline_edges=EDGES, n_tasks=st.integers(1, 3))

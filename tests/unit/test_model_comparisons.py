@@ -27,6 +27,8 @@ from tests.fixtures.score_corpus import draw_corpus
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS, cut_cells, ordered_doubled
 
+NUMBERS = ("n_low", "n_high", "value", "baseline_value", "difference", "difference_low", "difference_high", "p_value")
+
 
 def all_cells() -> dict[CellPair, tuple[Cell, Cell]]:
     """The cells of every identity of two slices; the models are alike on one, and the other has few rows."""
@@ -80,16 +82,7 @@ def test_every_number_is_that_of_all_pairs(table: pd.DataFrame) -> None:
     for pair, (low, high) in all_cells().items():
         metric = metrics[pair.low_cell, pair.high_cell]
         row, expected = by_key.loc[(pair.slice, pair.identity, metric)], compare_models(metric, low, high)
-        for name in (
-            "n_low",
-            "n_high",
-            "value",
-            "baseline_value",
-            "difference",
-            "difference_low",
-            "difference_high",
-            "p_value",
-        ):
+        for name in NUMBERS:
             assert row[name] == pytest.approx(expected.get(name, np.nan), abs=1e-12, nan_ok=True), (pair, name)
         n_unknown_signs += expected.get("n_signs", 1) > 1
     assert n_unknown_signs
