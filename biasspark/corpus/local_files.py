@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark.sql.functions as F
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
@@ -53,6 +54,17 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OLD_TIMES = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
 """The types that Spark reads for unsigned Arrow types."""
+_PLAIN = {
+    **_UNSIGNED,
+    pa.date64(): pa.date32(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    # Older versions of pyarrow lack views.
+    **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
+}
+"""The types that Spark reads for other simple Arrow types, too."""
+_MOST_DIGITS = 38
+"""The digits of Spark's widest decimal."""
 
 _ROWS = 1 << 17
 _CONVERTING = Lock()
@@ -258,22 +270,41 @@ def _read_schema(file: Path) -> pa.Schema | None:
         if field.name in of_old_times:
             schema = schema.with_metadata({_OLD_TIMES: str(of_arrow.field(field.name).type)})
             schema = schema.set(index, pa.field(field.name, pa.timestamp("us", "UTC")))
-        elif field.name in of_arrow.names and pa.types.is_dictionary(of_arrow.field(field.name).type):
-            schema = schema.set(index, of_arrow.field(field.name))  # pyarrow drops this for numbers
+        elif field.name in of_arrow.names:
+            kind = of_arrow.field(field.name).type
+            if pa.types.is_dictionary(kind) or pa.types.is_date64(kind):  # pyarrow drops these, and the engine does not
+                schema = schema.set(index, of_arrow.field(field.name))
     return schema
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     """Return the type that Spark reads for a type, without details that only Arrow has."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(kind.storage_type)
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_nested(kind):
+        return _plain_nested(kind)
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         return pa.timestamp("us", kind.tz and "UTC")
-    if pa.types.is_large_string(kind) or str(kind) == "string_view":  # older versions of pyarrow lack string_view
-        return pa.string()
-    return _UNSIGNED.get(kind, kind)
+    if pa.types.is_decimal(kind) and kind.precision <= _MOST_DIGITS:
+        return pa.decimal128(kind.precision, kind.scale)
+    return _PLAIN.get(kind, kind)
+
+
+def _plain_nested(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _plain(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return kind
+
+
+def _is_read_as_plain(kind: pa.DataType) -> bool:
+    """Return whether the embedded engine reads a type as the one that Spark reads for it."""
+    return _plain(kind) == kind or kind in _UNSIGNED or pa.types.is_timestamp(kind) or _PLAIN.get(kind) == pa.string()
 
 
 def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
@@ -281,9 +312,7 @@ def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
     types: dict[str, pa.DataType] = {}
     old_times = {(schema.metadata or {}).get(_OLD_TIMES) for schema in schemas}
     return len(old_times) > 1 or any(
-        pa.types.is_dictionary(field.type)
-        or (pa.types.is_nested(field.type) and _plain(field.type) != field.type)
-        or types.setdefault(field.name, field.type) != field.type
+        not _is_read_as_plain(field.type) or types.setdefault(field.name, field.type) != field.type
         for schema in schemas
         for field in schema
     )
@@ -312,9 +341,13 @@ def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> S
         if name in partitions:
             continue
         is_unknown = any(is_of(kind) for is_of in (pa.types.is_time, pa.types.is_duration, pa.types.is_float16))
+        illegal = InputError(condition_fault(where, "PARQUET_TYPE_ILLEGAL", f"Column: {name}, {kind}."))
         if is_unknown or (pa.types.is_timestamp(kind) and kind.unit == "ns"):  # to the engine or to Spark
-            raise InputError(condition_fault(where, "PARQUET_TYPE_ILLEGAL", f"Column: {name}, {kind}."))
-        fields.append(StructField(name, from_arrow_type(kind, prefer_timestamp_ntz=True)))
+            raise illegal
+        try:
+            fields.append(StructField(name, from_arrow_type(kind, prefer_timestamp_ntz=True)))
+        except PySparkTypeError:
+            raise illegal from None
     return StructType([*fields, *(StructField(name, StringType()) for name in partitions)])
 
 

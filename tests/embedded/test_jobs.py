@@ -8,6 +8,8 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +344,32 @@ def test_categories_are_read_as_their_values(tmp_path: Path) -> None:
     assert ask(tmp_path / "warehouse", query) == [
         (part, name, len(rows)) for part in ("all", "known") for name in ("code=7", "kind=a")
     ]
+
+
+def test_types_that_only_arrow_has_are_read_as_those_of_spark(tmp_path: Path) -> None:
+    """Columns such as an embedding, as Arrow and Polars write them: each row has the value that was written."""
+    rows = pa.table(make_rows())
+    n = len(rows)
+    columns = {
+        "embedding[1] = 2": pa.array([[1, 2]] * n, pa.list_(pa.float32(), 2)),
+        "category.of = 'x'": pa.StructArray.from_arrays([pa.array(["x"] * n).dictionary_encode()], ["of"]),
+        "unsigned.of = 7": pa.array([{"of": 7}] * n, pa.struct([("of", pa.uint32())])),
+        "map['k'] = 5": pa.array([[("k", 5)]] * n, pa.map_(pa.large_string(), pa.uint16())),
+        "day_64 = DATE '2026-01-15'": pa.array([date(2026, 1, 15)] * n, pa.date64()),
+        "length(large) = 2": pa.array([b"ab"] * n, pa.large_binary()),
+    }
+    if hasattr(pa, "decimal32"):
+        columns["length(view) = 1"] = pa.array([b"a"] * n, pa.binary_view())
+        columns["digits > 1"] = pa.array([Decimal("1.5")] * n, pa.decimal32(5, 2))
+        columns["json = '{}'"] = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"] * n))
+    for predicate, column in columns.items():
+        rows = rows.append_column(re.findall(r"[a-z]\w+", predicate.removeprefix("length"))[0], column)
+    (tmp_path / "corpus").mkdir()
+    pq.write_table(rows, tmp_path / "corpus/a.parquet")
+    config = write_config(tmp_path, identities={"columns": None, "predicates": {name: name for name in columns}})
+    summary(run("measure", "--config", config, "--run-date", RUN_DATE))
+    query = "SELECT DISTINCT identity, subgroup_size FROM bias_metrics WHERE slice = 'all' ORDER BY ALL"
+    assert ask(tmp_path / "warehouse", query) == [(name, n) for name in sorted(columns)]
 
 
 def write_csv(folder: Path, *lines: str) -> None:
