@@ -12,7 +12,6 @@ that of `influence_variance`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,19 +23,12 @@ from biasspark.attribution.influence import Placed, influence_variance
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.exact import join_wide, split_wide
+from biasspark.ranking.kernels.exact import add_wide, pack_wide, unpack_wide
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
-from biasspark.ranking.range_job import (
-    CountsRow,
-    combine_counts,
-    cut_batches,
-    gather_ranges,
-    map_to_counts,
-    read_ranges,
-)
+from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batches
 from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, read_blocks
-from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
 MOST_SETS = 16
 """Sets of one job: a row carries 4 or 8 bytes for each of their regions."""
@@ -134,14 +126,12 @@ def _vary_chunk(
                 if target.model == model and score_range in regions.offsets:
                     yield from cut_block(block, target, regions, regions.offsets[score_range], edges[model])
 
-    def measure(batches: Batches) -> Iterator[CountsRow]:
-        return (
-            (*key, 0, sum_range(parts, n_regions[key[:2]])) for key, parts in read_ranges(batches) if Kind.ROWS in parts
-        )
+    def measure(key: Key, parts: Parts) -> list[tuple[int, bytes]]:
+        return [(0, sum_range(parts, n_regions[key[:2]]))] if Kind.ROWS in parts else []
 
     parts = cut_batches(blocks.frame, cut)
-    ranges = gather_ranges(parts, list(edges.values()), columns.n_slices, BLOCKS_A_TASK)
-    combined = combine_counts(map_to_counts(ranges, measure), _add_wide, N_GROUPS)
+    counts = count_ranges(parts, list(edges.values()), columns.n_slices, measure, BLOCKS_A_TASK)
+    combined = combine_counts(counts, lambda _, ranges: add_wide(ranges), N_GROUPS)
     return {
         target: read_variances(combined.get((target.model, target.slice, 0)), regions.within)
         for target, regions in asked.items()
@@ -161,12 +151,11 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
     placed = place_rows(block.score_index[rows], label, list_regions(region, len(regions.numbers)), offsets)
     known: list[NDArray[Any]] = [scores, label.astype(np.uint8), block.difference(target.slice, rows), region]
     known.append(narrow(placed))
-    for score_range, chosen in split_by_range(find_ranges(scores, edges)):
+    ranges = find_ranges(scores, edges)
+    for score_range, chosen in split_by_range(ranges):
         yield Part(target.model, target.slice, score_range, Kind.ROWS, pack([array[..., chosen] for array in known]))
     sets = (np.flatnonzero((region == index) & (label == value)) for value in (0, 1) for index in range(len(placed)))
-    counts = count_by_range(sets, np.searchsorted(edges, scores, "right"), len(edges) + 1)
-    for score_range, data in enumerate(RankOffsets.encode(counts)):
-        yield Part(target.model, target.slice, score_range, Kind.OFFSETS, data)
+    yield from list_offsets(target.model, target.slice, count_by_range(sets, ranges, len(edges) + 1))
 
 
 def list_regions(region: SmallInts, n_regions: int) -> list[Flags]:
@@ -193,7 +182,7 @@ def sum_range(parts: Parts, n_regions: int) -> bytes:
         ]
         for value in (0, 1)
     ]
-    return pack([split_wide(np.array(products))])
+    return pack_wide(np.array(products))
 
 
 def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
@@ -216,15 +205,11 @@ def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
     return sums
 
 
-def _add_wide(_: Key, ranges: Iterator[memoryview]) -> bytes:
-    return pack([split_wide(reduce(np.add, (join_wide(unpack(data)[0]) for data in ranges)))])
-
-
 def read_variances(data: bytes | None, within: Flags) -> list[float | None]:
     """Return the variance of each set, None where no row counts, given the regions that each set is the union of."""
     if data is None:
         return [None] * len(within)
-    products = join_wide(unpack(data)[0])
+    products = unpack_wide(data)
     return [
         influence_variance(*(_sum_set(of_label, np.flatnonzero(of_set)) for of_label in products)) for of_set in within
     ]

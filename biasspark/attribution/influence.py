@@ -22,8 +22,7 @@ import numpy as np
 
 from biasspark.arrays import BigInts, Flags, Ints
 from biasspark.metrics.intervals import delong_part
-from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
+from biasspark.ranking.kernels.exact import dot, pack_wide, unpack_wide
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse
 
@@ -144,7 +143,7 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
             of_set = [len(of_label[side]), len(d), int(of_all.sum()), int(d.sum())]
             of_set += [dot(of_all, of_all), dot(of_all, d), dot(d, d)]
             sums[side, :, number] = [*of_set, *_sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVE)]
-    return pack([split_wide(sums)])
+    return pack_wide(sums)
 
 
 def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, int]:
@@ -172,7 +171,7 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
 
 def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
     """Combine the results of `place_in_sets` for all ranges, by ascending score, to those of the whole score line."""
-    of_ranges = [join_wide(unpack(data)[0]) for data in ranges]
+    of_ranges = list(map(unpack_wide, ranges))
     rows = Placed._fields.index("k")
     below = np.zeros(of_ranges[0].shape[-1], object)
     above = sum(positives[rows] for _, positives in of_ranges)
@@ -181,7 +180,7 @@ def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
         above = above - positives[rows]
         totals += np.stack([_shift(negatives, 2 * above), _shift(positives, 2 * below)])
         below = below + negatives[rows]
-    return pack([split_wide(totals)])
+    return pack_wide(totals)
 
 
 def _shift(sums: BigInts, offset: BigInts) -> BigInts:
@@ -196,5 +195,5 @@ def _shift(sums: BigInts, offset: BigInts) -> BigInts:
 
 def read_sets(data: bytes) -> list[PlacedSet]:
     """Return the sums of the negatives and of the positives of each set."""
-    of_labels = join_wide(unpack(data)[0]).transpose(2, 0, 1).tolist()
+    of_labels = unpack_wide(data).transpose(2, 0, 1).tolist()
     return [(Placed(*negatives), Placed(*positives)) for negatives, positives in of_labels]

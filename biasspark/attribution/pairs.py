@@ -21,7 +21,7 @@ from biasspark.metrics.intervals import auc_interval
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import Query, Search
-from biasspark.ranking.task_rows import Key
+from biasspark.ranking.task_rows import Key, decode_table, encode_table
 from biasspark.tables.schemas import PAIR_SEGMENTS, to_table
 
 
@@ -70,14 +70,10 @@ def pair_segments(
             for side, condition, of_side in zip((NEGATIVE, POSITIVE), segment["conditions"], of_sides, strict=True):
                 rows[-1][f"{side}_rule"] = describe_condition(condition, of_side)
                 rows[-1][f"{side}_predicate"] = write_predicate(condition, of_side)
-        sink = pa.BufferOutputStream()
-        table = _make_table(rows, level)
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        return bytes(sink.getvalue())
+        return encode_table(_make_table(rows, level))
 
     combined = yield Query(measure, combine)
-    tables = [pa.ipc.open_stream(data).read_all() for _, data in sorted(combined.items())]
+    tables = [decode_table(data) for _, data in sorted(combined.items())]
     return pa.concat_tables([_make_table([], level), *tables])
 
 

@@ -78,7 +78,7 @@ def rank_blocks(
         placed = ranking.place(examples, queries)
         if ranking.keeps_blocks:
             placed = stack.enter_context(kept(placed, large_rows=True))
-        (of_all, *answers), row_counts = read_answers(placed.where("chunk >= 0"), queries)
+        (of_all, *answers), row_counts = read_answers(placed, queries)
         frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))

@@ -23,7 +23,7 @@ from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.blocks import membership_key, merge_blocks, merge_cells, write_pieces
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
 from biasspark.ranking.memberships import find_unseen
-from biasspark.ranking.range_job import RangeJob, cut_examples
+from biasspark.ranking.range_job import combine_counts, count_ranges, cut_examples, list_chunks
 from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
 
 CORPUS = -1
@@ -31,7 +31,8 @@ CORPUS = -1
 ROW_COUNTS, LABEL_COUNTS = 0, 1
 """Stand in place of a slice for the kinds of counts of the whole corpus."""
 
-_CHUNK = 512
+_IDENTITIES_A_CHUNK = 512
+"""The counts of a range take 400 bytes for each identity, and 32 more for each bin between edges."""
 
 
 def rank(
@@ -66,32 +67,31 @@ def rank_ranges(
     parts: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats] = ()
 ) -> DataFrame:
     """Return RANKED: the counts of every range, and its sketch if the encoding keeps sketches. Lazy; one shuffle."""
-    return _ranking(encoding, boundaries, edges).count(parts)
 
-
-def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats] = ()) -> Counts:
-    """Combine RANKED into COUNTS. Runs one Spark action."""
-    combined = _ranking(encoding, (), edges).collect(ranked)
-    row_counts, labels = (
-        np.frombuffer(combined.get((CORPUS, n, 0), b""), np.int64) for n in (ROW_COUNTS, LABEL_COUNTS)
-    )
-    counted = {key: RangeCounts.decode(data) for key, data in combined.items() if key[0] != CORPUS}
-    by_length = labels.reshape(encoding.first_pair, -1, 2) if len(labels) else None
-    return make_counts(encoding, row_counts, counted, edges, by_length)
-
-
-def _ranking(encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats]) -> RangeJob:
     def measure(key: Key, parts: Parts) -> Iterable[tuple[int, bytes]]:
         if key[0] == CORPUS:
             return [(0, add_up(parts[Kind.COUNTS]))]
         return measure_parts(parts, encoding, edges[key[0]] if edges else None)
+
+    return count_ranges(parts, boundaries, len(encoding.slices), measure)
+
+
+def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats] = ()) -> Counts:
+    """Combine RANKED into COUNTS. Runs one Spark action."""
 
     def combine_chunk(key: Key, ranges: Iterator[memoryview]) -> bytes:
         if key[0] == CORPUS:
             return add_up(ranges)
         return combine(map(RangeCounts.decode, ranges), len(edges[key[0]]) if edges else 0).encode()
 
-    return RangeJob(encoding, boundaries, measure, combine_chunk, len(_chunks(encoding)))
+    n_groups = len(encoding.models) * len(encoding.slices) * len(_chunks(encoding))
+    combined = combine_counts(ranked, combine_chunk, n_groups)
+    row_counts, labels = (
+        np.frombuffer(combined.get((CORPUS, n, 0), b""), np.int64) for n in (ROW_COUNTS, LABEL_COUNTS)
+    )
+    counted = {key: RangeCounts.decode(data) for key, data in combined.items() if key[0] != CORPUS}
+    by_length = labels.reshape(encoding.first_pair, -1, 2) if len(labels) else None
+    return make_counts(encoding, row_counts, counted, edges, by_length)
 
 
 def cut_task_rows(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]:
@@ -176,9 +176,7 @@ def count_labels(rows: TaskRows) -> Ints:
 
 
 def _chunks(encoding: Encoding) -> list[range]:
-    """Split the identity numbers into chunks; the counts of one chunk are combined in one worker's memory."""
-    numbers = range(len(encoding.names))
-    return [numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)]
+    return list_chunks(len(encoding.names), _IDENTITIES_A_CHUNK)
 
 
 def add_up(counts: Iterable[memoryview]) -> bytes:

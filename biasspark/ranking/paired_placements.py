@@ -8,8 +8,7 @@ For the memory of a worker see `range_job`; here each row of a range also has 4 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -17,12 +16,19 @@ from pyspark.sql import DataFrame
 from biasspark.arrays import Floats
 from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.encoding import Encoding
-from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.kernels.exact import join_wide, split_wide
-from biasspark.ranking.kernels.paired_products import PairedRows, Products, cut_paired, place_by_first, sum_products
-from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
-from biasspark.ranking.range_job import RangeJob, cut_batches, cut_examples, gather_ranges, read_ranges
-from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows
+from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
+from biasspark.ranking.kernels.exact import add_wide, pack_wide, unpack_wide
+from biasspark.ranking.kernels.paired_products import PairedRows, Products, place_by_first, sum_products
+from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
+from biasspark.ranking.range_job import (
+    combine_counts,
+    count_ranges,
+    cut_batches,
+    cut_examples,
+    gather_ranges,
+    read_ranges,
+)
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
 
 def sum_paired_placements(
@@ -44,28 +50,25 @@ def sum_paired_placements(
 
     def cut(rows: TaskRows) -> Iterator[Part]:
         for slice_number, paired in pair_scores(rows, sets).items():
-            yield from _to_parts(slice_number, cut_paired(paired, boundaries[0], sets))
+            yield from _cut_rows(slice_number, paired, boundaries[0], sets)
 
     def place(batches: Batches) -> Iterator[Part]:
         for (_, slice_number, _), parts in read_ranges(batches):
             if parts.get(Kind.ROWS):
-                placed = place_by_first(*read_rows(parts))
-                yield from _to_parts(slice_number, cut_paired(placed, boundaries[1], sets))
+                yield from _cut_rows(slice_number, place_by_first(*read_rows(parts)), boundaries[1], sets)
 
     def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
         if parts.get(Kind.ROWS):
-            yield 0, pack([split_wide(sum_products(*read_rows(parts)))])
+            yield 0, pack_wide(sum_products(*read_rows(parts)))
 
-    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
-        return pack([split_wide(reduce(np.add, (join_wide(*unpack(data)) for data in ranges)))])
-
+    n_slices = len(encoding.slices)
     by_first = cut_examples(examples, encoding, cut)
-    by_second = cut_batches(gather_ranges(by_first, boundaries[:1], len(encoding.slices)), place)
-    job = RangeJob(encoding, boundaries[1:], measure, combine)
-    combined = job.collect(job.count(by_second))
+    by_second = cut_batches(gather_ranges(by_first, boundaries[:1], n_slices), place)
+    counts = count_ranges(by_second, boundaries[1:], n_slices, measure)
+    combined = combine_counts(counts, lambda _, ranges: add_wide(ranges), n_slices)
     named: dict[tuple[tuple[str, str], str, str], Products] = {}
     for (_, slice_number, _), data in combined.items():
-        sums = join_wide(*unpack(data))
+        sums = unpack_wide(data)
         for index, cell, among in np.argwhere(sums[..., 0]).tolist():
             is_overall = identities[index] == 0
             if is_overall and min(cell, among) < 2:
@@ -91,7 +94,16 @@ def pair_scores(rows: TaskRows, sets: ReferenceSets) -> dict[int, list[PairedRow
     return paired
 
 
-def _to_parts(slice_number: int, cut: Iterator[tuple[int, bool, bytes]]) -> Iterator[Part]:
-    """Return the cut rows of a slice as parts. A shuffle has the ranges of one model only, so parts name none."""
-    for score_range, is_offsets, data in cut:
-        yield Part(0, slice_number, score_range, Kind.OFFSETS if is_offsets else Kind.ROWS, data)
+def _cut_rows(slice_number: int, rows: Iterable[PairedRows], boundaries: Floats, sets: ReferenceSets) -> Iterator[Part]:
+    """Cut the rows of a slice at the boundaries of the model that places them, and count the offsets of each range.
+
+    A shuffle has the ranges of one model only, so parts name none.
+    """
+    counts = np.zeros((len(boundaries) + 1, sets.size), np.int64)
+    for part in rows:
+        known = np.full(len(part.scores), part.known)
+        ranges = find_ranges(part.scores, boundaries)
+        counts += count_by_range(sets.members(known, part.label, part.rows, part.entries), ranges, len(counts))
+        for score_range, chosen in split_by_range(ranges):
+            yield Part(0, slice_number, score_range, Kind.ROWS, part.take(chosen).encode())
+    yield from list_offsets(0, slice_number, counts)

@@ -24,7 +24,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
 from zipimport import zipimporter
@@ -58,39 +57,27 @@ Combine: TypeAlias = Callable[[Key, Iterator[memoryview]], bytes]
 """Maps a (model, slice, chunk) and its counts by range, by ascending score, to counts of the whole score line."""
 
 
-@dataclass(frozen=True)
-class RangeJob:
-    """How to count every score range, and how to combine the counts.
+def list_chunks(n_identities: int, size: int) -> list[range]:
+    """Split identities, numbered from 0, into chunks. A worker combines the counts of one chunk in memory."""
+    return [range(n_identities)[start : start + size] for start in range(0, n_identities, size)]
 
-    `measure` and `combine` are stateless, and everything they refer to is sent to the workers. `n_chunks` is the
-    approximate number of chunks.
+
+def count_ranges(
+    parts: DataFrame,
+    boundaries: Sequence[Floats],
+    n_slices: int,
+    measure: Measure,
+    groups_a_task: int = GROUPS_A_TASK,
+) -> DataFrame:
+    """Return the counts of every range, ``model, slice, score_range, chunk, data``. Lazy; one shuffle.
+
+    `measure` is stateless, and everything it refers to is sent to the workers. For the others see `gather_ranges`.
     """
 
-    encoding: Encoding
-    boundaries: Sequence[Floats]
-    measure: Measure
-    combine: Combine
-    n_chunks: int = 1
+    def rows(batches: Batches) -> Iterator[CountsRow]:
+        return ((*key, *chunk) for key, of_range in read_ranges(batches) for chunk in measure(key, of_range))
 
-    def run(self, examples: DataFrame, cut: Cut, *further: str) -> dict[Key, bytes]:
-        """Return the combined counts by (model, slice, chunk) of EXAMPLES, from which additional columns may be read.
-
-        Runs one Spark action: one scan, one shuffle of the parts, and one of the counts.
-        """
-        return self.collect(self.count(cut_examples(examples, self.encoding, cut, *further)))
-
-    def count(self, parts: DataFrame) -> DataFrame:
-        """Return the counts of every range, ``model, slice, score_range, chunk, data``. Lazy; one shuffle."""
-
-        def rows(batches: Batches) -> Iterator[CountsRow]:
-            return ((*key, *chunk) for key, of_range in read_ranges(batches) for chunk in self.measure(key, of_range))
-
-        return map_to_counts(gather_ranges(parts, self.boundaries, len(self.encoding.slices)), rows)
-
-    def collect(self, counts: DataFrame) -> dict[Key, bytes]:
-        """Return the combined counts by (model, slice, chunk). Runs one Spark action, with a shuffle of the counts."""
-        n_groups = len(self.encoding.models) * len(self.encoding.slices) * self.n_chunks
-        return combine_counts(counts.where("chunk >= 0"), self.combine, n_groups)
+    return map_to_counts(gather_ranges(parts, boundaries, n_slices, groups_a_task), rows)
 
 
 def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsRow]]) -> DataFrame:
@@ -99,7 +86,7 @@ def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsR
 
 
 def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
-    """Return the combined counts by (model, slice, chunk), about `n_groups` of them.
+    """Return the combined counts by (model, slice, chunk), about `n_groups` of them; negative chunks are left out.
 
     Runs one Spark action, with a shuffle of the counts.
     """
@@ -109,7 +96,7 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
             ranges = sorted(of_chunk, key=itemgetter(2))
             yield *key, combine(key, (data for *_, data in ranges))
 
-    gathered = counts.repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)
+    gathered = counts.where("chunk >= 0").repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)
     combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
     return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,7 +29,7 @@ from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import (
     Baseline,
     CellColumns,
@@ -42,12 +43,13 @@ from biasspark.ranking.range_job import (
     Combine,
     CountsRow,
     combine_counts,
+    count_ranges,
     cut_examples,
     gather_ranges,
     map_to_counts,
     read_ranges,
 )
-from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, count_offsets
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
 MOST_ROWS_A_WORKER = 1 << 26
 """The most rows of one range."""
@@ -144,11 +146,10 @@ class RowRanking:
     def compare(self, placed: DataFrame) -> DataFrame:
         """Return the blocks of comparisons, given the result of `place`. Lazy: one more shuffle of their rows."""
 
-        def rows(batches: Batches) -> Iterator[CountsRow]:
-            for key, parts in read_ranges(batches):
-                if Kind.ROWS in parts:
-                    block, baseline = self._place(parts)
-                    yield *key, BLOCK, replace(block, baseline=Baseline(*baseline)).encode()
+        def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
+            if Kind.ROWS in parts:
+                block, baseline = self._place(parts)
+                yield BLOCK, replace(block, baseline=Baseline(*baseline)).encode()
 
         number = F.lit(BLOCK - 1) - F.col("chunk")
         kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
@@ -156,7 +157,7 @@ class RowRanking:
             "model", "slice", F.shiftright(number, 1).alias("score_range"), kind.alias("kind"), "data"
         )
         edges = [self.boundaries[model] for model, _ in self.comparisons]
-        return map_to_counts(gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
+        return count_ranges(parts, edges, 1, measure, BLOCKS_A_TASK)
 
     def _cut(self, rows: TaskRows) -> Iterator[Part]:
         yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
@@ -179,7 +180,7 @@ class RowRanking:
         slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
         sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
         members = (np.flatnonzero(of_set[rows.cell]) for of_set in sets)
-        yield from count_offsets(number, 0, members, ranges, len(edges) + 1)
+        yield from list_offsets(number, 0, count_by_range(members, ranges, len(edges) + 1))
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
         """Return the block of a range, and the other arrays of its rows, in the same order."""
@@ -270,7 +271,7 @@ def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answ
     return [*answers], row_counts
 
 
-def ask_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
+def query_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
     """Answer some queries. Runs one Spark action, which reads the blocks."""
     columns, decode = blocks.columns, blocks.decode
 
@@ -290,17 +291,18 @@ def run_searches(
 
     ``step`` is called with the number of each job before it runs.
     """
-    n_jobs = 0
-    steps = {number: send(search, None) for number, search in enumerate(searches)}
     results: list[Any] = [None] * len(searches)
-    while steps:
-        results = [steps[number][1] if number in steps else result for number, result in enumerate(results)]
-        queries = {number: query for number, (query, _) in steps.items() if query}
-        if queries:
-            n_jobs += 1
-            step(n_jobs)
-        answers = ask_blocks(blocks, list(queries.values())) if queries else []
-        steps = {number: send(searches[number], answer) for number, answer in zip(queries, answers, strict=True)}
+    answers: dict[int, Answer | None] = dict.fromkeys(range(len(searches)))
+    for n_jobs in count(1):
+        queries: dict[int, Query] = {}
+        for number, answer in answers.items():
+            query, results[number] = send(searches[number], answer)
+            if query:
+                queries[number] = query
+        if not queries:
+            break
+        step(n_jobs)
+        answers = dict(zip(queries, query_blocks(blocks, list(queries.values())), strict=True))
     return results
 
 

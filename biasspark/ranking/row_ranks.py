@@ -8,7 +8,7 @@ Memory of a worker: the rows of its task's ranges, with their ids (see `range_jo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,11 @@ from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, ROW_ID,
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import corpus_changed
-from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
+from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
+from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
 from biasspark.ranking.row_blocks import refuse_large_range
-from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows, count_offsets
+from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows, decode_table, encode_table, list_offsets
 
 _ROWS_A_BATCH = 1 << 17
 _CODE = "code"
@@ -81,33 +82,21 @@ def cut_with_ids(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]
         chosen = np.flatnonzero(usable)
         scores, positive = rows.scores[model][chosen], rows.label[chosen] == 1
         labels = (np.flatnonzero(positive == label) for label in (False, True))
-        ranges, n_ranges = np.searchsorted(boundaries[model], scores, "right"), len(boundaries[model]) + 1
-        yield from count_offsets(model, slice_number, labels, ranges, n_ranges)
-        order = np.argsort(ranges.astype(np.uint16), kind="stable")  # radix sort
-        cut = pa.table({SCORE: scores[order], LABEL: positive[order], ROW_ID: ids.take(pa.array(chosen[order]))})
-        ends = np.cumsum(np.bincount(ranges, minlength=n_ranges)).tolist()
-        for score_range, (start, end) in enumerate(pairwise([0, *ends])):
-            if end > start:
-                data = _encode_table(cut.slice(start, end - start))
-                yield Part(model, slice_number, score_range, Kind.ROWS, data)
+        ranges = find_ranges(scores, boundaries[model])
+        yield from list_offsets(model, slice_number, count_by_range(labels, ranges, len(boundaries[model]) + 1))
+        for score_range, inside in split_by_range(ranges):
+            columns = {SCORE: scores[inside], LABEL: positive[inside], ROW_ID: ids.take(pa.array(chosen[inside]))}
+            yield Part(model, slice_number, score_range, Kind.ROWS, encode_table(pa.table(columns)))
 
 
 def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
     """Yield label, score, placement and id of the rows of a range, ascending by score."""
     if not parts.get(Kind.ROWS):
         return
-    table = pa.concat_tables(pa.ipc.open_stream(data).read_all() for data in parts[Kind.ROWS]).combine_chunks()
+    table = pa.concat_tables(map(decode_table, parts[Kind.ROWS])).combine_chunks()
     refuse_large_range(table.num_rows)
     table = table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
     [placed] = place_rows(scores, positive, [np.ones(len(scores), bool)], RankOffsets.add_up(parts[Kind.OFFSETS]))
-    columns = {name: table.column(name) for name in (LABEL, SCORE, ROW_ID)} | {ORDERED_DOUBLED: pa.array(placed)}
-    placed_rows = pa.table(columns).select([LABEL, SCORE, ORDERED_DOUBLED, ROW_ID])
-    yield from placed_rows.to_batches(_ROWS_A_BATCH)
-
-
-def _encode_table(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
+    columns = {LABEL: table[LABEL], SCORE: table[SCORE], ORDERED_DOUBLED: placed, ROW_ID: table[ROW_ID]}
+    yield from pa.table(columns).to_batches(_ROWS_A_BATCH)

@@ -35,8 +35,8 @@ from biasspark.ranking.kernels.pinned_trials import (
 )
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
 from biasspark.ranking.kernels.subsets import Subset, stable_number
-from biasspark.ranking.range_job import Cut, Measure, RangeJob
-from biasspark.ranking.task_rows import Key, Kind, Part, Parts, TaskRows, read_blocks, sort_with_offsets
+from biasspark.ranking.range_job import combine_counts, count_ranges, cut_examples, list_chunks
+from biasspark.ranking.task_rows import Key, Kind, Parts, read_blocks, sort_with_offsets
 
 _TRIALS_A_CHUNK = 1 << 13
 """Trials in one binary value, of 24 bytes each, over several identities: the values of all ranges fit one worker."""
@@ -71,26 +71,27 @@ def sample_pinned_aucs(
         raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
     numbers = counts.numbers[counts.numbers > 0].tolist()  # (overall) has no subgroup
     names = tuple(encoding.names[number] for number in numbers)
-    n_together = max(_TRIALS_A_CHUNK // pinned.trials, 1)
+    chunks = list_chunks(len(names), max(_TRIALS_A_CHUNK // pinned.trials, 1))
 
     def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[tuple[int, bytes]]:
         fixed = pinned.trials, pinned.seed, pinned.include_subgroup_in_background
         counted = measure_trials(scores, below, total, Trials(*fixed, model, slice_name, names))
-        for first in range(0, len(names), n_together):
-            together = np.stack(list(islice(counted, n_together)))
-            yield first, pack([together, total[:, first : first + n_together]])
+        for chunk in chunks:
+            together = np.stack(list(islice(counted, len(chunk))))
+            yield chunk.start, pack([together, total[:, chunk.start : chunk.stop]])
 
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
         counted, totals = zip(*map(unpack, ranges), strict=True)
         return pack([np.array([mean_and_sd(aucs) for aucs in pool_ranges(counted)]).T, totals[0]])
 
-    cut, measure = _measure_trials(encoding, boundaries, numbers, draw)
-    combined = RangeJob(encoding, boundaries, measure, combine, -(-len(numbers) // n_together)).run(examples, cut)
+    ranges = _count_trials(examples, encoding, boundaries, numbers, draw)
     shape = len(encoding.models), len(encoding.slices), len(counts.numbers)
+    combined = combine_counts(ranges, combine, len(encoding.models) * len(encoding.slices) * len(chunks))
     sampled, cells = np.full((2, *shape), np.nan), np.zeros((len(FOUR_CELLS), *shape), np.int64)
     for (model, slice_number, first), data in combined.items():
-        chosen = slice(1 + first, 1 + first + n_together)
-        sampled[:, model, slice_number, chosen], cells[:, model, slice_number, chosen] = unpack(data)
+        of_chunk, totals = unpack(data)
+        chosen = slice(1 + first, 1 + first + of_chunk.shape[1])
+        sampled[:, model, slice_number, chosen], cells[:, model, slice_number, chosen] = of_chunk, totals
     refuse_other_corpus(counts, cells.reshape(len(FOUR_CELLS), -1), ~counts.groups.is_overall)
     return sampled.reshape(2, -1)
 
@@ -119,8 +120,8 @@ def sum_kept_rows(
         sums, totals = zip(*map(unpack, ranges), strict=True)
         return pack([split_wide(np.sum([*map(join_wide, sums)], axis=0)), totals[0]])
 
-    cut, measure = _measure_trials(encoding, boundaries, [encoding.number[skew.identity]], draw)
-    combined = RangeJob(encoding, boundaries, measure, combine).run(examples, cut)
+    ranges = _count_trials(examples, encoding, boundaries, [encoding.number[skew.identity]], draw)
+    combined = combine_counts(ranges, combine, len(encoding.models) * len(encoding.slices))
     cells = np.zeros((len(FOUR_CELLS), len(encoding.models), len(encoding.slices)), np.int64)
     kept: dict[tuple[str, str], KeptRows] = {}
     for (model, slice_number, _), data in combined.items():
@@ -142,14 +143,11 @@ def list_subsets(skew: PinnedSkew, model: str, slice_name: str, n_rows: int) -> 
     return (Subset(n_rows, n_kept, (*key, trial)) for trial in range(1, skew.trials + 1))
 
 
-def _measure_trials(
-    encoding: Encoding, boundaries: Sequence[Floats], numbers: Sequence[int], draw: _Draw
-) -> tuple[Cut, Measure]:
-    """Return the functions of a `RangeJob` that count the trials of the given identities."""
+def _count_trials(
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], numbers: Sequence[int], draw: _Draw
+) -> DataFrame:
+    """Return the counts of the trials of the given identities in every range. Lazy."""
     sets = ReferenceSets.of(encoding.base_masks, numbers)
-
-    def cut(rows: TaskRows) -> Iterator[Part]:
-        return sort_with_offsets(rows, boundaries, sets)
 
     def measure(key: Key, parts: Parts) -> Iterable[tuple[int, bytes]]:
         if Kind.CELLS not in parts:
@@ -158,4 +156,5 @@ def _measure_trials(
         below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
         return draw(encoding.models[key[0]], encoding.slices[key[1]], scores, below, total)
 
-    return cut, measure
+    parts = cut_examples(examples, encoding, lambda rows: sort_with_offsets(rows, boundaries, sets))
+    return count_ranges(parts, boundaries, len(encoding.slices), measure)

@@ -13,7 +13,14 @@ import pyarrow as pa
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.corpus.encoding import Encoding, Field
 from biasspark.errors import InputError
-from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key, sort_cells, sort_memberships
+from biasspark.ranking.kernels.blocks import (
+    Block,
+    cell_key,
+    find_ranges,
+    membership_key,
+    sort_cells,
+    sort_memberships,
+)
 from biasspark.ranking.kernels.placements import MOST_ROWS_OF_A_LABEL
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
 from biasspark.ranking.memberships import Annotations, Memberships, find_memberships, read_annotations
@@ -214,12 +221,24 @@ def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: Refere
     members = sets.members(rows.known, rows.label, *rows.entries_of(sets))
     for model, slice_number, usable in rows.groups():
         of_sets = (of_set[usable[of_set]] for of_set in members)
-        ranges = np.searchsorted(boundaries[model], rows.scores[model], "right")
-        yield from count_offsets(model, slice_number, of_sets, ranges, len(boundaries[model]) + 1)
+        ranges = find_ranges(rows.scores[model], boundaries[model])
+        yield from list_offsets(model, slice_number, count_by_range(of_sets, ranges, len(boundaries[model]) + 1))
 
 
-def count_offsets(model: int, slice_number: int, sets: Iterable[Ints], ranges: Ints, n_ranges: int) -> Iterator[Part]:
-    """Count the rows of every set in every range, given the range of each row: see `RankOffsets`."""
-    counts = count_by_range(sets, ranges, n_ranges)
+def list_offsets(model: int, slice_number: int, counts: Ints) -> Iterator[Part]:
+    """Yield the offsets of each range, from a task's row counts, shape (ranges, sets): see `RankOffsets`."""
     for score_range, data in enumerate(RankOffsets.encode(counts)):
         yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
+
+
+def encode_table(table: pa.Table) -> bytes:
+    """Return an Arrow table as bytes, to travel between workers."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def decode_table(data: bytes | memoryview) -> pa.Table:
+    """Return the table that `encode_table` wrote, without a copy."""
+    return pa.ipc.open_stream(data).read_all()

@@ -21,7 +21,7 @@ G = 5
 @pytest.mark.parametrize("edges", [[], [-0.5, 0.0, 0.5]])
 def test_a_replicate_is_the_corpus_without_the_group(edges: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each model has its own rows: the first scores some that the second does not."""
-    monkeypatch.setattr(jackknife_replicates, "_CHUNK", 2)
+    monkeypatch.setattr(jackknife_replicates, "_IDENTITIES_A_CHUNK", 2)
     encoding, batch, (label, of_both, short, *scores) = make_examples(11)
     of_first = TaskRows(pa.Table.from_batches([batch]), encoding).stays
     assert of_both.sum() < of_first.sum() < len(label)

@@ -8,17 +8,16 @@ leave a range.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from biasspark.arrays import BigInts, Floats, Ints
-from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.pair_sums import N_CELLS
-from biasspark.ranking.kernels.reference_sets import MEMBER, UNKNOWN, RankOffsets, ReferenceSets, count_by_range
+from biasspark.ranking.kernels.reference_sets import MEMBER, UNKNOWN, RankOffsets, ReferenceSets
 from biasspark.ranking.kernels.sorted_runs import place_runs
 
 
@@ -77,24 +76,6 @@ class PairedRows(NamedTuple):
         )
 
 
-def cut_paired(
-    rows: Iterable[PairedRows], boundaries: Floats, sets: ReferenceSets
-) -> Iterator[tuple[int, bool, bytes]]:
-    """Cut rows at the boundaries of the model that places them.
-
-    Yield the range, whether the bytes are offsets, and the rows or offsets as bytes. Every range has offsets.
-    """
-    counts = np.zeros((len(boundaries) + 1, sets.size), np.int64)
-    for part in rows:
-        known = np.full(len(part.scores), part.known)
-        ranges = find_ranges(part.scores, boundaries)
-        counts += count_by_range(sets.members(known, part.label, part.rows, part.entries), ranges, len(counts))
-        for score_range, chosen in split_by_range(ranges):
-            yield score_range, False, part.take(chosen).encode()
-    for score_range, data in enumerate(RankOffsets.encode(counts)):
-        yield score_range, True, data
-
-
 class _ScoreLine:
     """The rows of one range, and their placements among every reference set."""
 
@@ -120,7 +101,7 @@ class _ScoreLine:
 
 
 def place_by_first(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: RankOffsets) -> Iterator[PairedRows]:
-    """Place the rows of one range of the first model, for `cut_paired` at the boundaries of the second.
+    """Place the rows of one range of the first model, to be cut at the boundaries of the second.
 
     A row carries one placement for each set relevant to it, of 4 bytes if the slice has fewer than 2^31 rows: some 200
     bytes for 24 annotated identities.

@@ -135,8 +135,8 @@ def place_rows(scores: Floats | Ints, positive: Flags, sets: Sequence[Flags], of
     """Return for each set and row twice the rows of the other label it is correctly ordered with, plus ties.
 
     A positive is correctly ordered with the negatives below it, a negative with the positives above it. `scores`, or
-    their indices, are all rows of a range, ascending; `sets` say which rows are in each set; `offsets` are those of the negatives of each
-    set, then of the positives of each. The result has the shape (sets, n).
+    their indices, are of all rows of a range, ascending; `sets` say which rows are in each set; `offsets` are those of
+    the negatives of each set, then of the positives of each. The result has the shape (sets, n).
     """
     first = find_starts(scores)
     ends = np.append(first, len(scores))
