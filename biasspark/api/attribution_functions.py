@@ -20,7 +20,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ConfigError, Fault
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
-from biasspark.workflows.attribute import attribute_rows, describe_rows, list_tables, ranked_blocks, survey_rows
+from biasspark.workflows.attribute import attribute_rows, list_tables, rank_surveyed, survey_rows
 
 _TURNED_ON_BY = {
     schemas.ATTRIBUTION_SEGMENTS: 'numeric=["age"], tree={}',
@@ -186,16 +186,15 @@ def attribute_corpus(
         with (
             spark_rows(df) as corpus,
             survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
-            ranked_blocks(surveyed, with_losses=with_losses) as ranked,
+            rank_surveyed(surveyed, with_losses=with_losses) as ranked,
         ):
-            tables, of_tables = list_tables(surveyed, ranked)
+            tables, warnings = list_tables(surveyed, ranked)
             frames = {
                 table: hold(df, table, rows) if isinstance(rows, pa.Table) else give(df, table, rows)
                 for table, rows in tables.items()
             }
-            counts, of_rows = describe_rows(surveyed, ranked)
-    warn((*of_rows, *of_tables))
-    return AttributedCorpus(frames, counts, (*of_rows, *of_tables))
+    warn(warnings)
+    return AttributedCorpus(frames, ranked.counts.row_counts, warnings)
 
 
 def example_attributions(

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
-from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Unannotated
+from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
@@ -107,7 +107,7 @@ def model_comparisons(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
 ) -> Frame:

@@ -12,7 +12,7 @@ from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Langua
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
 IdentitiesLike: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Identities
-Engine: TypeAlias = Literal["blocks", "windows"]
+RankingEngine: TypeAlias = Literal["blocks", "windows"]
 Unannotated: TypeAlias = Literal["exclude", "background"]
 
 PATHS: dict[str, KeyPath] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql.types import StructType
 
 from biasspark.api.frame_kinds import collect_columns, find_requested, give, like, spark_rows, warn
-from biasspark.api.keywords import Engine, IdentitiesLike, Keywords, Models, Unannotated
+from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.corpus.template_scores import template_scores
@@ -17,8 +17,8 @@ from biasspark.errors import explain_missing
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import value_schema
-from biasspark.workflows import measurement as workflow
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus, survey_for_ranking
+from biasspark.workflows import corpus_steps
+from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, survey_for_ranking
 
 if TYPE_CHECKING:
     from biasspark.report.page import Document
@@ -157,7 +157,7 @@ def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:
     with keywords.name_faults():
         measures = keywords.measures()
         with spark_rows(df) as corpus, survey_for_ranking(corpus, measures) as surveyed:
-            measured = MeasuredCorpus(df, surveyed, workflow.measure(surveyed))
+            measured = MeasuredCorpus(df, surveyed, corpus_steps.measure(surveyed))
     warn(measured.warnings)
     return measured
 
@@ -173,7 +173,7 @@ def measure(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,

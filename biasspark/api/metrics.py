@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from biasspark.api.frame_kinds import collect_columns, hold, spark_rows, warn
-from biasspark.api.keywords import OF_IDENTITIES, Engine, IdentitiesLike, Keywords, Models, Unannotated
+from biasspark.api.keywords import OF_IDENTITIES, IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
 from biasspark.tables import schemas
-from biasspark.workflows.measurement import balance_labels, measure, survey_for_ranking
+from biasspark.workflows.corpus_steps import balance_labels, measure, survey_for_ranking
 from biasspark.workflows.pinned_skew import skew_classes, skew_only
 
 Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", "background_positive"]
@@ -33,7 +33,7 @@ def bias_metrics(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -146,7 +146,7 @@ def u_statistics(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -178,7 +178,7 @@ def model_summary(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -213,7 +213,7 @@ def pinned_auc(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -270,7 +270,7 @@ def pinned_skew(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -335,7 +335,7 @@ def threshold_rates(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -376,7 +376,7 @@ def threshold_summary(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -409,7 +409,7 @@ def score_histograms(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,
@@ -446,7 +446,7 @@ def label_balance(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     privacy: Mapping[str, Any] | int | bool | None = None,
@@ -496,7 +496,7 @@ def template_scores(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from biasspark.api.frame_kinds import collect_columns, collect_first
-from biasspark.api.keywords import Engine, IdentitiesLike, Models, Unannotated
+from biasspark.api.keywords import IdentitiesLike, Models, RankingEngine, Unannotated
 from biasspark.api.measured import measure
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.errors import InputError
@@ -163,7 +163,7 @@ def bias_report(
     identity_threshold: float = 0.5,
     unannotated: Unannotated = "exclude",
     slices: Mapping[str, str] | None = None,
-    engine: Engine = "blocks",
+    engine: RankingEngine = "blocks",
     ranges: int = 0,
     level: float = 0.95,
     evidence: Mapping[str, Any] | int | None = None,

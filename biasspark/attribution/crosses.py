@@ -15,7 +15,7 @@ from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.intervals import auc_interval, delong_variance
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
-from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Masked, Table, to_table
+from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Masked, Table, table_of_rows
 
 _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
 
@@ -88,5 +88,4 @@ def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequenc
         "headroom_pairs": wrong.astype(np.float64) / 2,
         "headroom_share": divide(wrong.astype(np.float64), np.array(all_wrong, np.float64)),
     }
-    given = {name: [row[name] for row in rows] for name in table.value_columns if name not in measured}
-    return to_table(table, **given, **measured)
+    return table_of_rows(table, rows, **measured)

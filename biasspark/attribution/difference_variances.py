@@ -87,44 +87,44 @@ def _is_within(inner: Condition, outer: Condition) -> bool:
 
 def vary_differences(
     blocks: Blocks,
-    asked: Mapping[Target, Sequence[Condition]],
+    conditions: Mapping[Target, Sequence[Condition]],
     offsets: Mapping[Target, Mapping[int, RankOffsets]],
     edges: Mapping[int, Floats],
 ) -> dict[Target, list[float | None]]:
     """Return the variance of the honest mean difference of the rows that meet each condition.
 
-    `asked` are the sets of comparisons (see `Regions`), `offsets` by target and range of the model its rank offsets
-    among the honest rows of each set, and `edges` by number of a comparison the boundaries of its baseline.
+    `conditions` are the sets of comparisons (see `Regions`), `offsets` by target and range of the model its rank
+    offsets among the honest rows of each set, and `edges` by number of a comparison the boundaries of its baseline.
 
     One Spark action for every 16 conditions of a target: a shuffle of the rows of comparisons, of 18 bytes and 4 to 8
     for each region.
     """
-    variances: dict[Target, list[float | None]] = {target: [] for target in asked}
-    for start in range(0, max(map(len, asked.values()), default=0), MOST_SETS):
+    variances: dict[Target, list[float | None]] = {target: [] for target in conditions}
+    for start in range(0, max(map(len, conditions.values()), default=0), MOST_SETS):
         chosen = slice(start, start + MOST_SETS)
         regions = {
-            target: Regions.of(conditions, offsets[target], chosen)
-            for target, conditions in asked.items()
-            if conditions[chosen] and target in offsets
+            target: Regions.of(of_target, offsets[target], chosen)
+            for target, of_target in conditions.items()
+            if of_target[chosen] and target in offsets
         }
         regions = {target: one for target, one in regions.items() if len(one.numbers)}
         of_chunk = _vary_chunk(blocks, regions, edges) if regions else {}
-        for target, conditions in asked.items():
-            variances[target] += of_chunk.get(target, [None] * len(conditions[chosen]))
+        for target, of_target in conditions.items():
+            variances[target] += of_chunk.get(target, [None] * len(of_target[chosen]))
     return variances
 
 
 def _vary_chunk(
-    blocks: Blocks, asked: Mapping[Target, Regions], edges: Mapping[int, Floats]
+    blocks: Blocks, regions: Mapping[Target, Regions], edges: Mapping[int, Floats]
 ) -> dict[Target, list[float | None]]:
     columns = blocks.columns
-    n_regions = {(target.model, target.slice): len(regions.numbers) for target, regions in asked.items()}
+    n_regions = {(target.model, target.slice): len(of_target.numbers) for target, of_target in regions.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
         for model, score_range, block in read_blocks(batches, columns):
-            for target, regions in asked.items():
-                if target.model == model and score_range in regions.offsets:
-                    yield from cut_block(block, target, regions, regions.offsets[score_range], edges[model])
+            for target, of_target in regions.items():
+                if target.model == model and score_range in of_target.offsets:
+                    yield from cut_block(block, target, of_target, of_target.offsets[score_range], edges[model])
 
     def measure(key: Key, parts: Parts) -> list[tuple[int, bytes]]:
         return [(0, sum_range(parts, n_regions[key[:2]]))] if Kind.ROWS in parts else []
@@ -133,8 +133,8 @@ def _vary_chunk(
     counts = count_ranges(parts, list(edges.values()), columns.n_slices, measure, BLOCKS_A_TASK)
     combined = combine_counts(counts, lambda _, ranges: add_wide(ranges), N_GROUPS)
     return {
-        target: read_variances(combined.get((target.model, target.slice, 0)), regions.within)
-        for target, regions in asked.items()
+        target: read_variances(combined.get((target.model, target.slice, 0)), of_target.within)
+        for target, of_target in regions.items()
     }
 
 

@@ -24,9 +24,10 @@ from biasspark.arrays import BigInts, Flags, Ints
 from biasspark.metrics.intervals import delong_part
 from biasspark.ranking.kernels.exact import dot, pack_wide, unpack_wide
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.kernels.sorted_runs import collapse
+from biasspark.ranking.kernels.sorted_runs import collapse, place_among
 
 NEGATIVE, POSITIVE = 0, 1
+"""The indices of the two labels."""
 
 
 class Placed(NamedTuple):
@@ -135,8 +136,7 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
         members = [chosen[inside[of_cell]] for chosen, of_cell in zip(of_label, cells, strict=True)]
         scores = [index[chosen] for chosen in members]
         for side in (NEGATIVE, POSITIVE):
-            d = np.searchsorted(scores[1 - side], scores[side], "left")
-            d += np.searchsorted(scores[1 - side], scores[side], "right")
+            d = place_among(scores[side], scores[1 - side])
             if side == NEGATIVE:
                 d = 2 * len(scores[POSITIVE]) - d
             of_all = placements[members[side]]

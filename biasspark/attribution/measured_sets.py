@@ -91,22 +91,24 @@ def freeze(condition: Condition) -> FrozenCondition:
 
 
 def measure_sets(
-    columns: CellColumns, asked: Mapping[Target, Sequence[Condition]], n_models: int
+    columns: CellColumns, conditions: Mapping[Target, Sequence[Condition]], n_models: int
 ) -> Search[MeasuredSets]:
     """Measure the rows that meet each condition, and those of the named segments and pairs, by one query.
 
     Targets with model numbers from `n_models` on are comparisons. The driver collects some integers for each set, and
     for each set and range of comparisons.
     """
-    targets = list(asked)
-    asked = {target: [*{freeze(one): one for one in conditions}.values()] for target, conditions in asked.items()}
+    targets = list(conditions)
+    conditions = {
+        target: [*{freeze(one): one for one in of_target}.values()] for target, of_target in conditions.items()
+    }
 
     def measure(model: int, score_range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
         cells, honest_sets = block.cells, {}
         for number, target in enumerate(targets, 1):
             if target.model != model:
                 continue
-            sets = [meet(condition, cells.bins) for condition in asked[target]]
+            sets = [meet(condition, cells.bins) for condition in conditions[target]]
             rows = rows_with_opposite(block, target.slice)
             sums = _sum_cells(block, target, rows)
             halves = [[sums[:, inside & half].sum(axis=1) for half in (~cells.honest, cells.honest)] for inside in sets]
@@ -133,26 +135,29 @@ def measure_sets(
         return pack([np.concatenate(parts) for parts in zip(*map(unpack, ranges), strict=True)])
 
     measured = yield Query(measure, combine)
-    return _read_measured(measured, asked, columns, n_models)
+    return _read_measured(measured, conditions, columns, n_models)
 
 
 def _read_measured(
-    measured: Mapping[Key, bytes], asked: Mapping[Target, Sequence[Condition]], columns: CellColumns, n_models: int
+    measured: Mapping[Key, bytes],
+    conditions: Mapping[Target, Sequence[Condition]],
+    columns: CellColumns,
+    n_models: int,
 ) -> MeasuredSets:
     """Return the measured sets, given the combined counts of `measure_sets` and the distinct conditions."""
     placements = {key[:2]: read_sets(data) for key, data in measured.items() if key[2] == _PLACEMENTS}
     of_targets, offsets = {}, {}
-    for number, (target, conditions) in enumerate(asked.items(), 1):
+    for number, (target, of_target) in enumerate(conditions.items(), 1):
         key = target.model, target.slice
         data = measured.get((*key, number))
-        sums = [NodeSums()] * len(conditions) if data is None else list(map(_read_sums, unpack(data)[0]))
+        sums = [NodeSums()] * len(of_target) if data is None else list(map(_read_sums, unpack(data)[0]))
         variances: list[float | None] = [None] * len(sums)
         if target.name != AUC:  # the loss of a row depends on no other row
             variances = [one.honest.variance_of_mean for one in sums]
         elif target.model < n_models and key in placements:
             variances = [influence_variance(*placed) for placed in placements[key][: len(sums)]]
-        of_targets[target] = dict(zip(map(freeze, conditions), map(MeasuredSet, sums, variances), strict=True))
-        if data := measured.get((*key, len(asked) + number)):
+        of_targets[target] = dict(zip(map(freeze, of_target), map(MeasuredSet, sums, variances), strict=True))
+        if data := measured.get((*key, len(conditions) + number)):
             score_ranges, counts = unpack(data)  # of the sets' negatives, then of their positives
             below, total = counts.cumsum(axis=0) - counts, counts.sum(axis=0)
             offsets[target] = {

@@ -25,21 +25,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.attribution.pair_significance import (
-    NEGATIVE,
-    POSITIVE,
-    Draws,
-    PlacedAuc,
-    Rows,
-    compare_samples,
-    compare_with_all,
-)
+from biasspark.attribution.influence import NEGATIVE, POSITIVE
+from biasspark.attribution.pair_significance import Draws, PlacedAuc, Rows, compare_samples, compare_with_all
 from biasspark.attribution.segments import decide
 from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.attribution.trees import ROOT
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
 from biasspark.metrics.intervals import SIGNIFICANT, delong_part
+from biasspark.ranking.kernels.sorted_runs import place_among
 
 
 class Examples(NamedTuple):
@@ -160,11 +154,9 @@ def _all_rows(sample: Sample) -> Rows:
 
 
 def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
-    """Return doubled placements: the indices left and right of ties add up to twice the rows below, plus ties."""
+    """Return the doubled placements of the negatives, counted from above, and of the positives."""
     negatives, positives = (side.scores[chosen] for side, chosen in zip(sample, rows, strict=True))
-    below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
-    reached = np.searchsorted(positives, negatives, "left") + np.searchsorted(positives, negatives, "right")
-    return 2 * len(positives) - reached, below
+    return 2 * len(positives) - place_among(negatives, positives), place_among(positives, negatives)
 
 
 def _best_split(

@@ -17,10 +17,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
+from biasspark.attribution.influence import NEGATIVE, POSITIVE
 from biasspark.attribution.moments import two_sided
-
-NEGATIVE, POSITIVE = 0, 1
-"""The indices of the sides of a pair."""
 
 Rows: TypeAlias = Sequence[Ints]
 """Indices of some negatives and of some positives in their sample, ascending."""

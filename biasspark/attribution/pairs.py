@@ -22,7 +22,7 @@ from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key, decode_table, encode_table
-from biasspark.tables.schemas import PAIR_SEGMENTS, to_table
+from biasspark.tables.schemas import PAIR_SEGMENTS, table_of_rows
 
 
 def pair_segments(
@@ -82,9 +82,7 @@ def _make_table(nodes: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
     auc, variance = (np.array([node[f"{name}_honest"] for node in nodes], np.float64) for name in ("mean", "variance"))
     n_low, n_high = (np.array([node[f"n_{side}s_honest"] for node in nodes], np.int64) for side in (NEGATIVE, POSITIVE))
     interval = auc_interval(auc, variance, n_low, n_high, level)
-    ends = {"mean_honest_low": interval.low, "mean_honest_high": interval.high}
-    given = {name: [node[name] for node in nodes] for name in PAIR_SEGMENTS.value_columns if name not in ends}
-    return to_table(PAIR_SEGMENTS, **given, **ends)
+    return table_of_rows(PAIR_SEGMENTS, nodes, mean_honest_low=interval.low, mean_honest_high=interval.high)
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:

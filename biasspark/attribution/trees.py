@@ -170,15 +170,17 @@ def find_nodes(nodes: Iterable[Node], bins: SmallInts) -> Ints:
     return leaves
 
 
-def measure_bins(cells: Cells, sums: Ints, leaf: Ints, asked: Sequence[int], features: Sequence[Feature]) -> list[Ints]:
+def measure_bins(
+    cells: Cells, sums: Ints, leaf: Ints, node_ids: Sequence[int], features: Sequence[Feature]
+) -> list[Ints]:
     """Return by feature the histograms of some leaves, int64, shape (leaves, `N_COLUMNS`, bins).
 
     `sums` are those of `CellSums`, and `leaf` is that of each cell.
     """
     (n_rows, totals, _), honest = sums, cells.honest
     counts = np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
-    histograms = [np.zeros((len(asked), N_COLUMNS, feature.n_bins), np.int64) for feature in features]
-    for index, node_id in enumerate(asked):
+    histograms = [np.zeros((len(node_ids), N_COLUMNS, feature.n_bins), np.int64) for feature in features]
+    for index, node_id in enumerate(node_ids):
         inside = np.flatnonzero((leaf == node_id) & (n_rows > 0))
         for histogram, bins in zip(histograms, cells.bins[:, inside], strict=True):
             histogram[index] = add_by_code(bins, counts[:, inside], histogram.shape[-1])

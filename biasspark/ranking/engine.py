@@ -40,16 +40,16 @@ def rank(
     encoding: Encoding,
     boundaries: Sequence[Floats],
     edges: Sequence[Floats] = (),
-    engine: str = "blocks",
+    ranking_engine: str = "blocks",
 ) -> Counts:
     """Rank every score of every model and slice, and return COUNTS.
 
-    `edges` are, for each model, the ascending scores at which rows are counted; empty for no such counts. `engine` is
-    "blocks", sorted score blocks in numpy, or "windows", rank windows in pure Spark SQL for clusters without Python
-    workers. Raises `InputError` if a range has too many rows of one label. Runs one Spark action with "blocks": one
-    scan of the corpus and one shuffle.
+    `edges` are, for each model, the ascending scores at which rows are counted; empty for no such counts.
+    `ranking_engine` is "blocks", sorted score blocks in numpy, or "windows", rank windows in pure Spark SQL for
+    clusters without Python workers. Raises `InputError` if a range has too many rows of one label. Runs one Spark
+    action with "blocks": one scan of the corpus and one shuffle.
     """
-    if engine == "windows":
+    if ranking_engine == "windows":
         return window_engine.count_windows(examples, encoding, boundaries, edges)
     parts = sort_examples(examples, encoding, boundaries)
     return collect_counts(rank_ranges(parts, encoding, boundaries, edges), encoding, edges)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from textwrap import dedent
@@ -200,3 +201,9 @@ def to_table(table: Table, **columns: Any) -> pa.Table:
             is_null = np.isnan(values) if is_null is None else np.isnan(values) | is_null
         arrays.append(pa.array(values, field.type, mask=is_null))
     return pa.table(arrays, schema=schema)
+
+
+def table_of_rows(table: Table, rows: Sequence[Mapping[str, Any]], **columns: Any) -> pa.Table:
+    """Build a table as `to_table` does, from rows, and from `columns` for the values that the rows lack."""
+    given = {name: [row[name] for row in rows] for name in table.value_columns if name not in columns}
+    return to_table(table, **given, **columns)

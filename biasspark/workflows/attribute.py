@@ -39,7 +39,6 @@ from biasspark.columns import MODEL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
-from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.feature_columns import SurveyedValues, row_columns, survey_values
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
@@ -56,30 +55,29 @@ from biasspark.session import BYTES_AN_ATTRIBUTION, describe, kept, refuse_too_m
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
-from biasspark.tables.schemas import Table, to_table
+from biasspark.tables.schemas import Table, table_of_rows
 from biasspark.text import format_count
-from biasspark.workflows import nightly
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
+from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
+from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
 
 JOB = schemas.LOSS_BY_SEGMENT.job
 _MANY_ROWS = 1 << 21
 """With fewer rows, rounding their scores saves no time."""
 
 
-def publish_attribution(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
+def publish_attribution(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, search and publish; return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
     assert config.corpus.id is not None  # [attribution] needs it
     with survey_rows(corpus, config, config.corpus.id, config.corpus.duplicates) as surveyed:
         progress.stage(f"ranking {surveyed.size_text}")
-        with ranked_blocks(surveyed, config.rejects) as ranked:
-            counts, of_rows = describe_rows(surveyed, ranked)
+        with rank_surveyed(surveyed, config.rejects) as ranked:
             tables, warnings = list_tables(surveyed, ranked, progress.stage)
             small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
             rare = describe_rare(surveyed.values.tree_features, surveyed.attribution.split.min_leaf)
             shown = partial(show_lost, small, rare)
-            return progress.end(context.publish(tables, counts, (*of_rows, *warnings), shown))
+            return progress.end(context.publish(tables, ranked.counts.row_counts, warnings, shown))
 
 
 # ---- the survey and the ranking
@@ -131,6 +129,10 @@ class SurveyedRows(SurveyedCorpus):
         keeps_blocks = bool(description.is_split or attribution.segments or attribution.pairs_of)
         return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
 
+    def list_warnings(self, counts: Counts) -> tuple[str, ...]:
+        """Return the warnings of a measurement about scores, slices and rejects."""
+        return Measurement(self.measures, self.encoding, self.survey, self.cutpoints, counts).warnings
+
     def rank_rows(self, counts: Counts) -> DataFrame:
         """Return RANKED rows with their ids, given the counts of all rows. Lazy: a scan and a shuffle."""
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
@@ -145,6 +147,8 @@ def survey_rows(
 ) -> Iterator[SurveyedRows]:
     """Check and survey a corpus for AUC attribution. For parameters and errors see `survey_for_ranking`.
 
+    Raises `InputError` also if the embedded engine lacks the memory to rank the rows.
+
     Runs two narrow jobs in parallel, for the scores and for features and groupings, and a third one for features with
     more than a million distinct numbers.
     """
@@ -158,6 +162,8 @@ def survey_rows(
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
         survey, values = run_side_by_side(corpus.sparkSession, surveys)
     encoding = build_encoding(measures, survey)
+    n_ranked = len(encoding.models) + len(attribution.compare)
+    refuse_too_many(corpus.sparkSession, survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
     with duplicates_marked(corpus, id_column, duplicates) as marked:
         columns = row_columns(attribution, values.features, marked, id_column)
         yield SurveyedRows(
@@ -175,7 +181,7 @@ def survey_rows(
 
 
 @contextmanager
-def ranked_blocks(
+def rank_surveyed(
     surveyed: SurveyedRows, rejects: Rejects | None = None, *, with_losses: bool = True
 ) -> Iterator[RankedBlocks]:
     """Rank the rows, sum their losses, count pairs and crosses of groups, and keep the rows inside the block.
@@ -183,7 +189,6 @@ def ranked_blocks(
     Runs one Spark action: a scan and a shuffle.
     """
     attribution, encoding = surveyed.attribution, surveyed.encoding
-    _refuse_too_many(surveyed)
     links = [attribution.link.get(model) for model in encoding.models] if with_losses else None
     searches: dict[str, Search[Any]] = {}
     if attribution.pairs:
@@ -208,30 +213,14 @@ def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
     two million are rounded first. If these leave a warning open, a second action ranks all scores. The table is lazy:
     one more scan and shuffle.
     """
-    _refuse_too_many(surveyed)
     if surveyed.survey.n_rows > _MANY_ROWS:
         with job_on_corpus(surveyed, "count every row"):
             counts = count_rounded(surveyed.examples, surveyed.encoding, surveyed.boundaries)
         check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
         if is_settled(counts, surveyed.encoding):
-            return example_attributions(surveyed.rank_rows(counts)), _measurement(surveyed, counts).warnings
+            return example_attributions(surveyed.rank_rows(counts)), surveyed.list_warnings(counts)
     measurement = measure(surveyed)
     return example_attributions(surveyed.rank_rows(measurement.counts)), measurement.warnings
-
-
-def _measurement(surveyed: SurveyedRows, counts: Counts) -> Measurement:
-    return Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, {}, counts)
-
-
-def _refuse_too_many(surveyed: SurveyedRows) -> None:
-    n_ranked = len(surveyed.encoding.models) + len(surveyed.attribution.compare)
-    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
-
-
-def describe_rows(surveyed: SurveyedRows, ranked: RankedBlocks) -> tuple[RowCounts, tuple[str, ...]]:
-    """Return the counts of rows, and the warnings about the corpus and its features."""
-    of_corpus = _measurement(surveyed, ranked.counts).warnings
-    return ranked.counts.row_counts, (*of_corpus, *feature_warnings(surveyed.values))
 
 
 # ---- tables
@@ -251,8 +240,8 @@ def list_tables(
         model: model not in profiles or (profiles[model].lowest >= 0 and profiles[model].highest <= 1)
         for model in surveyed.encoding.models
     }
-    probable = {model: model in attribution.link or within for model, within in within_0_and_1.items()}
-    searched = search_rows(surveyed, ranked, probable, stage)
+    has_probabilities = {model: model in attribution.link or within for model, within in within_0_and_1.items()}
+    searched = search_rows(surveyed, ranked, has_probabilities, stage)
     placements = {
         (*surveyed.names[key], segment): sums
         for key, of_segments in searched.measured.of_segments.items()
@@ -266,12 +255,12 @@ def list_tables(
         schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices, *sides),
     }
     if ranked.losses:
-        rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(ranked.losses, probable)
-        rows[schemas.LOSS_BY_SEGMENT] = list_losses(ranked.losses, attribution.segments, placements, probable, level)
+        rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(ranked.losses, has_probabilities)
+        rows[schemas.LOSS_BY_SEGMENT] = list_losses(
+            ranked.losses, attribution.segments, placements, has_probabilities, level
+        )
     tables: dict[Table, Rows] = {
-        table: to_table(table, **{name: [row[name] for row in rows[table]] for name in table.value_columns})
-        for table in asked_tables(attribution)
-        if table in rows
+        table: table_of_rows(table, rows[table]) for table in configured_tables(attribution) if table in rows
     }
     if attribution.write_examples:
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
@@ -293,19 +282,24 @@ def _list_warnings(
     within_0_and_1: Mapping[str, bool],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return the warnings about features, segments, links, and searches."""
-    attribution = searched.surveyed.attribution
+    """Return the warnings about the corpus, features, segments, links, and searches."""
+    surveyed, attribution = searched.surveyed, searched.surveyed.attribution
     of_trees, of_slices = searched.list_roots(searched.trees), searched.list_roots(searched.slices)
     return [
-        *(*unsearched_warnings(attribution), *segment_warnings(attribution.segments, ranked.losses)),
-        *(*link_warnings(attribution, within_0_and_1), *searched.warnings, *tree_warnings(of_trees)),
+        *surveyed.list_warnings(ranked.counts),
+        *feature_warnings(surveyed.values),
+        *unsearched_warnings(attribution),
+        *segment_warnings(attribution.segments, ranked.losses),
+        *link_warnings(attribution, within_0_and_1),
+        *searched.warnings,
+        *tree_warnings(of_trees),
         *few_rows_warnings(attribution, of_trees, of_slices, pair_nodes),
     ]
 
 
-def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
-    """Return the configured tables."""
-    asked: dict[Table, object] = {
+def configured_tables(attribution: Attribution) -> tuple[Table, ...]:
+    """Return the tables of the parts that are configured."""
+    parts: dict[Table, object] = {
         schemas.LOSS_BY_SEGMENT: True,
         schemas.ATTRIBUTION_CORRELATIONS: True,
         schemas.ATTRIBUTION_SEGMENTS: attribution.tree,
@@ -315,7 +309,7 @@ def asked_tables(attribution: Attribution) -> tuple[Table, ...]:
         schemas.AUC_CROSSES: attribution.groupings,
         schemas.EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
     }
-    return tuple(table for table, part in asked.items() if part)
+    return tuple(table for table, part in parts.items() if part)
 
 
 @dataclass(frozen=True)
@@ -350,14 +344,14 @@ class SearchedRows:
 
 
 def search_rows(
-    surveyed: SurveyedRows, ranked: RankedBlocks, probable: Mapping[str, bool], stage: Callable[[str], None]
+    surveyed: SurveyedRows, ranked: RankedBlocks, has_probabilities: Mapping[str, bool], stage: Callable[[str], None]
 ) -> SearchedRows:
     """Grow the trees and search the slices together, then measure these and the named segments and pairs.
 
-    `probable` are the models whose scores are probabilities, so that rows have losses.
+    `has_probabilities` says of each model whether its scores are probabilities, so that its rows have losses.
     """
     attribution, blocks = surveyed.attribution, ranked.blocks
-    of_trees = plan_trees(surveyed, probable) if attribution.tree else []
+    of_trees = plan_trees(surveyed, has_probabilities) if attribution.tree else []
     of_slices = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
     searches: dict[str, Search[Any]] = {}
     values: list[SummedValue] = []
@@ -375,8 +369,8 @@ def search_rows(
         with job_on_corpus(surveyed, f"search {names}"):
             by_cell = sum_blocks(blocks, values)
             with kept(by_cell.frame, large_rows=True) as frame:
-                asked = replace(by_cell, frame=frame)
-                answers = run_searches(asked, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
+                kept_sums = replace(by_cell, frame=frame)
+                answers = run_searches(kept_sums, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
         results |= zip(searches, answers, strict=True)
     trees = dict(zip(of_trees, results["trees"], strict=True))
     slices = dict(zip(of_slices, results["slices"].conditions, strict=True))
@@ -387,13 +381,13 @@ def search_rows(
     return SearchedRows(surveyed, trees, slices, warnings, _measure_results(surveyed, ranked, trees, slices, stage))
 
 
-def plan_trees(surveyed: SurveyedRows, probable: Mapping[str, bool]) -> list[Target]:
+def plan_trees(surveyed: SurveyedRows, has_probabilities: Mapping[str, bool]) -> list[Target]:
     """List the targets of trees: first of single models, with losses only of probabilities, then of comparisons."""
     attribution, encoding = surveyed.attribution, surveyed.encoding
     targets = [
         Target(model, part, name, None if name == AUC else attribution.link.get(encoding.models[model]))
         for name, (model, part) in product(attribution.targets, surveyed.names)
-        if name == AUC or probable[encoding.models[model]]
+        if name == AUC or has_probabilities[encoding.models[model]]
     ]
     compared = product(range(len(attribution.compare)), range(len(encoding.slices)))
     return targets + [Target(len(encoding.models) + number, part, AUC) for number, part in compared]
@@ -416,15 +410,15 @@ def _measure_results(
 ) -> MeasuredSets:
     """Measure every node, slice, segment and pair in one job, and comparisons in another."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
-    asked = {target: [node.condition for node in tree] for target, tree in trees.items()}
-    for target, conditions in slices.items():
-        asked.setdefault(target, []).extend([{}, *conditions])
-    if not (asked or attribution.segments or attribution.pairs_of):
+    conditions = {target: [node.condition for node in tree] for target, tree in trees.items()}
+    for target, of_slices in slices.items():
+        conditions.setdefault(target, []).extend([{}, *of_slices])
+    if not (conditions or attribution.segments or attribution.pairs_of):
         return MeasuredSets({}, {}, {}, {})
     stage("measuring segments")
     with job_on_corpus(surveyed, "measure the segments"):
-        measured = _measure(surveyed, ranked, asked)
-    compared = {target: conditions for target, conditions in asked.items() if target.model >= len(models)}
+        measured = _measure(surveyed, ranked, conditions)
+    compared = {target: of_target for target, of_target in conditions.items() if target.model >= len(models)}
     if not compared:
         return measured
     stage("measuring the differences of models")
@@ -437,8 +431,10 @@ def _measure_results(
     return measured.with_variances(compared, variances)
 
 
-def _measure(surveyed: SurveyedRows, ranked: RankedBlocks, asked: Mapping[Target, Sequence[Condition]]) -> MeasuredSets:
-    search = measure_sets(ranked.blocks.columns, asked, len(surveyed.encoding.models))
+def _measure(
+    surveyed: SurveyedRows, ranked: RankedBlocks, conditions: Mapping[Target, Sequence[Condition]]
+) -> MeasuredSets:
+    search = measure_sets(ranked.blocks.columns, conditions, len(surveyed.encoding.models))
     sets: MeasuredSets = run_searches(ranked.blocks, [search])[0]
     return sets
 
@@ -454,33 +450,33 @@ def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *p
 # ---- the plan
 
 
-def plan_attribution(config: Config) -> nightly.Plan:
+def plan_attribution(config: Config) -> Plan:
     """Plan the attribution."""
-    asked = _require_attribution(config)
-    passes = ["survey the features and groupings"] if asked.searches or asked.groupings else []
-    compared = ", and about 100 for each row of two models that are compared" if asked.compare else ""
-    passes.append(f"rank every row (shuffles {20 if asked.pairs else 12} bytes per score{compared})")
-    passes += ["list the examples (shuffles 9 bytes per score and the id)"] if asked.write_examples else []
-    pairs = asked.pairs_of.items()
+    attribution = _require_attribution(config)
+    passes = ["survey the features and groupings"] if attribution.searches or attribution.groupings else []
+    compared = ", and about 100 for each row of two models that are compared" if attribution.compare else ""
+    passes.append(f"rank every row (shuffles {20 if attribution.pairs else 12} bytes per score{compared})")
+    passes += ["list the examples (shuffles 9 bytes per score and the id)"] if attribution.write_examples else []
+    pairs = attribution.pairs_of.items()
     parts = {
-        "features": ", ".join(asked.features) or "none",
-        "searched": ", ".join(_list_searches(asked)) or "nothing",
-        "crosses": ", ".join(f"{name}: {text}" for name, text in asked.groupings.items()) or "none",
+        "features": ", ".join(attribution.features) or "none",
+        "searched": ", ".join(_list_searches(attribution)) or "nothing",
+        "crosses": ", ".join(f"{name}: {text}" for name, text in attribution.groupings.items()) or "none",
         "pairs": ", ".join(f"{name}: {pair.negatives} against {pair.positives}" for name, pair in pairs) or "none",
-        "segments": ", ".join(f"{name}: {text}" for name, text in asked.segments.items()) or "none",
+        "segments": ", ".join(f"{name}: {text}" for name, text in attribution.segments.items()) or "none",
     }
-    return nightly.Plan(parts, passes, asked_tables(asked), unsearched_warnings(asked))
+    return Plan(parts, passes, configured_tables(attribution), unsearched_warnings(attribution))
 
 
-def _list_searches(asked: Attribution) -> Iterator[str]:
-    if asked.tree:
-        yield f"trees of {', '.join(asked.targets)}, depth {asked.tree.max_depth}"
-    for new, old in asked.compare:
+def _list_searches(attribution: Attribution) -> Iterator[str]:
+    if attribution.tree:
+        yield f"trees of {', '.join(attribution.targets)}, depth {attribution.tree.max_depth}"
+    for new, old in attribution.compare:
         yield f"{new} against {old}"
-    if asked.slice_search:
-        yield f"the {asked.slice_search.most} worst slices"
-    if asked.pairs:
-        yield f"pairs of {asked.pairs.positives:,} positives and {asked.pairs.negatives:,} negatives"
+    if attribution.slice_search:
+        yield f"the {attribution.slice_search.most} worst slices"
+    if attribution.pairs:
+        yield f"pairs of {attribution.pairs.positives:,} positives and {attribution.pairs.negatives:,} negatives"
 
 
 def _attributed_only(config: Config) -> Measures:
@@ -488,7 +484,7 @@ def _attributed_only(config: Config) -> Measures:
 
 
 def _require_attribution(config: Config) -> Attribution:
-    return nightly.require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
+    return require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
 
 
 # ---- the command line
@@ -496,5 +492,5 @@ def _require_attribution(config: Config) -> Attribution:
 EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "attribution.toml")
 
 FLAGS = (*on_date("the date whose rows are attributed"), DRY_RUN)
-main = partial(nightly.plan_or_run, nightly.CorpusJob(JOB, _attributed_only, plan_attribution, publish_attribution))
+main = partial(plan_or_run, CorpusJob(JOB, _attributed_only, plan_attribution, publish_attribution))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

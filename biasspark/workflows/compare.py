@@ -48,9 +48,8 @@ from biasspark.report.console_summary import show_changes
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
 from biasspark.text import format_count
-from biasspark.workflows import nightly
-from biasspark.workflows.judge import judge_comparison
-from biasspark.workflows.measurement import (
+from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, describe_identities, plan_or_run, require
+from biasspark.workflows.corpus_steps import (
     Measurement,
     SurveyedCorpus,
     check_counts,
@@ -59,6 +58,7 @@ from biasspark.workflows.measurement import (
     survey_for_ranking,
     warn_of_rows,
 )
+from biasspark.workflows.judge import judge_comparison
 
 UNCLUSTERED = "unclustered"
 """True on a row without a cluster."""
@@ -132,7 +132,7 @@ class Comparison:
     """
 
     surveyed: SurveyedCorpus
-    asked: Compare
+    settings: Compare
     group: Column | None
     counts: RowCounts
     counted: Row
@@ -147,7 +147,7 @@ class Comparison:
         """The size of the comparison in words. Rows are those read; the table has the rows that both models score."""
         slices, n_singles = self.surveyed.encoding.slices, len(self.surveyed.encoding.singles)
         return (
-            f"{format_count(len(self.asked.models), 'model')} with {self.asked.baseline}: "
+            f"{format_count(len(self.settings.models), 'model')} with {self.settings.baseline}: "
             f"{format_count(self.counts.n_rows, 'row')} read, {format_count(len(slices), 'slice')}, "
             f"{format_count(n_singles, 'identity', 'identities')}, "
             f"{format_count(len(self.identities) - 1 - n_singles, 'crossed pair')}"
@@ -159,8 +159,8 @@ class Comparison:
         return (
             *self.surveyed.survey.warnings,
             *score_warnings(self._profile(model, compared) for model in encoding.models),
-            *unclustered_warnings(self.asked.cluster, counted[UNCLUSTERED], n_rows),
-            *scope_warnings(self.asked, [Scope(*row) for row in counted["scopes"]]),
+            *unclustered_warnings(self.settings.cluster, counted[UNCLUSTERED], n_rows),
+            *scope_warnings(self.settings, [Scope(*row) for row in counted["scopes"]]),
             *identity_warnings(encoding.singles, counted["sides"], sum(counted["slices"][0])),
             *slice_warnings(encoding.slices, counted["slices"]),
             *warn_of_rows(self.counts, self.surveyed.measures.label),
@@ -189,20 +189,20 @@ class Comparison:
     def compute(self) -> list[ComparedPair]:
         """Compute both AUCs of every pair of cells, with variances. A Spark action for each model and 32 identities."""
         with job_on_corpus(self.surveyed, "compare the models"):
-            return [pair for model in self.asked.models for pair in self._compare(model)]
+            return [pair for model in self.settings.models for pair in self._compare(model)]
 
     def _compare(self, model: str) -> list[ComparedPair]:
-        models, survey, all_measures = (model, self.asked.baseline), self.surveyed.survey, self.surveyed.measures
+        models, survey, all_measures = (model, self.settings.baseline), self.surveyed.survey, self.surveyed.measures
         measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
         encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
         corpus = keep_scored(self.surveyed.corpus, measures)
         if self.group is not None:
             examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
             sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
-            groups = self.asked.groups or GROUPS
+            groups = self.settings.groups or GROUPS
             for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
                 pair = CellPair(*(row[name] for name in CellPair._fields))
-                sides[row[MODEL] == self.asked.baseline][pair] = Replicates.read(row)
+                sides[row[MODEL] == self.settings.baseline][pair] = Replicates.read(row)
             paired = {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
             return name_models(paired, models, measures.intervals.level, JACKKNIFE)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
@@ -219,7 +219,7 @@ class Comparison:
         return name_models(pair_cells(sums, pairs), models, measures.intervals.level, PAIRED_DELONG)
 
 
-def publish_comparison(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
+def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, compare, judge and publish; return the outcome."""
     config, progress = context.config, context.progress
     progress.stage(f"surveying {config.corpus.name}")
@@ -252,35 +252,36 @@ def compare(
     Runs two narrow jobs. `Comparison.compute` scans the corpus once for each model and 32 identities, and shuffles it
     twice.
     """
-    asked = _require_compare(measures)
+    settings = _require_compare(measures)
     measures = compared_only(measures)
     group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
-    if asked.method == JACKKNIFE:
+    if settings.method == JACKKNIFE:
         if id_column is None:
             raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
         # As text: -0.0 becomes 0.0, NaN becomes NULL.
-        cluster = None if asked.cluster is None else category(asked.cluster, corpus.schema[asked.cluster].dataType)
-        group = group_of(id_column, cluster, asked.groups or GROUPS)
+        column_name = settings.cluster
+        cluster = None if column_name is None else category(column_name, corpus.schema[column_name].dataType)
+        group = group_of(id_column, cluster, settings.groups or GROUPS)
         clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
         aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
-        aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(asked, encoding)]
+        aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(settings, encoding)]
         with job_on_corpus(surveyed, "count the rows"):
             (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
         counts = encoding.read_row_counts(counted["counts"])
         check_counts(surveyed, counts, counted["sides"], rejects)
-        yield Comparison(surveyed, asked, group, counts, counted)
+        yield Comparison(surveyed, settings, group, counts, counted)
 
 
-def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
+def _count_scopes(settings: Compare, encoding: Encoding) -> list[Column]:
     """Return aggregates over EXAMPLES: the rows in no cluster, and the `Scope` of every model."""
     scopes = []
-    for model in asked.models:
-        both = (model, asked.baseline)
+    for model in settings.models:
+        both = (model, settings.baseline)
         shared = decode.counts_for(both, encoding)
-        n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if asked.cluster else F.lit(None).cast("int")
+        n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if settings.cluster else F.lit(None).cast("int")
         n_positive = decode.count_positives(both, encoding)
         scope = (F.lit(model).alias(MODEL), F.count_if(shared).alias("n_rows"), n_groups.alias("n_groups"))
         scopes.append(F.struct(*scope, n_positive.alias("n_positive")))
@@ -289,37 +290,37 @@ def _count_scopes(asked: Compare, encoding: Encoding) -> list[Column]:
 
 def compared_only(measures: Measures) -> Measures:
     """Return the measures for a comparison of models only."""
-    asked = _require_compare(measures)
-    models = {name: measures.models[name] for name in (*asked.models, asked.baseline)}
-    return replace(rows_only(measures), models=models, identities=measures.identities, compare=asked)
+    settings = _require_compare(measures)
+    models = {name: measures.models[name] for name in (*settings.models, settings.baseline)}
+    return replace(rows_only(measures), models=models, identities=measures.identities, compare=settings)
 
 
-def plan_comparison(config: Config) -> nightly.Plan:
+def plan_comparison(config: Config) -> Plan:
     """Plan a comparison."""
-    asked = _require_compare(config)
+    settings = _require_compare(config)
     method, shuffled = "paired DeLong", "8 bytes per score, then 8 per score and identity"
-    if asked.method == JACKKNIFE:
-        ids = f"{config.corpus.id}, whole clusters of {asked.cluster}" if asked.cluster else str(config.corpus.id)
-        method, shuffled = f"jackknife, {asked.groups or GROUPS:,} groups by {ids}", "both scores of each row"
+    if settings.method == JACKKNIFE:
+        ids = f"{config.corpus.id}, whole clusters of {settings.cluster}" if settings.cluster else str(config.corpus.id)
+        method, shuffled = f"jackknife, {settings.groups or GROUPS:,} groups by {ids}", "both scores of each row"
     rules = config.gate.comparison_rules if config.gate else ()
     parts = {
-        "identities": nightly.describe_identities(config.identities),
-        "compared": f"{', '.join(asked.models)} with {asked.baseline}",
+        "identities": describe_identities(config.identities),
+        "compared": f"{', '.join(settings.models)} with {settings.baseline}",
         "method": method,
         "gate": ", ".join(rule.name for rule in rules) or "none",
     }
     passes = ["count the rows"]
-    passes += [f"compare {model}, once for every 32 identities (shuffles {shuffled})" for model in asked.models]
-    return nightly.Plan(parts, passes)
+    passes += [f"compare {model}, once for every 32 identities (shuffles {shuffled})" for model in settings.models]
+    return Plan(parts, passes)
 
 
 def _require_compare(measures: Measures) -> Compare:
-    return nightly.require(measures.compare, "compare", '[compare] baseline = "old"')
+    return require(measures.compare, "compare", '[compare] baseline = "old"')
 
 
 # ---- the command line
 
 EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "compare.toml")
 FLAGS = (*on_date("the date on whose rows the models are compared"), DRY_RUN)
-main = partial(nightly.plan_or_run, nightly.CorpusJob(JOB, compared_only, plan_comparison, publish_comparison))
+main = partial(plan_or_run, CorpusJob(JOB, compared_only, plan_comparison, publish_comparison))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

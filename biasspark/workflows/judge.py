@@ -26,7 +26,7 @@ from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
 from biasspark.tables.store import Store
 from biasspark.text import format_count, list_first, show_value, show_visibly
-from biasspark.workflows.nightly import RunContext
+from biasspark.workflows.corpus_job import RunContext
 
 MOST_SHOWN = 20
 MOST_NAMED = 5

@@ -20,16 +20,16 @@ from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 from biasspark.workflows.compare import leave_out_groups
-from biasspark.workflows.judge import judge
-from biasspark.workflows.measurement import (
+from biasspark.workflows.corpus_job import BACKFILL, CorpusJob, Plan, RunContext, describe_identities, plan_or_run
+from biasspark.workflows.corpus_steps import (
     Measurement,
     SurveyedCorpus,
     balance_labels,
     measure,
-    ranked_blocks,
+    measure_and_keep,
     survey_for_ranking,
 )
-from biasspark.workflows.nightly import BACKFILL, CorpusJob, Plan, RunContext, describe_identities, plan_or_run
+from biasspark.workflows.judge import judge
 from biasspark.workflows.window import plan_state, score_blocks
 
 JOB = schemas.BIAS_METRICS.job
@@ -99,7 +99,8 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
         return
     surveyed, chosen = plan_state(surveyed, context)
     progress.stage(f"ranking {surveyed.size_text}")
-    with ranked_blocks(surveyed, config.rejects, [ranges.boundaries for ranges in chosen]) as (measurement, ranked):
+    boundaries = [ranges.boundaries for ranges in chosen]
+    with measure_and_keep(surveyed, config.rejects, boundaries) as (measurement, ranked):
         yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, chosen)}
 
 

@@ -38,8 +38,8 @@ from biasspark.tables.runs import new_run
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
 from biasspark.workflows import compare, measure
-from biasspark.workflows.measurement import CountedLabels, balance_labels, tabulate_labels
-from biasspark.workflows.nightly import RunContext, describe_identities, require
+from biasspark.workflows.corpus_job import RunContext, describe_identities, require
+from biasspark.workflows.corpus_steps import CountedLabels, balance_labels, tabulate_labels
 
 JOB = "mitigation_experiment"
 DIFFERENCE, LOWEST_BPSN, LARGEST_GAP = "pinned_auc_equality_difference", "bpsn_auc_min", "aeg_max_abs"

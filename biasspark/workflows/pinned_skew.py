@@ -25,15 +25,15 @@ from biasspark.ranking.sampled_trials import sum_kept_rows
 from biasspark.report.console_summary import show_skew
 from biasspark.session import kept
 from biasspark.tables.schemas import PINNED_SKEW
-from biasspark.workflows import nightly
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
+from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
+from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 JOB = PINNED_SKEW.job
 _IN_CELL = "in_cell"
 
 
-def publish_experiment(corpus: DataFrame, context: nightly.RunContext) -> Outcome:
+def publish_experiment(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, drop rows and publish; return the outcome."""
     config, progress = context.config, context.progress
     skew = find_experiment(config)
@@ -98,16 +98,16 @@ def check_cells(counts: Counts, identity: str) -> None:
         raise InputError(*faults)
 
 
-def plan_experiment(config: Config) -> nightly.Plan:
+def plan_experiment(config: Config) -> Plan:
     """Plan the experiment."""
     drops = "drop rows (shuffles one sorted block per range)"
     ranking = "rank every score, once with and once without the cell (shuffles 8 bytes per score)"
-    return nightly.Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
+    return Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 
 def find_experiment(config: Config) -> PinnedSkew:
     """Return the configuration of the experiment. Raises `ConfigError` if it is missing."""
-    return nightly.require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
+    return require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 def describe_drops(skew: PinnedSkew) -> str:
@@ -119,5 +119,5 @@ def describe_drops(skew: PinnedSkew) -> str:
 
 EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 FLAGS = (*on_date("the date whose rows the experiment uses"), DRY_RUN)
-main = partial(nightly.plan_or_run, nightly.CorpusJob(JOB, skew_only, plan_experiment, publish_experiment))
+main = partial(plan_or_run, CorpusJob(JOB, skew_only, plan_experiment, publish_experiment))
 COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)

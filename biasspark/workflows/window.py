@@ -39,8 +39,8 @@ from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count
 from biasspark.windows import sketch
 from biasspark.windows.sketch import RUN, RangeBoundaries, Sketch, SketchHeader
-from biasspark.workflows.measurement import Measurement, SurveyedCorpus
-from biasspark.workflows.nightly import RunContext, list_dates
+from biasspark.workflows.corpus_job import RunContext, list_dates
+from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus
 
 
 def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
@@ -88,7 +88,7 @@ def score_blocks(
     return sketch.sketch_rows(ranked, encoding, headers, chosen)
 
 
-def read_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
+def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
     """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``run``."""
     parts = []
     for index, run in enumerate(runs):
@@ -121,7 +121,7 @@ def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping
     for configured, run in list_configurations(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name)):
         if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
             continue
-        (states,) = read_states(read_blocks(spark, store, [run]), 1)
+        (states,) = read_states(read_score_blocks(spark, store, [run]), 1)
         for model, state in states.items():
             if state.header.types == types:
                 last.setdefault(model, state)
@@ -153,23 +153,14 @@ def find_window(
     with describe(spark, "look up the runs"):
         published = list_published(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
         runs = list(map(to_run, published.values()))
-        blocks = read_blocks(spark, store, runs)
+        blocks = read_score_blocks(spark, store, runs)
         with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
             counts = {row[RUN]: row["count"] for row in blocks.groupBy(RUN).count().collect()}
         for index, n_rows in counts.items():
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     every = list_dates(first, last)
-    has_blocks = {day for day, row in published.items() if (row["table_rows"] or {}).get(SCORE_BLOCKS.name)}
-    missing = {
-        day: "its files are gone"
-        if day in has_blocks
-        else "its run kept no scores"
-        if day in published
-        else "not published"
-        for day in every
-        if day not in states
-    }
+    missing = {day: _explain_absence(published.get(day)) for day in every if day not in states}
     is_refused = missing and (not allow_missing or not states)
     faults = [_describe_missing(missing, len(every))] if is_refused else []
     if states:
@@ -179,7 +170,7 @@ def find_window(
     merged = tuple(published[day] for day in states)
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
     if len(merged) < len(published):
-        blocks = read_blocks(spark, store, list(map(to_run, merged)))
+        blocks = read_score_blocks(spark, store, list(map(to_run, merged)))
     return Window(first, last, merged, headers, blocks, missing)
 
 
@@ -256,6 +247,14 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
         quantiles=tuple(sketch.merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},
     )
+
+
+def _explain_absence(run: LedgerRow | None) -> str:
+    """Return why a date has no kept ranking, given its published run."""
+    if run is None:
+        return "not published"
+    kept_scores = (run["table_rows"] or {}).get(SCORE_BLOCKS.name)
+    return "its files are gone" if kept_scores else "its run kept no scores"
 
 
 def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:

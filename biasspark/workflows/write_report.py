@@ -133,14 +133,14 @@ def _read_tables(
     spark: SparkSession, store: Store, runs: Mapping[str, LedgerRow]
 ) -> tuple[dict[str, pa.Table], dict[str, str]]:
     """Return the tables of some runs by name, and the faults of tables whose files are missing."""
-    asked = [table for table in _TABLES if table.job in runs and _has_table(runs[table.job], table) is not False]
+    tables = [table for table in _TABLES if table.job in runs and _has_table(runs[table.job], table) is not False]
 
     def read(table: Table) -> pa.Table | None:
         with describe(spark, f"report: {table.name}"):
             rows, available = read_rows(spark, store, table, [to_run(runs[table.job])])
         return rows.sort_by([(name, "ascending") for name in table.key_columns]) if available else None
 
-    read_tables = dict(zip(asked, run_side_by_side(spark, [partial(read, table) for table in asked]), strict=True))
+    read_tables = dict(zip(tables, run_side_by_side(spark, [partial(read, table) for table in tables]), strict=True))
     faults = {
         table: describe_absence(store, table, to_run(runs[table.job]))
         for table, rows in read_tables.items()

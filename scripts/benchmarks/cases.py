@@ -136,8 +136,8 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
     from biasspark.config import parse_config  # noqa: PLC0415
     from biasspark.tables.runs import new_run  # noqa: PLC0415
     from biasspark.tables.store import open_store  # noqa: PLC0415
+    from biasspark.workflows.corpus_job import RunContext  # noqa: PLC0415
     from biasspark.workflows.measure import JOB, publish_measurement  # noqa: PLC0415
-    from biasspark.workflows.nightly import RunContext  # noqa: PLC0415
     from biasspark.workflows.window import find_window, merge_runs  # noqa: PLC0415
 
     spark, days = corpus.sparkSession, [date(2026, 1, 1) + timedelta(days=number) for number in range(N_RUNS)]

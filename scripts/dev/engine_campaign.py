@@ -44,7 +44,7 @@ from biasspark.errors import BiasSparkError
 from biasspark.session import build_session
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.session_request import SessionRequest
-from biasspark.workflows.measurement import measure, survey_for_ranking
+from biasspark.workflows.corpus_steps import measure, survey_for_ranking
 from scripts.dev.campaign_corpora import Case, count_by_hand, make_case, simpler_cases, write_case
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import parse_measures
-from biasspark.workflows.measurement import measure, survey_for_ranking
+from biasspark.workflows.corpus_steps import measure, survey_for_ranking
 from tests.oracle.suite import PAIRS, statistics_rows
 
 COUNTS = ["identity", "low_cell", "high_cell", "n_low", "n_high", "u_doubled", "low_square_sum", "high_square_sum"]

@@ -23,7 +23,7 @@ from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey
 from biasspark.errors import Fault, InputError
-from biasspark.workflows.measurement import Measurement, measure, survey_for_ranking
+from biasspark.workflows.corpus_steps import Measurement, measure, survey_for_ranking
 
 RUN_DATE = date(2026, 1, 15)
 SECRET = "secret"

@@ -23,7 +23,7 @@ from biasspark.config import Measures, parse_measures
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import tables_of
-from biasspark.workflows.attribute import list_tables, ranked_blocks, survey_rows
+from biasspark.workflows.attribute import list_tables, rank_surveyed, survey_rows
 from tests.harness.spark_effort import Effort, watch
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
@@ -90,7 +90,7 @@ def found(spark_session: SparkSession) -> dict[str, list[dict[str, Any]]]:
 
 
 def attribute(corpus: DataFrame, measures: Measures) -> dict[str, list[dict[str, Any]]]:
-    with survey_rows(corpus, measures, "id") as surveyed, ranked_blocks(surveyed) as ranked:
+    with survey_rows(corpus, measures, "id") as surveyed, rank_surveyed(surveyed) as ranked:
         tables, _ = list_tables(surveyed, ranked)
         return {table.name: to_rows(rows) for table, rows in tables.items()}
 

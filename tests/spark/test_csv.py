@@ -17,7 +17,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Measures, parse_config
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import Fault, InputError
-from biasspark.workflows.nightly import Plan, describe_plan
+from biasspark.workflows.corpus_job import Plan, describe_plan
 from tests.harness.small_corpora import count_and_reject, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads CSV")

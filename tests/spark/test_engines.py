@@ -143,7 +143,7 @@ def by_key(counts: Counts) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 def rank_rows(corpus: DataFrame, measures: Measures, engine: str, cuts: Sequence[float]) -> Counts:
     encoding = build_encoding(measures, survey_corpus(corpus, measures))
     examples = encode_examples(corpus, measures, encoding, None)
-    return rank(examples, encoding, [np.array(cuts)] * len(measures.models), engine=engine)
+    return rank(examples, encoding, [np.array(cuts)] * len(measures.models), ranking_engine=engine)
 
 
 # ---- the engines against the definitions

@@ -21,8 +21,8 @@ from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
+from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.judge import Verdict, judge
-from biasspark.workflows.nightly import RunContext
 from tests.harness.least_configuration import changed
 from tests.harness.sample_run import record_of
 

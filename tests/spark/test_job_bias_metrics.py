@@ -24,7 +24,7 @@ from biasspark.tables.schemas import (
     tables_of,
 )
 from biasspark.tables.views import SPARK_FILE
-from biasspark.workflows.nightly import warn_of_future
+from biasspark.workflows.corpus_job import warn_of_future
 from tests.harness.main_job import (
     CANARY,
     N_ROWS,

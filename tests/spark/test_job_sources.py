@@ -112,7 +112,7 @@ def test_of_two_runs_at_once_the_second_ends_with_4(
         publish(spark, tables, first[0], store, record)
         return publish(spark, tables, run, store, record)
 
-    monkeypatch.setattr("biasspark.workflows.nightly.publish", publish_second)
+    monkeypatch.setattr("biasspark.workflows.corpus_job.publish", publish_second)
     done = run(config)
     assert (done.code, done.out) == (4, "")
     assert first[0].run_id in done.err

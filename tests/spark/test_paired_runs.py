@@ -27,8 +27,8 @@ from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as bias_metrics
+from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.judge import judge
-from biasspark.workflows.nightly import RunContext
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, ask, run_main
 from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch

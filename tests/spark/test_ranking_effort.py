@@ -18,7 +18,7 @@ from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows.attribute import list_tables, survey_rows
 from biasspark.workflows.compare import compare
-from biasspark.workflows.measurement import measure, ranked_blocks, survey_for_ranking
+from biasspark.workflows.corpus_steps import measure, measure_and_keep, survey_for_ranking
 from tests.harness.main_job import N_ROWS, make_rows, run_well, write_config, write_parquet
 from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
 from tests.spark.conftest import ANNOTATED_ROWS
@@ -104,7 +104,7 @@ def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated
     with survey_for_ranking(spark.read.parquet(annotated_path), measures_of_corpus(), "id") as surveyed:
         with (
             watch(spark, ANNOTATED_ROWS, efforts),
-            ranked_blocks(surveyed, None, [np.array([0.5])] * 2) as (_, ranked),
+            measure_and_keep(surveyed, None, [np.array([0.5])] * 2) as (_, ranked),
         ):
             assert ranked.count() > 0
         assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (2, 1, 1)
@@ -215,7 +215,7 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
         with watch(spark, JOINED_ROWS, efforts):
             surveyed = stack.enter_context(survey_rows(corpus, config, "id"))
         with watch(spark, JOINED_ROWS, efforts):
-            ranked = stack.enter_context(attribution.ranked_blocks(surveyed))
+            ranked = stack.enter_context(attribution.rank_surveyed(surveyed))
         with watch(spark, JOINED_ROWS, efforts):
             tables, _ = list_tables(surveyed, ranked)
     survey, ranking, searches = efforts
@@ -237,7 +237,7 @@ def test_what_is_counted_while_rows_are_ranked_keeps_none(
     with (
         survey_rows(spark.read.parquet(repeated), config, "id") as surveyed,
         watch(spark, JOINED_ROWS, efforts),
-        attribution.ranked_blocks(surveyed, with_losses=False) as ranked,
+        attribution.rank_surveyed(surveyed, with_losses=False) as ranked,
     ):
         assert not is_anything_persisted(spark)
         tables, _ = list_tables(surveyed, ranked)

@@ -24,7 +24,7 @@ from biasspark.corpus.input_files import open_files
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
-from biasspark.workflows.nightly import CorpusDates
+from biasspark.workflows.corpus_job import CorpusDates
 from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads files and tables")

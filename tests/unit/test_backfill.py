@@ -13,7 +13,7 @@ from biasspark.cli import Outcome, Progress, make_parser, run_job
 from biasspark.config import Identities, Terms, parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.nightly import BACKFILL, describe_identities, list_dates, list_days, measure_dates
+from biasspark.workflows.corpus_job import BACKFILL, describe_identities, list_dates, list_days, measure_dates
 from tests.harness.least_configuration import changed
 
 CANARY = "canary-3f1c"

@@ -1,4 +1,4 @@
-"""Measure a corpus: survey it, rank every score once, and compute all tables from the counts.
+"""Steps of the jobs that read a corpus: survey it, rank every score once, and compute all tables from the counts.
 
 corpus --survey, one job--> SurveyedCorpus --rank, one job--> COUNTS --arithmetic--> tables
 """
@@ -199,16 +199,16 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
     """
     refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
     with job_on_corpus(surveyed, "rank every score"):
-        engine = surveyed.measures.ranking.engine
-        counts = rank(surveyed.examples, surveyed.encoding, surveyed.boundaries, surveyed.edges, engine)
+        ranking_engine = surveyed.measures.ranking.engine
+        counts = rank(surveyed.examples, surveyed.encoding, surveyed.boundaries, surveyed.edges, ranking_engine)
     return _measurement(surveyed, counts, rejects)
 
 
 @contextmanager
-def ranked_blocks(
+def measure_and_keep(
     surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
 ) -> Iterator[tuple[Measurement, DataFrame]]:
-    """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its blocks."""
+    """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its sketches."""
     refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
     parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
     with (
