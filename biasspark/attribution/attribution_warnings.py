@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from biasspark.attribution.block_sums import AUC
-from biasspark.attribution.measured_sets import NodeSums
+from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import TreeKey
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
@@ -97,9 +97,9 @@ def grouping_warnings(crosses: pa.Table) -> tuple[str, ...]:
     return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
-def tree_warnings(roots: Mapping[TreeKey, NodeSums]) -> Iterator[str]:
+def tree_warnings(roots: Mapping[TreeKey, MeasuredSet]) -> Iterator[str]:
     """Yield warnings about trees with no rows to compare, or without rows in one half, given the sums of all rows."""
-    for key, (train, honest, _) in roots.items():
+    for key, (train, honest, *_) in roots.items():
         if key.baseline_model and key.slice == ALL_ROWS and not train.n + honest.n:
             yield (
                 f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their difference has "
@@ -115,8 +115,8 @@ def tree_warnings(roots: Mapping[TreeKey, NodeSums]) -> Iterator[str]:
 
 def few_rows_warnings(
     attribution: Attribution,
-    trees: Mapping[TreeKey, NodeSums],
-    slices: Mapping[TreeKey, NodeSums],
+    trees: Mapping[TreeKey, MeasuredSet],
+    slices: Mapping[TreeKey, MeasuredSet],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> Iterator[str]:
     """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need.
@@ -126,10 +126,10 @@ def few_rows_warnings(
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
 
-    def list_models(roots: Mapping[TreeKey, NodeSums], least: int) -> list[str]:
+    def list_models(roots: Mapping[TreeKey, MeasuredSet], least: int) -> list[str]:
         return [
             key.model
-            for key, (train, honest, _) in roots.items()
+            for key, (train, honest, *_) in roots.items()
             if (key.baseline_model, key.slice, key.target) == ("", ALL_ROWS, AUC)
             if 0 < min(train.n, honest.n) < least
         ]

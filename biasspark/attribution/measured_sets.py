@@ -36,22 +36,17 @@ _PLACEMENTS = 0
 """The chunk of placements in sets; the chunks of targets follow, then those of comparisons."""
 
 
-class NodeSums(NamedTuple):
-    """Sums over the training rows and the estimation rows of a set.
+class MeasuredSet(NamedTuple):
+    """The rows that meet a condition: sums over the training rows and over the estimation rows.
 
-    `loss_doubled` is twice the number of wrongly ordered pairs with a row of the set, ties half.
+    `loss_doubled` is twice the number of wrongly ordered pairs with a row of the set, ties half; `variance` is that of
+    the honest mean, None where not defined.
     """
 
     train: Moments = Moments()
     honest: Moments = Moments()
     loss_doubled: int = 0
-
-
-class MeasuredSet(NamedTuple):
-    """The rows that meet a condition: their sums, and the variance of their honest mean, None where not defined."""
-
-    sums: NodeSums
-    variance: float | None
+    variance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -150,13 +145,13 @@ def _read_measured(
     for number, (target, of_target) in enumerate(conditions.items(), 1):
         key = target.model, target.slice
         data = measured.get((*key, number))
-        sums = [NodeSums()] * len(of_target) if data is None else list(map(_read_sums, unpack(data)[0]))
-        variances: list[float | None] = [None] * len(sums)
+        sets = [MeasuredSet()] * len(of_target) if data is None else list(map(_read_sums, unpack(data)[0]))
         if target.name != AUC:  # the loss of a row depends on no other row
-            variances = [one.honest.variance_of_mean for one in sums]
+            sets = [one._replace(variance=one.honest.variance_of_mean) for one in sets]
         elif target.model < n_models and key in placements:
-            variances = [influence_variance(*placed) for placed in placements[key][: len(sums)]]
-        of_targets[target] = dict(zip(map(freeze, of_target), map(MeasuredSet, sums, variances), strict=True))
+            placed = zip(sets, placements[key], strict=False)  # named segments and pairs follow the sets
+            sets = [one._replace(variance=influence_variance(*of_set)) for one, of_set in placed]
+        of_targets[target] = dict(zip(map(freeze, of_target), sets, strict=True))
         if data := measured.get((*key, len(conditions) + number)):
             score_ranges, counts = unpack(data)  # of the sets' negatives, then of their positives
             below, total = counts.cumsum(axis=0) - counts, counts.sum(axis=0)
@@ -178,7 +173,7 @@ def _sum_cells(block: RowBlock, target: Target, rows: Ints) -> Ints:
     return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), *values, losses])
 
 
-def _read_sums(sums: Ints) -> NodeSums:
+def _read_sums(sums: Ints) -> MeasuredSet:
     """Return the sums of one set, given those of `_sum_cells` over its training rows and over its honest rows."""
     (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
-    return NodeSums(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)
+    return MeasuredSet(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)

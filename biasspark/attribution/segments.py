@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from biasspark.attribution.block_sums import AUC
-from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
+from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import chance_p_value, welch_p_value
 from biasspark.attribution.trees import Tree
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
@@ -55,7 +55,7 @@ def list_segments(
     key: TreeKey, tree: Tree, measured: Sequence[MeasuredSet], features: Sequence[Feature], level: float
 ) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_segments`` of the nodes of one tree; none if the tree has no rows."""
-    root = measured[0].sums
+    root = measured[0]
     if not root.train.n + root.honest.n:
         return []
     rows = [
@@ -65,7 +65,7 @@ def list_segments(
             "parent_id": node.parent_id,
             "depth": node.depth,
             "is_leaf": node.is_leaf,
-            **_list_columns(node.condition, one.sums, root, features),
+            **_list_columns(node.condition, one, root, features),
             **_list_ends(one, key.range, level),
         }
         for node, one in zip(tree, measured, strict=True)
@@ -86,12 +86,11 @@ def list_slices(
     equal scores keep their order. The estimation half does not choose slices, so p-values are adjusted for the number
     of slices and not for the search.
     """
-    all_rows = whole.sums.train
-    mean = all_rows.total / max(all_rows.n, 1)
+    mean = whole.train.total / max(whole.train.n, 1)
     rows = [
         {
-            "score": float(mean * one.sums.train.n - one.sums.train.total),
-            **_list_columns(condition, one.sums, whole.sums, features),
+            "score": float(mean * one.train.n - one.train.total),
+            **_list_columns(condition, one, whole, features),
             **_list_ends(one, (0.0, 0.5), level),
         }
         for condition, one in zip(conditions, measured, strict=True)
@@ -100,14 +99,16 @@ def list_slices(
     return [{"rank": rank, **row} for rank, row in enumerate(decide(ranked), start=1)]
 
 
-def _list_columns(condition: Condition, sums: NodeSums, whole: NodeSums, features: Sequence[Feature]) -> dict[str, Any]:
+def _list_columns(
+    condition: Condition, measured: MeasuredSet, whole: MeasuredSet, features: Sequence[Feature]
+) -> dict[str, Any]:
     """Return the rule, the sizes, the means and the tests of a set of rows.
 
     ``p_train_honest`` compares the training with the estimation rows of the set, ``p_value`` its estimation rows with
     all others, both by Welch's test; ``p_chance`` is that of `chance_p_value`. A p-value is None where a sample has
     fewer than two rows. ``loss_share`` is None without any loss.
     """
-    train, honest, loss_doubled = sums
+    train, honest = measured.train, measured.honest
     p_train_honest = welch_p_value(train, honest)
     return {
         "rule": describe_condition(condition, features),
@@ -120,11 +121,11 @@ def _list_columns(condition: Condition, sums: NodeSums, whole: NodeSums, feature
         "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
         "p_value": welch_p_value(honest, whole.honest - honest),
         "p_chance": chance_p_value(honest, whole.honest),
-        "loss_share": loss_doubled / whole.loss_doubled if whole.loss_doubled else None,
+        "loss_share": measured.loss_doubled / whole.loss_doubled if whole.loss_doubled else None,
     }
 
 
 def _list_ends(measured: MeasuredSet, limits: tuple[float, float], level: float) -> dict[str, float | None]:
     """Return the interval of the honest mean."""
-    low, high = clip_interval(normal_interval(measured.sums.honest.mean, measured.variance, level), *limits)
+    low, high = clip_interval(normal_interval(measured.honest.mean, measured.variance, level), *limits)
     return {"mean_honest_low": low, "mean_honest_high": high}

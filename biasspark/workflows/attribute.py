@@ -28,7 +28,7 @@ from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses
-from biasspark.attribution.measured_sets import MeasuredSets, NodeSums, measure_sets
+from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
@@ -322,9 +322,9 @@ class SearchedRows:
     warnings: Sequence[str]
     measured: MeasuredSets
 
-    def list_roots(self, targets: Iterable[Target]) -> dict[TreeKey, NodeSums]:
+    def list_roots(self, targets: Iterable[Target]) -> dict[TreeKey, MeasuredSet]:
         """Return the sums over all rows of some targets, by their names."""
-        return {self.surveyed.name_target(target): self.measured.of(target, {}).sums for target in targets}
+        return {self.surveyed.name_target(target): self.measured.of(target, {}) for target in targets}
 
     def list_segments(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_segments``."""
@@ -397,7 +397,7 @@ def _sum_squares(surveyed: SurveyedRows, ranked: RankedBlocks, targets: Sequence
     """Return the sum of squared deviations of the training values of each tree. One job."""
     with job_on_corpus(surveyed, "sum squares of the targets of trees"):
         measured = _measure(surveyed, ranked, {target: [{}] for target in targets})
-    moments = [measured.of(target, {}).sums.train for target in targets]
+    moments = [measured.of(target, {}).train for target in targets]
     return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
 
 

@@ -16,10 +16,9 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import ALL_ROWS, SCORE_REASONS
-from biasspark.config import Config, Identities, Label, Measures, PinnedAuc, Rejects
+from biasspark.config import Identities, Label, Measures, PinnedAuc, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.decode import count_labels, count_rows, count_sides
-from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import duplicates_marked
@@ -41,8 +40,7 @@ from biasspark.ranking.sampled_trials import sample_pinned_aucs
 from biasspark.session import describe, kept, refuse_too_many
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
-from biasspark.tables.publish import Rows
-from biasspark.tables.schemas import LABEL_BALANCE, REJECTED_ROWS, Table
+from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 
 
@@ -303,12 +301,6 @@ class CountedLabels:
         surveyed, counts = self.surveyed, self.counts
         of_identities = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labeled)
         return (*surveyed.survey.warnings, *of_identities, *warn_of_rows(counts, surveyed.measures.label))
-
-    def tables(self, config: Config) -> dict[Table, Rows]:
-        """Return the tables of a job: the balance, and the rejected rows if there are any."""
-        corpus, reasons = self.surveyed.corpus, self.counts.rejects
-        rejects = rejected_rows(corpus, config, config.corpus.id, reasons, config.rejects.max_rows)
-        return {LABEL_BALANCE: self.balance} | ({} if rejects is None else {REJECTED_ROWS: rejects})
 
 
 def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.Table:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from biasspark.cli import DATED_EXAMPLES, Command, Outcome, make_parser
 from biasspark.config import GROUPS, Config
 from biasspark.corpus.eligibility import rejected_rows
+from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
 from biasspark.gate.alerts import GateInput
@@ -48,11 +49,9 @@ def publish_measurement(
     progress.stage(f"surveying {config.corpus.name}")
     surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates)
     with surveying as surveyed, _ranked(surveyed, context) as (measurement, state_tables):
-        tables: dict[Table, Rows] = {**state_tables, **measurement.tables, **(more_tables or {})}
         counts = measurement.counts.row_counts
-        rejects = rejected_rows(surveyed.corpus, config, config.corpus.id, counts.rejects, config.rejects.max_rows)
-        if rejects is not None:
-            tables[schemas.REJECTED_ROWS] = rejects
+        tables: dict[Table, Rows] = {**state_tables, **measurement.tables, **(more_tables or {})}
+        tables |= _list_rejects(surveyed, config, counts)
         if config.templates:
             scores = template_scores(surveyed.corpus, config, surveyed.encoding, surveyed.id_column)
             tables[schemas.TEMPLATE_SCORES] = scores
@@ -85,8 +84,15 @@ def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:
     config, progress = context.config, context.progress
     progress.stage(f"counting the labels of {config.corpus.name}")
     with balance_labels(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as counted:
+        tables = {schemas.LABEL_BALANCE: counted.balance} | _list_rejects(counted.surveyed, config, counted.counts)
         shown = partial(show_balance, counted.balance)
-        return progress.end(context.publish(counted.tables(config), counted.counts, counted.warnings, shown))
+        return progress.end(context.publish(tables, counted.counts, counted.warnings, shown))
+
+
+def _list_rejects(surveyed: SurveyedCorpus, config: Config, counts: RowCounts) -> dict[Table, Rows]:
+    """Return the table ``rejected_rows`` if there are any."""
+    rejects = rejected_rows(surveyed.corpus, config, config.corpus.id, counts.rejects, config.rejects.max_rows)
+    return {} if rejects is None else {schemas.REJECTED_ROWS: rejects}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biasspark.attribution.block_sums import AUC, CellSums, SummedValue, Target
-from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
+from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey, list_segments
 from biasspark.attribution.trees import Tree, grow_trees
@@ -37,14 +37,14 @@ class Sample(NamedTuple):
             inside &= np.isin(self.bins[:, index], list(bins))
         return inside
 
-    def sum_rows(self, rows: npt.NDArray[np.bool_], unit: float) -> NodeSums:
+    def sum_rows(self, rows: npt.NDArray[np.bool_], unit: float) -> MeasuredSet:
         """Return the moments of some rows, of values in these units."""
 
         def moments(rows: npt.NDArray[np.bool_]) -> Moments:
             values, exact = self.values[rows].astype(object), Fraction(unit)
             return Moments(len(values), int(values.sum()) * exact, int((values**2).sum()) * exact**2)
 
-        return NodeSums(moments(rows & ~self.honest), moments(rows & self.honest))
+        return MeasuredSet(moments(rows & ~self.honest), moments(rows & self.honest))
 
 
 def name_values(samples: Sequence[Sample]) -> list[SummedValue]:
@@ -88,6 +88,6 @@ def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], setting
 
 def judge(tree: Tree, sample: Sample, features: Sequence[Feature], unit: float = 1.0) -> list[SimpleNamespace]:
     """Return what each node shows, of values in these units."""
-    measured = [MeasuredSet(sample.sum_rows(sample.inside(node.condition), unit), None) for node in tree]
+    measured = [sample.sum_rows(sample.inside(node.condition), unit) for node in tree]
     rows = list_segments(TreeKey("m", "", "all", "auc"), tree, measured, features, 0.95)
     return [SimpleNamespace(**row) for row in rows]

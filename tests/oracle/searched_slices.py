@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.attribution.measured_sets import MeasuredSet, NodeSums
+from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import list_slices
 from biasspark.attribution.slice_kernel import BestSlices, Counts, Slice, list_batches
 from biasspark.attribution.slice_search import make_counter
@@ -64,7 +64,7 @@ def search_samples(
     return [Searched(one.conditions(), one.missed) for one in searches], batches
 
 
-def sums_of(sample: Sample, rows: np.ndarray) -> NodeSums:
+def sums_of(sample: Sample, rows: np.ndarray) -> MeasuredSet:
     """Values in units of 2^-30; every row has a loss of one."""
     return sample.sum_rows(rows, UNIT)._replace(loss_doubled=int(rows.sum()))
 
@@ -76,11 +76,10 @@ def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch
 
 
 def judge(
-    conditions: Sequence[Condition], sums: Sequence[NodeSums], whole: NodeSums, features: Sequence[Feature]
+    conditions: Sequence[Condition], sums: Sequence[MeasuredSet], whole: MeasuredSet, features: Sequence[Feature]
 ) -> list[SimpleNamespace]:
     """Return what each slice shows, and its condition."""
-    measured = [MeasuredSet(of_slice, None) for of_slice in sums]
     features = [replace(feature, nullable=True) for feature in features]  # as some samples have NULL nevertheless
     by_predicate = {write_predicate(condition, features): condition for condition in conditions}
-    rows = list_slices(conditions, measured, MeasuredSet(whole, None), features, 0.95)
+    rows = list_slices(conditions, sums, whole, features, 0.95)
     return [SimpleNamespace(condition=by_predicate[row["predicate"]], **row) for row in rows]

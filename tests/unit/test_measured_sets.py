@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
-from biasspark.attribution.measured_sets import MeasuredSets, NodeSums, measure_sets
+from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
@@ -71,7 +71,7 @@ def measure(
     return measured.with_variances(asked, variances), variances
 
 
-def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mapping[Example, float]) -> NodeSums:
+def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mapping[Example, float]) -> MeasuredSet:
     """The sums of a node by their definition; values in units of 2^-57."""
 
     def moments(honest: bool) -> Moments:
@@ -82,7 +82,7 @@ def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mappin
     placed = dict(zip(rows, oracle.placements(rows).tolist(), strict=True))
     lost = {row: 2 * sum(other.label != row.label for other in rows) - placed[row] for row in members}
 
-    return NodeSums(moments(False), moments(True), sum(lost.values()))
+    return MeasuredSet(moments(False), moments(True), sum(lost.values()))
 
 
 def test_sums_and_variances_of_every_set() -> None:
@@ -93,12 +93,12 @@ def test_sums_and_variances_of_every_set() -> None:
         rows = [row for row in models[target.model].rows if row.in_slice(target.slice)]
         values = dict(zip(rows, oracle.target_values(rows, target.name) or [math.nan] * len(rows), strict=True))
         for condition in NESTED if target in COMPARED else CONDITIONS:
-            sums, variance = measured.of(target, condition)
+            *sums, variance = measured.of(target, condition)
             members = [row for row in rows if row.meets(condition)]
             if target.slice == 2 or not members:  # there are no positives in the slice, or no such bin
-                assert (sums, variance) == (NodeSums(), None)
+                assert measured.of(target, condition) == MeasuredSet()
                 continue
-            assert sums == sum_node(rows, members, values), target
+            assert sums == [*sum_node(rows, members, values)[:-1]], target
             inside = [row in members and row.honest for row in rows]
             honest = [values[row] for row in members if row.honest]
             if len(honest) < 2:

@@ -17,7 +17,7 @@ from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
 from biasspark.attribution.block_sums import Target
-from biasspark.attribution.measured_sets import NodeSums
+from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_kernel import cut_feature
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, make_counter, search_slices
@@ -381,11 +381,11 @@ def test_what_is_no_worse_is_left_out() -> None:
     def moments(*values: int) -> Moments:
         return Moments(len(values), Fraction(sum(values)), Fraction(sum(value * value for value in values)))
 
-    whole = NodeSums(moments(1, 2, 3), moments(1, 2, 3, 4))
+    whole = MeasuredSet(moments(1, 2, 3), moments(1, 2, 3, 4))
     conditions: list[Condition] = [{0: frozenset({place})} for place in range(4)]
     trains = [moments(2), moments(1, 2), moments(1), moments(3)]
     honests = [moments(1, 2), moments(1), Moments(), moments(1, 2)]
-    sums = [NodeSums(train, honest) for train, honest in zip(trains, honests, strict=True)]
+    sums = [MeasuredSet(train, honest) for train, honest in zip(trains, honests, strict=True)]
     found = judge(conditions, sums, whole, [AGE])
     assert [(one.rank, one.condition, one.score) for one in found] == [(1, conditions[1], 1.0), (2, conditions[2], 1.0)]
     for own in found:
