@@ -60,21 +60,9 @@ from biasspark.workflows.corpus_steps import (
 )
 from biasspark.workflows.judge import judge_comparison
 
+JOB = MODEL_COMPARISONS.job
 UNCLUSTERED = "unclustered"
 """True on a row without a cluster."""
-
-
-def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
-    """Return the group of a row, INT from 0 to groups - 1, by a hash of its cluster, or of its id without a cluster.
-
-    A row without a cluster shares no group by name with a cluster, even if its id equals the cluster.
-    """
-    row_id = column(id_column).cast("string")
-    hashed = F.xxhash64(row_id)
-    if cluster is not None:
-        hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
-    return F.pmod(hashed, F.lit(groups)).cast("int").alias(GROUP)
-
 
 ROWS_A_RANGE = 1 << 17
 """Rows of the corpus per range: fewer than elsewhere, since each row carries a placement for every identity."""
@@ -83,45 +71,73 @@ IDENTITIES_AT_ONCE = 32
 """The most identities that are ranked in one pass."""
 
 
-def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
-    """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
-    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
-    assert id_column is not None  # [gate] paired needs it
-    models, slices = (
-        {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
-        for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
-    )
-    measures = replace(all_measures, models=models, slices=slices, label_balance=None)
-    encoding = build_encoding(measures, surveyed.survey)
-    numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
-    identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
-    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group_of(id_column, None, GROUPS)])
-    boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
-    with job_on_corpus(surveyed, "leave out groups"):
-        statistics = count_replicates(examples, encoding, boundaries, identities, GROUPS)
-    metrics = {rule.metric for rule in rules}
-    cells = zip(statistics["low_cell"].to_pylist(), statistics["high_cell"].to_pylist(), strict=True)
-    return statistics.filter(pa.array([METRIC_OF_CELLS[pair] in metrics for pair in cells], pa.bool_()))
+def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
+    """Survey, compare, judge and publish; return the outcome."""
+    config, progress = context.config, context.progress
+    progress.stage(f"surveying {config.corpus.name}")
+    with compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as comparison:
+        progress.stage(f"comparing {comparison.size_text}")
+        compared = comparison.compute()
+    table = model_comparisons(compared, config.intervals.level)
+    verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
+    tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
+    if verdict.alerts is not None:
+        tables[COMPARISON_ALERTS] = verdict.alerts
+    warnings = (*comparison.list_warnings(compared), *verdict.warnings)
+
+    def show() -> str:
+        return "\n\n".join(filter(None, [show_changes(table), verdict.show(COMPARISON_ALERTS)]))
+
+    return progress.end(verdict.add_to(context.publish(tables, comparison.counts, warnings, show, verdict.status)))
 
 
-def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
-    """Return the boundaries of small ranges for some of the surveyed models, so that a range fits into a worker."""
-    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
-    boundaries = survey.boundaries(measures.ranking.ranges or chosen)
-    return [boundaries[list(measures.models).index(name)] for name in models]
+@contextmanager
+def compare(
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    duplicates: str = "allow",
+    rejects: Rejects | None = None,
+) -> Iterator[Comparison]:
+    """Prepare a comparison: survey the corpus, and count its rows and scopes.
+
+    Runs two narrow jobs. `Comparison.compute` scans the corpus once for each model and 32 identities, and shuffles it
+    twice.
+    """
+    settings = _require_compare(measures)
+    measures = compared_only(measures)
+    group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
+    if settings.method == JACKKNIFE:
+        if id_column is None:
+            raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
+        # As text: -0.0 becomes 0.0, NaN becomes NULL.
+        column_name = settings.cluster
+        cluster = None if column_name is None else category(column_name, corpus.schema[column_name].dataType)
+        group = group_of(id_column, cluster, settings.groups or GROUPS)
+        clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
+    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
+        encoding = surveyed.encoding
+        examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
+        aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
+        aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(settings, encoding)]
+        with job_on_corpus(surveyed, "count the rows"):
+            (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
+        counts = encoding.read_row_counts(counted["counts"])
+        check_counts(surveyed, counts, counted["sides"], rejects)
+        yield Comparison(surveyed, settings, group, counts, counted)
 
 
-def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
-    """Yield the numbers of the identities of a rule that exist."""
-    if rule.metric == OVERALL_METRIC:
-        yield 0
-    elif rule.identities is not None:
-        yield from (number for number, name in enumerate(encoding.names) if name in rule.identities)
-    else:
-        yield from range(1, len(encoding.names) if rule.crossed else encoding.first_pair)
-
-
-JOB = MODEL_COMPARISONS.job
+def _count_scopes(settings: Compare, encoding: Encoding) -> list[Column]:
+    """Return aggregates over EXAMPLES: the rows in no cluster, and the `Scope` of every model."""
+    scopes = []
+    for model in settings.models:
+        both = (model, settings.baseline)
+        shared = decode.counts_for(both, encoding)
+        n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if settings.cluster else F.lit(None).cast("int")
+        n_positive = decode.count_positives(both, encoding)
+        scope = (F.lit(model).alias(MODEL), F.count_if(shared).alias("n_rows"), n_groups.alias("n_groups"))
+        scopes.append(F.struct(*scope, n_positive.alias("n_positive")))
+    return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), F.array(*scopes).alias("scopes")]
 
 
 @dataclass(frozen=True)
@@ -219,80 +235,60 @@ class Comparison:
         return name_models(pair_cells(sums, pairs), models, measures.intervals.level, PAIRED_DELONG)
 
 
-def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
-    """Survey, compare, judge and publish; return the outcome."""
-    config, progress = context.config, context.progress
-    progress.stage(f"surveying {config.corpus.name}")
-    with compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as comparison:
-        progress.stage(f"comparing {comparison.size_text}")
-        compared = comparison.compute()
-    table = model_comparisons(compared, config.intervals.level)
-    verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
-    tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
-    if verdict.alerts is not None:
-        tables[COMPARISON_ALERTS] = verdict.alerts
-    warnings = (*comparison.list_warnings(compared), *verdict.warnings)
-
-    def show() -> str:
-        return "\n\n".join(filter(None, [show_changes(table), verdict.show(COMPARISON_ALERTS)]))
-
-    return progress.end(verdict.add_to(context.publish(tables, comparison.counts, warnings, show, verdict.status)))
+def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
+    """Return the boundaries of small ranges for some of the surveyed models, so that a range fits into a worker."""
+    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+    boundaries = survey.boundaries(measures.ranking.ranges or chosen)
+    return [boundaries[list(measures.models).index(name)] for name in models]
 
 
-@contextmanager
-def compare(
-    corpus: DataFrame,
-    measures: Measures,
-    id_column: str | None = None,
-    duplicates: str = "allow",
-    rejects: Rejects | None = None,
-) -> Iterator[Comparison]:
-    """Prepare a comparison: survey the corpus, and count its rows and scopes.
+# ---- groups of rows for the jackknife
 
-    Runs two narrow jobs. `Comparison.compute` scans the corpus once for each model and 32 identities, and shuffles it
-    twice.
+
+def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
+    """Return the group of a row, INT from 0 to groups - 1, by a hash of its cluster, or of its id without a cluster.
+
+    A row without a cluster shares no group by name with a cluster, even if its id equals the cluster.
     """
-    settings = _require_compare(measures)
-    measures = compared_only(measures)
-    group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
-    if settings.method == JACKKNIFE:
-        if id_column is None:
-            raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
-        # As text: -0.0 becomes 0.0, NaN becomes NULL.
-        column_name = settings.cluster
-        cluster = None if column_name is None else category(column_name, corpus.schema[column_name].dataType)
-        group = group_of(id_column, cluster, settings.groups or GROUPS)
-        clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
-    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
-        encoding = surveyed.encoding
-        examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
-        aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
-        aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(settings, encoding)]
-        with job_on_corpus(surveyed, "count the rows"):
-            (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
-        counts = encoding.read_row_counts(counted["counts"])
-        check_counts(surveyed, counts, counted["sides"], rejects)
-        yield Comparison(surveyed, settings, group, counts, counted)
+    row_id = column(id_column).cast("string")
+    hashed = F.xxhash64(row_id)
+    if cluster is not None:
+        hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
+    return F.pmod(hashed, F.lit(groups)).cast("int").alias(GROUP)
 
 
-def _count_scopes(settings: Compare, encoding: Encoding) -> list[Column]:
-    """Return aggregates over EXAMPLES: the rows in no cluster, and the `Scope` of every model."""
-    scopes = []
-    for model in settings.models:
-        both = (model, settings.baseline)
-        shared = decode.counts_for(both, encoding)
-        n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if settings.cluster else F.lit(None).cast("int")
-        n_positive = decode.count_positives(both, encoding)
-        scope = (F.lit(model).alias(MODEL), F.count_if(shared).alias("n_rows"), n_groups.alias("n_groups"))
-        scopes.append(F.struct(*scope, n_positive.alias("n_positive")))
-    return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), F.array(*scopes).alias("scopes")]
+def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
+    """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
+    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
+    assert id_column is not None  # [gate] paired needs it
+    models, slices = (
+        {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
+        for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
+    )
+    measures = replace(all_measures, models=models, slices=slices, label_balance=None)
+    encoding = build_encoding(measures, surveyed.survey)
+    numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
+    identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
+    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group_of(id_column, None, GROUPS)])
+    boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
+    with job_on_corpus(surveyed, "leave out groups"):
+        statistics = count_replicates(examples, encoding, boundaries, identities, GROUPS)
+    metrics = {rule.metric for rule in rules}
+    cells = zip(statistics["low_cell"].to_pylist(), statistics["high_cell"].to_pylist(), strict=True)
+    return statistics.filter(pa.array([METRIC_OF_CELLS[pair] in metrics for pair in cells], pa.bool_()))
 
 
-def compared_only(measures: Measures) -> Measures:
-    """Return the measures for a comparison of models only."""
-    settings = _require_compare(measures)
-    models = {name: measures.models[name] for name in (*settings.models, settings.baseline)}
-    return replace(rows_only(measures), models=models, identities=measures.identities, compare=settings)
+def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
+    """Yield the numbers of the identities of a rule that exist."""
+    if rule.metric == OVERALL_METRIC:
+        yield 0
+    elif rule.identities is not None:
+        yield from (number for number, name in enumerate(encoding.names) if name in rule.identities)
+    else:
+        yield from range(1, len(encoding.names) if rule.crossed else encoding.first_pair)
+
+
+# ---- the plan
 
 
 def plan_comparison(config: Config) -> Plan:
@@ -312,6 +308,13 @@ def plan_comparison(config: Config) -> Plan:
     passes = ["count the rows"]
     passes += [f"compare {model}, once for every 32 identities (shuffles {shuffled})" for model in settings.models]
     return Plan(parts, passes)
+
+
+def compared_only(measures: Measures) -> Measures:
+    """Return the measures for a comparison of models only."""
+    settings = _require_compare(measures)
+    models = {name: measures.models[name] for name in (*settings.models, settings.baseline)}
+    return replace(rows_only(measures), models=models, identities=measures.identities, compare=settings)
 
 
 def _require_compare(measures: Measures) -> Compare:
