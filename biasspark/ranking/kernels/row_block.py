@@ -24,9 +24,11 @@ SmallInts: TypeAlias = NDArray[Any]
 
 _MOST_CODES = 1 << 62
 
+SLICES, SEGMENTS, BINS, GROUPS, PAIRS = range(5)
+"""The kinds of columns of cells that may be several, in their order."""
 
-@dataclass(frozen=True)
-class CellColumns:
+
+class CellColumns(NamedTuple):
     """The columns of cells in order: label, honest, slices but the first, segments, bins of features, groups, pairs."""
 
     n_slices: int
@@ -35,25 +37,9 @@ class CellColumns:
     n_groupings: int = 0
     n_pairs: int = 0
 
-    @property
-    def first_segment(self) -> int:
-        """The column of the first segment."""
-        return 1 + self.n_slices
-
-    @property
-    def first_bin(self) -> int:
-        """The column of the bins of the first feature."""
-        return self.first_segment + self.n_segments
-
-    @property
-    def first_group(self) -> int:
-        """The column of the groups of the first grouping."""
-        return self.first_bin + self.n_features
-
-    @property
-    def first_pair(self) -> int:
-        """The column of the first named pair."""
-        return self.first_group + self.n_groupings
+    def first(self, kind: int) -> int:
+        """Return the number of the first column of a kind. The first slice is all rows, and has none."""
+        return 1 + sum(self[:kind])
 
 
 class Cells(NamedTuple):
@@ -79,15 +65,15 @@ class Cells(NamedTuple):
 
     def in_slice(self, number: int) -> Flags:
         """Return which cells are in a slice; all are in the first."""
-        return self._is_one(1 + number) if number else np.ones(self.size, bool)
+        return self._is_one(self.columns.first(SLICES) + number) if number else np.ones(self.size, bool)
 
     def in_segment(self, number: int) -> Flags:
         """Return which cells are in a segment."""
-        return self._is_one(self.columns.first_segment + number)
+        return self._is_one(self.columns.first(SEGMENTS) + number)
 
     def in_pair(self, number: int) -> Flags:
         """Return which cells are in a named pair, as its negatives or its positives."""
-        return self._is_one(self.columns.first_pair + number)
+        return self._is_one(self.columns.first(PAIRS) + number)
 
     def _is_one(self, column: int) -> Flags:
         flags: Flags = self.values[column] == 1
@@ -96,11 +82,11 @@ class Cells(NamedTuple):
     @property
     def bins(self) -> SmallInts:
         """The bins of each feature, shape (features, cells)."""
-        return self.values[self.columns.first_bin : self.columns.first_group]
+        return self.values[self.columns.first(BINS) : self.columns.first(GROUPS)]
 
     def groups(self, number: int) -> Ints:
         """Return the group of a grouping that each cell is in."""
-        return np.asarray(self.values[self.columns.first_group + number], np.int64)
+        return np.asarray(self.values[self.columns.first(GROUPS) + number], np.int64)
 
 
 class Baseline(NamedTuple):

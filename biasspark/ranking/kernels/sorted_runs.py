@@ -25,10 +25,9 @@ def doubled_placement(below: Ints, at: Ints) -> Ints:
     return 2 * below + at
 
 
-def place_among(scores: Floats | Ints, others: Floats | Ints) -> Ints:
-    """Return the doubled placement of each score among other scores, ascending."""
-    # As many lie below it as the left index says, and as many up to it as the right one.
-    return np.searchsorted(others, scores, "left") + np.searchsorted(others, scores, "right")
+def place_among(scores: Floats | Ints, ascending: Floats | Ints) -> Ints:
+    """Return the doubled placement of each score among ascending ones: those below it, plus those up to it."""
+    return np.searchsorted(ascending, scores, "left") + np.searchsorted(ascending, scores, "right")
 
 
 def place_runs(counts: Ints) -> Ints:
