@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -237,7 +237,7 @@ class Document:
     """A page that a notebook shows in a sandboxed frame."""
 
     title: str
-    html: str
+    html: str = field(repr=False)
     height: int = 800
 
     def _repr_html_(self) -> str:

@@ -284,6 +284,7 @@ def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> N
     assert shown.startswith(f'<iframe sandbox="allow-scripts" title="{title}" width="100%" height="800" ')
     (inner,) = re.findall('srcdoc="([^"]*)"></iframe>$', shown)
     assert html.unescape(inner) == page
+    assert repr(RunReport(report).document) == f"Document(title='{title}', height=800)"  # at a prompt
 
 
 def test_metric_table_stands_alone(report: ReportData) -> None:
