@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import random
 import tomllib
@@ -53,59 +52,33 @@ ARROW: dict[str, pa.DataType] = {
     "null": pa.null(),
 }
 DECIMALS = tuple(name for name in ARROW if name.startswith("decimal"))
+LABELS = ("boolean", "int32", "int8", "uint8", "double", "double", "float", "decimal(5,3)", "text", "text")
+CATEGORIES = ("text", "category", "number category", "int32", "double", "float", "decimal(5,3)", "date", "boolean")
+CATEGORIES += ("large_text", "uint16")
 NUMBERS = ("double", "double", "double", "float", "float", *DECIMALS, "int32", "int64", "uint8", "uint64", "text")
 
+# fmt: off
 _SHARES = [0.0, -0.0, 0.5, 0.7, 0.1, 1.0, 0.25, 1 / 3, 0.30000000000000004, 0.5000000000000001]
 _SCORES = [*_SHARES, 2.5, -1.5, 1e-12, 5e-324, 1e300, -1e15, 123456789.125, 12345678901234567.0, NAN, NEGATIVE_NAN,
-           INF, -INF]  # fmt: skip
+           INF, -INF]
 _NUMBER_TEXTS = [
-    *("0.5", "0.7", "1", "0", "1.0", "-0", "+0.5", ".5", "5.", "1e-3", "1E2", "NaN", "nan", "inf", "-Infinity", "+inf"),
-    *("infinity", " 0.5 ", "0.5\t", "\n0.5", "0.5\u00a0", "1d", "0.5f", "1D", "0x1F", "1,5", "", " ", "x"),
-    *(
-        "true",
-        "false",
-        "TRUE",
-        "yes",
-        "t",
-        "n",
-        "1_000",
-        "\u0661",
-        "1e400",
-        "1e-400",
-        "--1",
-        "0.1.2",
-        "NULL",
-        "1e",
-        "e1",
-    ),
-    *("0.30000000000000004", "9007199254740993", "1" * 40, "0." + "3" * 30, "2.2250738585072011e-308", "007"),
+    "0.5", "0.7", "1", "0", "1.0", "-0", "+0.5", ".5", "5.", "1e-3", "1E2", "NaN", "nan", "inf", "-Infinity", "+inf",
+    "infinity", " 0.5 ", "0.5\t", "\n0.5", "0.5\u00a0", "1d", "0.5f", "1D", "0x1F", "1,5", "", " ", "x",
+    "true", "false", "TRUE", "yes", "t", "n", "1_000", "\u0661", "1e400", "1e-400", "--1", "0.1.2", "NULL", "1e", "e1",
+    "0.30000000000000004", "9007199254740993", "1" * 40, "0." + "3" * 30, "2.2250738585072011e-308", "007",
 ]
 _TEXTS = [
-    *("", " ", "a", "A", "b", "ab c", "gay", "Gay man", "a gay, a lesbian", "gaya", "x_gay", "GAY", "lesbian\n", "ÄÖ"),
-    *(
-        "straße",
-        "\u017f",
-        "K",
-        "😀",
-        "é",
-        "e\u0301",
-        "İı",
-        "it's",
-        'say "hi"',
-        "a\\b",
-        "100%",
-        "a_b",
-        "tab\there",
-        "a\nb",
-    ),
-    *("2026-01-15", "12", "0.5", "true", "null", "NaN", "a\r\nb", "a\u2028b", "x" * 300, "two words", "a  b", " a"),
+    "", " ", "a", "A", "b", "ab c", "gay", "Gay man", "a gay, a lesbian", "gaya", "x_gay", "GAY", "lesbian\n", "ÄÖ",
+    "straße", "\u017f", "K", "😀", "é", "e\u0301", "İı", "it's", 'say "hi"', "a\\b", "100%", "a_b", "tab\there", "a\nb",
+    "2026-01-15", "12", "0.5", "true", "null", "NaN", "a\r\nb", "a\u2028b", "x" * 300, "two words", "a  b", " a",
 ]
 _DAY_TEXTS = ["2026-01-15", "2026-1-15", "2026-01-15 10:00:00", "2026-01-15T23:59:59Z", "2026-01-16", " 2026-01-15",
-              "2026-01", "2026", "15/01/2026", "", "2026-02-30", "20260115", "2026-01-15x", "2026-01-15 "]  # fmt: skip
+              "2026-01", "2026", "15/01/2026", "", "2026-02-30", "20260115", "2026-01-15x", "2026-01-15 "]
 _DAYS = [date(2026, 1, 15), date(2026, 1, 14), date(2026, 1, 16), date(1970, 1, 1), date(1, 1, 1), date(9999, 12, 31),
-         date(2024, 2, 29), date(1900, 3, 1), date(1582, 10, 4)]  # fmt: skip
+         date(2024, 2, 29), date(1900, 3, 1), date(1582, 10, 4)]
 _TIMES = [datetime(2026, 1, 15, 23, 59, 59, 999999), datetime(2026, 1, 15), datetime(2026, 1, 14, 23, 59, 59),
-          datetime(1970, 1, 1), datetime(1969, 12, 31, 12), datetime(2024, 2, 29, 12, 30, 15, 500)]  # fmt: skip
+          datetime(1970, 1, 1), datetime(1969, 12, 31, 12), datetime(2024, 2, 29, 12, 30, 15, 500)]
+# fmt: on
 _LISTS = [[], ["a"], ["b", "a"], ["a", "a"], [None], ["a", None], ["A", ""], ["gay"], None]
 _FLOAT_CATEGORIES = [0.0, -0.0, 1.0, 2.0, 0.1, 0.25, NAN, 1234567.5, 0.001, 1e7, 1e16, 1e-4, INF, 1 / 3]
 
@@ -169,24 +142,7 @@ def make_case(seed: int, number: int) -> Case:
     for n in range(rng.choice([0, 1, 2])):
         add(f"u{n}", rng.choice([*NUMBERS, "boolean", "text"]), None)
     if rng.random() < 0.5:
-        add(
-            "c",
-            rng.choice(
-                [
-                    "text",
-                    "category",
-                    "number category",
-                    "int32",
-                    "double",
-                    "float",
-                    "decimal(5,3)",
-                    "date",
-                    "boolean",
-                    "large_text",
-                    "uint16",
-                ]
-            ),
-        )
+        add("c", rng.choice(CATEGORIES))
     if rng.random() < 0.3:
         add("a", rng.choice(["list", "list", "large list", "numbers", "text"]))
     add("txt", rng.choice(["text", "text", "text", "large_text", "category"]), _TEXTS)
@@ -220,9 +176,7 @@ def make_case(seed: int, number: int) -> Case:
 
 
 def _add_label(rng: random.Random, add: Any) -> dict[str, Any]:
-    of_type = rng.choice(
-        ["boolean", "int32", "int8", "uint8", "double", "double", "float", "decimal(5,3)", "text", "text"]
-    )
+    of_type = rng.choice(LABELS)
     label: dict[str, Any] = {"column": "y"}
     if of_type == "text" and rng.random() < 0.5:
         add("y", of_type, ["toxic", "Toxic", "toxic ", "fine", "", None, "1"])
@@ -454,34 +408,35 @@ def _kind_of(of_type: str) -> Kind:
     return "date" if of_type in ("date", "time", "local time", "milliseconds") else "other"
 
 
+COMBINATIONS = (
+    "{0} AND {1}",
+    "({0}) OR ({1})",
+    "NOT ({0})",
+    "CASE WHEN {0} THEN {1} ELSE {2} END",
+    "if({0}, {1}, {2})",
+    "coalesce({0}, {1})",
+    "({0}) IS NULL",
+    "({0}) = ({1})",
+    "({0}) <=> ({1})",
+)
+"""How predicates are combined."""
+
+
 def make_predicate(rng: random.Random, types: dict[str, str], depth: int = 0) -> str:
     """Return a predicate as people write them, over the columns of a corpus."""
     if depth < 2 and rng.random() < 0.35:
         inner = [make_predicate(rng, types, depth + 1) for _ in range(3)]
-        form = rng.choice(
-            [
-                "{0} AND {1}",
-                "({0}) OR ({1})",
-                "NOT ({0})",
-                "CASE WHEN {0} THEN {1} ELSE {2} END",
-                "if({0}, {1}, {2})",
-                "coalesce({0}, {1})",
-                "({0}) IS NULL",
-                "({0}) = ({1})",
-                "({0}) <=> ({1})",
-            ]
-        )
-        return str(form.format(*inner))
-    of_kind = {
+        return rng.choice(COMBINATIONS).format(*inner)
+    by_kind = {
         "number": [name for name, t in types.items() if t in ("double", "float") or t in DECIMALS or "int" in t],
         "text": [name for name, t in types.items() if t in ("text", "large_text", "category") and name != "a"],
         "boolean": [name for name, t in types.items() if t == "boolean"],
         "day": [name for name, t in types.items() if t in ("date", "time", "local time", "milliseconds")],
         "list": [name for name, t in types.items() if t in ("list", "large list")],
     }
-    kind = rng.choice([kind for kind, names in of_kind.items() if names for _ in range(_KINDS[kind]["weight"])])
-    name = rng.choice(of_kind[kind])
-    another = rng.choice(of_kind[kind])
+    kind = rng.choice([kind for kind, names in by_kind.items() if names for _ in range(_KINDS[kind]["weight"])])
+    name = rng.choice(by_kind[kind])
+    another = rng.choice(by_kind[kind])
     literal = rng.choice(_KINDS[kind]["values"])
     forms = _KINDS[kind]["forms"]
     form = rng.choices(forms, [_KINDS[kind]["often"].get(each, 1) for each in forms])[0]
@@ -515,7 +470,7 @@ def write_case(case: Case, folder: Path, splits_bytes: bool = True) -> None:
         if case.corpus["format"] == "parquet":
             _write_parquet(case, file if splits_bytes else _without_split(file), path)
         else:
-            path.write_bytes((_csv_text if case.corpus["format"] == "csv" else _json_text)(case, file).encode())
+            path.write_bytes(_csv_text(case, file).encode())
 
 
 def _without_split(file: File) -> File:
@@ -585,31 +540,6 @@ def _csv_text(case: Case, file: File) -> str:
         if file.options["blank_lines"]:
             text.write(file.options["line_end"])
     return text.getvalue()
-
-
-def _json_text(case: Case, file: File) -> str:
-    lines = []
-    for n in range(file.start, file.stop):
-        record = {name: _json_value(case.values[name][n]) for name in file.columns}
-        if file.options["null"] == "missing":
-            record = {name: value for name, value in record.items() if value is not None}
-        line = json.dumps(record, ensure_ascii=False)
-        if n == (file.start + file.stop) // 2 and file.options["broken"]:
-            line = {"short": line[:-5], "long": line + "}", "quote": "[1]", "not json": "nonsense"}[
-                file.options["broken"]
-            ]
-        lines.append(line)
-        if file.options["blank_lines"]:
-            lines.append("")
-    return str(file.options["line_end"]).join([*lines, ""])
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, str | bool | int | float | list | dict) or value is None:
-        return value
-    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 # ---- smaller

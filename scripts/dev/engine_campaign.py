@@ -23,8 +23,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import sha256
@@ -236,76 +236,22 @@ def shrink(case: Case, differs: Callable[[Sequence[Case]], list[bool]], most: in
     return case
 
 
-class Campaign:
-    """Both engines, and the counts of what was compared."""
+def ask_both(engines: tuple[Engine, Engine], cases: Sequence[Case], folder: Path) -> list[tuple[Answer, Answer]]:
+    """Write the corpora, and return the answers of the embedded engine and of Spark to each case.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._embedded, self._spark = Engine("embedded"), Engine("spark")
-        self.outcomes: Counter[str] = Counter()
-        self.refusals: Counter[str] = Counter()
-        self.answers: dict[int, str] = {}
-
-    def run_all(self, batches: Iterable[Sequence[Case]]) -> Iterator[list[tuple[Case, str, Answer, Answer]]]:
-        """Yield the differences of each batch; the embedded engine is a batch ahead."""
-        with ThreadPoolExecutor(1) as ahead:
-            before: tuple[Sequence[Case], Future[list[tuple[str, Answer]]]] | None = None
-            for batch in batches:
-                started = ahead.submit(self._ask_embedded, batch)
-                if before:
-                    yield self._judge(before[0], before[1].result())
-                before = batch, started
-            if before:
-                yield self._judge(before[0], before[1].result())
-
-    def ask(self, cases: Sequence[Case]) -> list[tuple[Answer, Answer]]:
-        """Return the answers of both engines to each case."""
-        return self._ask_spark(cases, self._ask_embedded(cases))
-
-    def _ask_embedded(self, cases: Sequence[Case]) -> list[tuple[str, Answer]]:
-        """Write the corpora; return the folder of each, and the answer."""
-        folders = [mkdtemp(dir=self._folder) for _ in cases]
-        for case, folder in zip(cases, folders, strict=True):
-            write_case(case, Path(folder))
-            write_case(case, Path(folder) / "spark", splits_bytes=False)
-        return list(zip(folders, self._embedded.ask(cases, folders), strict=True))
-
-    def _ask_spark(self, cases: Sequence[Case], embedded: Sequence[tuple[str, Answer]]) -> list[tuple[Answer, Answer]]:
-        # What is refused needs no second answer.
-        asked = [n for n, (_, each) in enumerate(embedded) if not each.is_refused]
-        compared = self._spark.ask([cases[n] for n in asked], [f"{embedded[n][0]}/spark" for n in asked])
-        of_spark = dict(zip(asked, compared, strict=True))
-        for folder, _ in embedded:
-            rmtree(folder)
-        return [(each, of_spark.get(n, each)) for n, (_, each) in enumerate(embedded)]
-
-    def _judge(
-        self, cases: Sequence[Case], embedded: Sequence[tuple[str, Answer]]
-    ) -> list[tuple[Case, str, Answer, Answer]]:
-        """Return each case that differs, and count the outcomes."""
-        differing = []
-        for case, (answered, spark) in zip(cases, self._ask_spark(cases, embedded), strict=True):
-            how = difference(case, answered, spark)
-            if how:
-                differing.append((case, how, answered, spark))
-            if not how and not answered.is_refused and answered.digest == spark.digest:
-                self.answers[case.number] = spark.digest
-            outcome = "differs" if how else "refused" if answered.is_refused else f"exit {spark.exit_code}"
-            self.outcomes[outcome] += 1
-            if answered.is_refused:
-                self.refusals[_rule_of(answered.message)] += 1
-        return differing
-
-    def shrink(self, case: Case) -> Case:
-        """Return a smaller case with a difference."""
-        return shrink(
-            case, lambda cases: [bool(difference(c, *a)) for c, a in zip(cases, self.ask(cases), strict=True)]
-        )
-
-    def close(self) -> None:
-        """End both engines."""
-        self._embedded.close()
-        self._spark.close()
+    What the embedded engine refuses needs no second answer: it counts for both.
+    """
+    folders = [mkdtemp(dir=folder) for _ in cases]
+    for case, of_case in zip(cases, folders, strict=True):
+        write_case(case, Path(of_case))
+        write_case(case, Path(of_case) / "spark", splits_bytes=False)
+    embedded = engines[0].ask(cases, folders)
+    asked = [n for n, answered in enumerate(embedded) if not answered.is_refused]
+    of_spark = engines[1].ask([cases[n] for n in asked], [f"{folders[n]}/spark" for n in asked])
+    spark = dict(zip(asked, of_spark, strict=True))
+    for of_case in folders:
+        rmtree(of_case)
+    return [(answered, spark.get(n, answered)) for n, answered in enumerate(embedded)]
 
 
 def main() -> int:
@@ -319,39 +265,52 @@ def main() -> int:
     parser.add_argument("--answers", type=Path, help="where to keep what Spark answered, for the tests")
     options = parser.parse_args()
     end, differing = time.monotonic() + 60 * options.minutes, []
-    with TemporaryDirectory(prefix="campaign-") as folder:
-        campaign = Campaign(Path(folder))
-        last = options.first + options.cases
+    outcomes: Counter[str] = Counter()
+    refusals: Counter[str] = Counter()
+    kept: dict[int, str] = {}
+    last = options.first + options.cases
+    engines = Engine("embedded"), Engine("spark")
+    with TemporaryDirectory(prefix="campaign-") as name:
+        folder = Path(name)
+        for start in range(options.first, last, _BATCH):
+            if time.monotonic() > end:
+                break
+            cases = [make_case(options.seed, number) for number in range(start, min(start + _BATCH, last))]
+            for case, (embedded, spark) in zip(cases, ask_both(engines, cases, folder), strict=True):
+                how = difference(case, embedded, spark)
+                outcomes["differs" if how else "refused" if embedded.is_refused else f"exit {spark.exit_code}"] += 1
+                if how:
+                    print(f"  {case.number}: {how}", *_explain(case, embedded, spark), sep="\n    ", flush=True)
+                    differing.append((case, how))
+                elif embedded.is_refused:
+                    refusals[_rule_of(embedded.message)] += 1
+                elif embedded.digest == spark.digest:
+                    kept[case.number] = spark.digest
+            print(f"{outcomes.total()} cases: {dict(outcomes)}", file=sys.stderr, flush=True)
 
-        def batches() -> Iterator[list[Case]]:
-            for start in range(options.first, last, _BATCH):
-                if time.monotonic() > end:
-                    return
-                yield [make_case(options.seed, each) for each in range(start, min(start + _BATCH, last))]
+        def differ(cases: Sequence[Case]) -> list[bool]:
+            answers = ask_both(engines, cases, folder)
+            return [bool(difference(case, *both)) for case, both in zip(cases, answers, strict=True)]
 
-        for differences in campaign.run_all(batches()):
-            print(f"{campaign.outcomes.total()} cases: {dict(campaign.outcomes)}", file=sys.stderr, flush=True)
-            for case, how, embedded, spark in differences:
-                print(f"  {case.number}: {how}", *_explain(case, embedded, spark), sep="\n    ", flush=True)
-            differing += differences
         reported = []
-        for case, how, *_ in differing[:40]:
-            small = campaign.shrink(case) if time.monotonic() < end + 60 else case
+        for case, how in differing[:40]:
+            small = shrink(case, differ) if time.monotonic() < end + 60 else case
             reported.append({"number": case.number, "difference": how, "case": small.describe()})
-        campaign.close()
+    for engine in engines:
+        engine.close()
     reported.sort(key=lambda each: len(str(each["case"])))
     for each in reported:
         print(json.dumps(each, ensure_ascii=False, default=str))
     if options.answers:
-        kept = {"seed": options.seed, "answers": campaign.answers}
-        options.answers.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps({"seed": options.seed, "answers": kept}, indent=1)
+        options.answers.write_text(f"{text}\n", encoding="utf-8")
     if options.out:
         head = {
             "seed": options.seed,
             "first": options.first,
-            "cases": campaign.outcomes.total(),
-            "outcomes": dict(sorted(campaign.outcomes.items())),
-            "refusals": dict(campaign.refusals.most_common()),
+            "cases": outcomes.total(),
+            "outcomes": dict(sorted(outcomes.items())),
+            "refusals": dict(refusals.most_common()),
             "differences": reported,
         }
         options.out.write_text(json.dumps(head, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.pair_kernel import Examples, Samples, segment_pairs, sort_examples
 from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettings
 from biasspark.features import Feature
+from scripts.simulations.comparison_coverage import distance_of
 from scripts.simulations.kept_results import parse_options, run_simulation
 from tests.oracle.grown_trees import Sample, grow_samples, judge
 from tests.oracle.searched_slices import UNIT, find_slices
@@ -67,11 +67,6 @@ def draw_bins(rng: np.random.Generator, n_rows: int) -> Ints:
     return np.stack(columns, axis=1)
 
 
-def shift(auc: float) -> float:
-    """Return the distance of two normal distributions of variance 1 with this AUC."""
-    return math.sqrt(2) * NormalDist().inv_cdf(auc)
-
-
 def attribute(scores: Floats, positive: Flags) -> Floats:
     """Return normalized attributions: half of the share of correctly ordered opposite rows of each row."""
     shares = np.empty(len(scores))
@@ -85,7 +80,7 @@ def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
     positive = rng.random(ROWS) < POSITIVE
     shared = rng.normal(0, 1, ROWS)
     scores = [
-        math.sqrt(AGREEMENT) * shared + math.sqrt(1 - AGREEMENT) * rng.normal(0, 1, ROWS) + shift(auc) * positive
+        math.sqrt(AGREEMENT) * shared + math.sqrt(1 - AGREEMENT) * rng.normal(0, 1, ROWS) + distance_of(auc) * positive
         for auc in aucs
     ]
     values, *baseline = (attribute(one, positive) for one in scores)
@@ -115,7 +110,7 @@ def search_pairs(rng: np.random.Generator, auc: float) -> Counts:
     def draw(n_rows: int, mean: float) -> Examples:
         return sort_examples(rng.normal(mean, 1, n_rows), draw_bins(rng, n_rows).T)
 
-    settings, mean = Pairs(), shift(auc)
+    settings, mean = Pairs(), distance_of(auc)
     train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
     return Counts.of(
         [one for one in segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings) if one["is_leaf"]]

@@ -23,7 +23,7 @@ import numpy as np
 from biasspark.arrays import Floats, Ints
 from biasspark.comparison.differences import Replicates, jackknife_aucs, noninferiority_test
 from biasspark.gate.rule_tests import Aucs, compare_with_baseline
-from scripts.simulations.comparison_coverage import GROUPS, leave_out, placements
+from scripts.simulations.comparison_coverage import GROUPS, distance_of, leave_out, placements
 from scripts.simulations.kept_results import parse_options, run_simulation
 
 LEVEL = 0.05
@@ -49,11 +49,6 @@ class Cell:
 
     scores: Floats
     groups: Ints
-
-
-def distance_of(auc: float) -> float:
-    """Return the distance of the means of two standard normal cells."""
-    return math.sqrt(2) * NormalDist().inv_cdf(auc)
 
 
 def draw(setting: Setting, rng: np.random.Generator) -> tuple[list[Cell], list[Cell]]:

@@ -74,10 +74,15 @@ class Setting:
         return abs(value) - abs(baseline) if self.kind == "gap" else value - baseline
 
 
+def distance_of(auc: float) -> float:
+    """Return the distance of the means of two normal cells of variance 1 with this AUC."""
+    return math.sqrt(2) * NormalDist().inv_cdf(auc)
+
+
 def draw(setting: Setting, rng: np.random.Generator) -> Cells:
     """Draw both cells: two normal distributions whose means differ so that they have the AUC."""
     aucs = [value + setting.offset for value in setting.values]
-    means = np.array([[math.sqrt(2) * NormalDist().inv_cdf(auc)] for auc in aucs])
+    means = np.array([[distance_of(auc)] for auc in aucs])
     low, high = (draw_cell(setting, rows, rng) for rows in setting.sizes)
     return low, high + means
 
