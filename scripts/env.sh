@@ -31,13 +31,6 @@ prepare_environment() {
     use_project_settings
     # Otherwise workers run the python3 on the PATH if .venv is not activated.
     export PYSPARK_PYTHON="${PYSPARK_PYTHON:-$python}"
-    choose_sort
-}
-
-# prepare_embedded: the same for the embedded engine, which needs no Java.
-prepare_embedded() {
-    install_packages
-    choose_sort
 }
 
 # prepare_engine ARGS: prepares the engine that the arguments ask for, the embedded one by default, and sets
@@ -48,7 +41,7 @@ prepare_engine() {
         engine_options=()
     fi
     if [ ${#engine_options[@]} -gt 0 ] || [[ "$*" =~ --engine[[:space:]=]embedded ]]; then
-        prepare_embedded
+        install_packages # this engine needs no Java
     else
         prepare_environment
         export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
@@ -61,12 +54,6 @@ prepare_docs() {
     echo "installing the packages of requirements-docs.lock, once" >&2
     install_locked "$root/requirements-docs.lock"
     cp "$root/requirements-docs.lock" "$venv/installed-docs.lock"
-}
-
-choose_sort() {
-    if sorts_slowly; then
-        export NPY_DISABLE_CPU_FEATURES="${NPY_DISABLE_CPU_FEATURES-X86_V4 AVX512_ICL}"
-    fi
 }
 
 # use_project_settings: makes Spark use conf/spark-defaults.conf and log quietly, unless SPARK_CONF_DIR names other
@@ -82,13 +69,6 @@ use_project_settings() {
         java_options+=" -XX:SharedArchiveFile=\"$class_archive\" -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
     fi
     export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS:-$java_options}"
-}
-
-# sorts_slowly: true on AMD Zen 4, where numpy's AVX-512 sort uses a slow instruction and its AVX2 sort is several times
-# faster (numpy/x86-simd-sort, issue 6).
-sorts_slowly() {
-    [ "$(sed -n 's/^\(vendor_id\|cpu family\)[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -n 2 | xargs)" = "AuthenticAMD 25" ] &&
-        grep -q -m 1 '^flags.* avx512f ' /proc/cpuinfo
 }
 
 find_python() {

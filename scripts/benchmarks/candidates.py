@@ -54,8 +54,6 @@ class Candidate:
 
     Attributes
     ----------
-    tolerance
-        The largest difference of its numbers from those of the others.
     repeats
         Whether it repeats its work itself, in one process.
     portable
@@ -70,7 +68,6 @@ class Candidate:
     uses_java: bool = True
     repeats: bool = False
     portable: bool = False
-    tolerance: float = 1e-12
     root: Path = ROOT
 
     def at(self, root: Path) -> Candidate:
@@ -172,11 +169,8 @@ def _start_python(script: str) -> Start:
     return start
 
 
-def _start_submitted(script: str) -> Start:
-    def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-        return _submit(candidate, setting, folder, SCRIPTS / script, *_task(setting, folder))
-
-    return start
+def _start_floor(candidate: Candidate, setting: Setting, folder: Path) -> Command:
+    return _submit(candidate, setting, folder, SCRIPTS / "floor.py", *_task(setting, folder))
 
 
 def _start_warm(candidate: Candidate, setting: Setting, folder: Path) -> Command:
@@ -200,7 +194,6 @@ SESSIONS = {
     "array": "24 and 240 identities in an array, with the same number of mentions",
     "columns": "24 and 240 columns of identities, with the same number of mentions",
     "unannotated": "the corpus, and one with 75 % of its rows unannotated",
-    "crossed": "without and with crossed pairs",
     "comparison": "two models compared by DeLong and by the jackknife, the suite",
     "attribution": "the attribution of every row, a bare sort, crosses of 50 groups, the suite",
     "window": "7 runs that kept their scores, merged, against a measurement of their rows",
@@ -243,7 +236,7 @@ CANDIDATES = {
         Candidate(
             "floor",
             "spark-submit of a session that aggregates a column, maps two in Python and writes a file",
-            _start_submitted("floor.py"),
+            _start_floor,
             portable=True,
         ),
         Candidate(
@@ -255,12 +248,6 @@ CANDIDATES = {
         ),
         Candidate(
             "pandas", "pandas, scikit-learn and SciPy in a loop", _start_python("pandas_loop.py"), uses_java=False
-        ),
-        Candidate(
-            "evaluator",
-            "Spark's BinaryClassificationEvaluator in a loop, 2 identities of 24, extrapolated",
-            _start_submitted("spark_evaluator.py"),
-            tolerance=1e-9,  # it adds up rates of a million thresholds in floating point
         ),
         Candidate("numpy", "numpy by hand in one process", _start_python("numpy_sorted.py"), uses_java=False),
         Candidate("duckdb", "DuckDB SQL", _start_python("duckdb_sql.py"), uses_java=False),

@@ -95,15 +95,6 @@ def unannotated_cases(corpus: DataFrame, unannotated: DataFrame) -> Cases:
     return {"all annotated": partial(suite, corpus), "75 % not": partial(suite, unannotated)}
 
 
-def crossed_cases(corpus: DataFrame, _: DataFrame) -> Cases:
-    """Without and with crossed pairs."""
-    crossed = {"pairs": True, "min_rows": 1000}
-    return {
-        "without pairs": partial(suite, corpus),
-        "with pairs": partial(suite, corpus, columns=NAMES, crossed=crossed),
-    }
-
-
 def comparison_cases(corpus: DataFrame, _: DataFrame) -> Cases:
     """Two models compared by DeLong and by the jackknife, against the suite."""
     identities = {"columns": NAMES, "threshold": THRESHOLD}
@@ -222,7 +213,6 @@ GROUPS: dict[str, Callable[[DataFrame, DataFrame], Cases]] = {
     "array": array_cases,
     "columns": columns_cases,
     "unannotated": unannotated_cases,
-    "crossed": crossed_cases,
     "comparison": comparison_cases,
     "attribution": attribution_cases,
     "growth": growth_cases,
