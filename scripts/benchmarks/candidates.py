@@ -241,7 +241,7 @@ CANDIDATES = {
         ),
         Candidate(
             "warm",
-            "a further night of conf/demo.toml in one Spark session",
+            "another run of conf/demo.toml in one Spark session",
             _start_warm,
             repeats=True,
             portable=True,

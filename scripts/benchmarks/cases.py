@@ -149,7 +149,7 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
         spark.conf.set(size, str(before))
         return tables
 
-    return {"rescan": partial(suite, corpus), f"window of {N_RUNS} nights": merge}
+    return {"rescan": partial(suite, corpus), f"window of {N_RUNS} runs": merge}
 
 
 # ---- growth: a case is named after the quantity that grows and its amount, from which exponents are read

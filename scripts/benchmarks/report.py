@@ -48,7 +48,7 @@ TARGETS = (
     Target("attribution job, seconds", "attribute seconds", None, 30, 1_800_000),
     Target("attribution, embedded, seconds", "attribute_embedded seconds", None, 15, 1_800_000),
     Target("largest Python worker of the attribution job, MB", "attribute worker_mb", None, 1024, 18_000_000),
-    Target("further night in a warm session, seconds", "warm: further night", None, 5, 1_800_000),
+    Target("another run in a warm session, seconds", "warm: another run", None, 5, 1_800_000),
     Target("job / DuckDB", "job seconds", "duckdb seconds", 1, 18_000_000),
     Target("embedded / DuckDB", "embedded seconds", "duckdb seconds", 1, 18_000_000),
     Target("embedded / numpy by hand", "embedded seconds", "numpy seconds", 1, 18_000_000),
@@ -61,7 +61,7 @@ TARGETS = (
         "attribution of every row / sort", "attribution: attribution of every row", "attribution: sort", 0.6, 18_000_000
     ),
     Target("crosses of 50 groups / suite", "attribution: crosses of 50 groups", "attribution: suite", 1.5, 18_000_000),
-    Target("window / rescan", "window: window of 7 nights", "window: rescan", 0.6, 1_800_000),
+    Target("window / rescan", "window: window of 7 runs", "window: rescan", 0.6, 1_800_000),
     Target("largest Python worker in the session, MB", "session worker_mb", None, 1024, 18_000_000),
     Target("largest Python worker of the job, MB", "job worker_mb", None, 1024, 18_000_000),
     Target("Java heap of the job after collection, MB", "job heap_mb", None, 1024, 18_000_000),

@@ -47,12 +47,12 @@ def main() -> None:
     run_dates = [FIRST_DATE + timedelta(days=number) for number in range(arguments.repeat + 1)]
     warehouse = arguments.outcome.resolve().with_name("warehouse")
     try:
-        first, *further = (time_run(arguments.root, arguments.corpus, warehouse, run_date) for run_date in run_dates)
+        first, *following = (time_run(arguments.root, arguments.corpus, warehouse, run_date) for run_date in run_dates)
     finally:
         spark.stop()
-    medians = {"first night": first, "further night": statistics.median(further)}
-    details = {"seconds": [first, *further], "medians": medians}
-    outcome = {"numbers": [], "seconds": medians["further night"], "details": details}
+    medians = {"first run": first, "another run": statistics.median(following)}
+    details = {"seconds": [first, *following], "medians": medians}
+    outcome = {"numbers": [], "seconds": medians["another run"], "details": details}
     arguments.outcome.write_text(json.dumps(outcome), "utf-8")
 
 

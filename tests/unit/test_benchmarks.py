@@ -209,19 +209,19 @@ def test_targets_are_ratios_of_medians() -> None:
         "job": [run_of("job", seconds, 0.5) for seconds in (14.0, 13.0, 20.0)],
         "floor": [run_of("floor", seconds) for seconds in (10.0, 11.0, 9.0)],
         "pandas": [run_of("pandas", 56.0, 0.5)],
-        "warm": [run_of("warm", 30.0, medians={"further night": 6.0})],
+        "warm": [run_of("warm", 30.0, medians={"another run": 6.0})],
     }
     summary = summarize(runs, 1_800_000)
     found = {target["target"]: (target["value"], target["met"]) for target in summary["targets"]}
     assert found == {
         "job / floor": (1.4, False),
         "job / pandas loop": (0.25, False),
-        "further night in a warm session, seconds": (6, False),
+        "another run in a warm session, seconds": (6, False),
     }
     assert summarize(runs, 1_000)["targets"] == []
     report = format_report(summary)
     assert "job / floor" in report
-    assert "warm: further night" in report
+    assert "warm: another run" in report
 
 
 def test_numbers_that_differ_are_a_mismatch() -> None:
