@@ -1,4 +1,4 @@
-"""Make every table and figure of a source, and print its values beside ours."""
+"""Make every table and figure of a source, and print its values next to ours."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ examples:
 
 
 def read_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = make_parser(__doc__, EXAMPLES, prog="scripts/paper")
     parser.add_argument("source", nargs="?", help=", ".join(SOURCES))
     parser.add_argument("exhibits", nargs="*", metavar="exhibit", help="of the source only these, such as table-4")
@@ -52,6 +53,7 @@ def read_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    """Make the exhibits, print their values, and write the pages."""
     chosen = choose_exhibits(arguments)
     if missing := [name for name in ("data", "papers") if not (arguments.shared / name).is_dir()]:
         raise ConfigError(f"--shared {arguments.shared}: there is no {' and no '.join(missing)}. See docs/papers.md.")
@@ -67,6 +69,8 @@ def main(arguments: argparse.Namespace) -> int:
         for source, exhibits in chosen:
             shown: list[Shown] = []
             made[source.key] = source, shown
+            if source.notes:
+                print(f"{source.notes}\n")
             for exhibit in exhibits:
                 shown.append(make_exhibit(exhibit, arguments.shared))
                 print(write_lines(source, shown[-1]), flush=True)

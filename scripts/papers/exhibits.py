@@ -149,6 +149,8 @@ class Source:
 
     key: str
     citation: str
+    notes: str = ""
+    """What holds for all of its exhibits."""
     exhibits: list[Exhibit] = field(default_factory=list)
 
     def exhibit(self, name: str, title: str, *, data: str, why: str = "") -> Callable[[Make], Make]:

@@ -210,8 +210,8 @@ def table_2(shared: Path) -> Iterator[Made]:
     "Table 3",
     "TOXICITY@1 and TOXICITY@6 on templated sentences, 20 terms",
     data="the authors' 30,240 scored sentences (`madlibs_scored`)",
-    why=f"{SCORED_SENTENCES}. Most have other templates, and fewer pairs are ordered rightly. The three terms with the "
-    "lowest BPSN AUC are the same, in the same order, and most gaps have the same sign.",
+    why=f"{SCORED_SENTENCES}. Most have other templates, and fewer pairs are ordered correctly. The three terms with "
+    "the lowest BPSN AUC are the same, in the same order, and most gaps have the same sign.",
 )
 def table_3(shared: Path) -> Iterator[Made]:
     sentences, printed = read_data(shared, SENTENCES), read_printed(shared, "nuanced_table3_synthetic")
@@ -274,7 +274,7 @@ def table_4(_: Path) -> Iterator[Made]:
     "Table 5",
     "Comments and toxic comments by identity",
     data=CIVIL,
-    why="The comments cannot be had here. A generated corpus is drawn at random with the printed shares.",
+    why="The comments are not available here. A generated corpus is drawn at random with the printed shares.",
 )
 def table_5(shared: Path) -> Iterator[Made]:
     printed = read_printed(shared, "nuanced_table5_counts")
@@ -287,7 +287,7 @@ def table_5(shared: Path) -> Iterator[Made]:
     "Table 6",
     "TOXICITY@1 and TOXICITY@6 on human-labeled comments, short ones and all",
     data=CIVIL,
-    why="The comments and their scores cannot be had here. Scores are generated with the printed gaps to comments "
+    why="The comments and their scores are not available here. Scores are generated with the printed gaps to comments "
     "about no identity. The background holds the other identities too, whose scores are shifted as well, so measured "
     "gaps are nearer to 0. AUCs follow from the two.",
 )

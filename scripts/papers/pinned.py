@@ -42,7 +42,7 @@ def measured_balances() -> biasspark.MeasuredCorpus:
     data="generated scores with the large right shift of Table 2 of Nuanced Metrics (`make-corpus pinned`, seed 1)",
     why="The paper prints no parameters, and a value for A alone. The distributions that its other paper publishes for "
     "this shift give that value, where the pinned set is half subgroup and half background. The metrics of the suite "
-    "stand still.",
+    "do not change.",
 )
 def table_1(_: Path) -> Iterator[Made]:
     measured = measured_balances()
