@@ -21,13 +21,9 @@ Kind = Literal["double", "float", "decimal", "integer", "text", "boolean", "date
 class NotOnTheEmbeddedEngine(ValueError):
     """An expression that the embedded engine would compute differently; the message is the rule that it breaks."""
 
-    fix = "Write it in another way, or run it on Spark."
-
-
-class UnknownFunction(NotOnTheEmbeddedEngine):
-    """An expression with a function that Spark may have or not."""
-
-    fix = "Correct the name, write it in another way, or run it on Spark if Spark has this function."
+    def __init__(self, rule: str, fix: str = "Write it in another way, or run it on Spark.") -> None:
+        super().__init__(rule)
+        self.fix = fix
 
 
 _TOKEN = re.compile(
@@ -187,7 +183,8 @@ class _Expression:
         """Refuse expressions without an equivalent form."""
         for n, token in enumerate(self.tokens):
             if self._is_function(n) and token.value not in _EQUAL_FUNCTIONS:
-                raise UnknownFunction(f"is not known to compute the function {token.value} like Spark")
+                fix = "Correct the name, write it in another way, or run it on Spark if Spark has this function."
+                raise NotOnTheEmbeddedEngine(f"is not known to compute the function {token.value} like Spark", fix)
         if any(token.text in ("&", "|", "^") for token in self.tokens):
             raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
         if self._converts_texts() or any(
