@@ -86,34 +86,6 @@ def refuse_utf_16(names: Sequence[str]) -> None:
     raise InputError(Fault(("corpus", "options"), ABSENT, rule, f'Set `options = {{ encoding = "{encoding}" }}`.'))
 
 
-def refuse_unnamed(reader: DataFrameReader, rows: DataFrame, path: str) -> None:
-    """Stop at a header line that repeats a name or leaves one empty: Spark makes up names for these columns."""
-    names = rows.schema.names
-    if not any(name.endswith(str(number)) for number, name in enumerate(names)):
-        return
-    first = reader.option("header", "false").load(path).limit(1).collect()
-    header = [(name or "").lower() for name in first[0]] if first else []
-    is_made_up = any(name != written for name, written in zip(map(str.lower, names), header, strict=False))
-    if is_made_up:
-        refuse_made_up_names(header)
-
-
-def refuse_made_up_names(header: Sequence[str]) -> None:
-    """Stop at a header line with an empty or repeated name; its names are given in lower case."""
-    for number, written in enumerate(header):
-        if not written:
-            raise InputError(
-                f"corpus: the header line of a CSV file has no name for column {number + 1}. Each column has one. "
-                "Rewrite the file (pandas: index=False), or set `options = { enforceSchema = true }`, and the "
-                f"column is _c{number}."
-            )
-        if written in header[:number]:
-            raise InputError(
-                f"corpus: the header line of a CSV file gives column {number + 1} the name of column "
-                f"{header.index(written) + 1}. Each column has a different name. Rename one of them."
-            )
-
-
 def _is_named(name: str, expressions: Sequence[str]) -> bool:
     """Return whether an expression may name a column."""
     word = re.compile(rf"(?<!\w){re.escape(name.replace('`', '``'))}(?!\w)", re.IGNORECASE)

@@ -16,7 +16,6 @@ from pyarrow import csv as arrow_csv
 
 from biasspark.columns import MALFORMED
 from biasspark.config import Corpus
-from biasspark.corpus.csv_rows import refuse_made_up_names, refuse_utf_16
 from biasspark.errors import ABSENT, Fault, InputError
 
 _BLOCK = 1 << 26
@@ -24,17 +23,10 @@ _ON_SPARK = "Rewrite the file, or run it on Spark."
 
 
 def read_header(file: Path, corpus: Corpus) -> list[str]:
-    """Return the names of the columns. Raises `InputError` if one is empty or repeated, or the file is in UTF-16."""
-    with file.open("rb") as content:
-        if content.read(4) == b"PAR1":
-            fix = 'Set `format = "parquet"`, or leave it out.'
-            raise InputError(Fault(("corpus", "format"), "csv", f"{file} is a Parquet file.", fix))
+    """Return the names of the columns in the header line of a file."""
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         lines = (line for line in text if line.strip("\r\n"))
-        names = next(csv.reader(lines, delimiter=corpus.separator), [])
-    refuse_utf_16(names)
-    refuse_made_up_names([name.lower() for name in names])
-    return names
+        return next(csv.reader(lines, delimiter=corpus.separator), [])
 
 
 def csv_schema(names: Sequence[str]) -> pa.Schema:

@@ -29,6 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from biasspark.config import Corpus
+from biasspark.corpus.csv_rows import refuse_utf_16
 from biasspark.corpus.input_files import (
     OF_PATTERNS,
     is_no_header,
@@ -160,9 +161,10 @@ def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> Da
     names = headers[0]
     if is_no_header(names[0] if names else ""):
         refuse_other_format(spark, corpus, _name(files[0]))
+    refuse_utf_16(names)
     lower_case = [[name.lower() for name in header] for header in headers]
     for file, header in zip(files, lower_case, strict=True):
-        if header != lower_case[0]:
+        if header != lower_case[0] or "" in header or len(set(header)) < len(header):
             raise InputError(condition_fault(where, "CSV_HEADER", f"File: {file}."))
     schema = _spark_schema(csv_schema(names), folder.partitions, where)
     how = (corpus.id, corpus.run_date_column, corpus.separator)
@@ -188,9 +190,9 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
     if is_delta and not is_installed():
         yield fault("format", corpus.format, "reads it with deltalake", f"To get that, {how_to_install('delta')}")
     if is_delta and corpus.schema is not None:
-        yield fault("schema", corpus.schema, "takes the columns of a Delta table from its log", "Remove the line")
+        yield fault("schema", corpus.schema, "takes the columns of a Delta table from its log", "Leave it out")
     if is_csv and corpus.schema is not None:
-        yield fault("schema", corpus.schema, "reads columns of CSV as text", "Remove the line")
+        yield fault("schema", corpus.schema, "reads columns of CSV as text", "Leave it out")
     if is_csv and len(corpus.separator) != 1:
         yield fault("options", corpus.separator, "reads CSV with one character as separator", "Rewrite the file")
     if set(str(corpus.path)) & set(OF_PATTERNS):

@@ -16,7 +16,7 @@ from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampT
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Corpus, Measures
 from biasspark.corpus.check import NAME_ANOTHER, ColumnNames, check_schema, expression_fault, list_columns
-from biasspark.corpus.csv_rows import mark_malformed, refuse_unnamed, refuse_utf_16, type_columns
+from biasspark.corpus.csv_rows import mark_malformed, refuse_utf_16, type_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.input_files import (
     CORRUPT,
@@ -158,11 +158,6 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
             return rows.withColumn(MALFORMED, F.col(CORRUPT).isNotNull())
     if corpus.file_format == "csv":
         refuse_utf_16(rows.columns)
-        given = corpus.lower_options
-        has_header = given.get("header", "true").lower() == "true"
-        is_checked = has_header and given.get("enforceschema", "false").lower() == "false"
-        if not corpus.schema and is_checked:
-            refuse_unnamed(_reader(spark, corpus), rows, path)
         return mark_malformed(reader, rows, path, corpus)
     return rows
 
@@ -182,7 +177,7 @@ def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
 def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault | None:
     path = ("corpus", "run_date_column")
     if name not in rows.columns:
-        fix = "Name one that it has, or remove the line to read all rows."
+        fix = "Name one that it has, or leave it out to read all rows."
         return columns.missing(path, name, "The corpus has no such column.", name, fix)
     kind = rows.schema[name].dataType
     if isinstance(kind, DateType | TimestampType | TimestampNTZType | StringType):

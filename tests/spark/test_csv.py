@@ -17,6 +17,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Measures, parse_config
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import Fault, InputError
+from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.workflows.corpus_job import Plan, describe_plan
 from tests.harness.small_corpora import count_and_reject, measures_of, read
 
@@ -207,15 +208,11 @@ def test_a_quote_of_its_own_is_doubled_within_quotes(spark: SparkSession, tmp_pa
     assert "it's, so" not in {row.g for row in escaped.collect()}
 
 
-@pytest.mark.parametrize(
-    ("header", "words"), [("y,s,Y", "column 3 the name of column 1"), (",y,s", "no name for column 1.*_c0")]
-)
-def test_a_header_line_that_repeats_a_name_or_lacks_one(
-    spark: SparkSession, tmp_path: Path, header: str, words: str
-) -> None:
+@pytest.mark.parametrize("header", ["y,s,Y", ",y,s"])
+def test_a_header_line_that_repeats_a_name_or_lacks_one(spark: SparkSession, tmp_path: Path, header: str) -> None:
     (tmp_path / "a.csv").write_text(f"{header}\ntrue,1,0.5\n")
-    with pytest.raises(InputError, match=words):
-        read_csv(spark, tmp_path)
+    with pytest.raises(InputError, match="it repeats a name or leaves one empty"), translate_spark_errors("corpus"):
+        read_csv(spark, tmp_path).collect()
     assert read_csv(spark, tmp_path, options={"enforceSchema": "true"}).count() == 1
     (tmp_path / "a.csv").write_text("y0,y1,_c2\ntrue,1,0.5\n")
     assert read_csv(spark, tmp_path).drop(MALFORMED).columns == ["y0", "y1", "_c2"]
