@@ -165,7 +165,7 @@ class Attribution(Section):
                 written[key].complain(what, written.write(numeric=["comment_length"]))
         for key, is_default in (("compare", not self.compare), ("targets", self.targets == TARGETS[:1])):
             if not is_default and "tree" not in written:
-                written[key].refuse("Only a tree uses it, and there is none.", "Add tree = {}, or remove the line.")
+                written[key].refuse("Only a tree uses it, and there is none.", "Add tree = {}, or leave it out.")
         if OVERALL in self.segments:
             rule = "This name stands for all rows."
             written["segments"][OVERALL].refuse(rule, "Rename the segment.")

@@ -18,7 +18,6 @@ from biasspark.columns import ALL_ROWS
 from biasspark.config import kinds, optional_metrics
 from biasspark.config.attribution_settings import Attribution
 from biasspark.config.declaration import (
-    OR_REMOVE,
     REQUIRED,
     Kind,
     Reader,
@@ -33,8 +32,8 @@ from biasspark.config.declaration import (
 from biasspark.config.gate_rules import AT_THRESHOLDS, Gate
 from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold, unknown_identity
 from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation, fill_experiment
-from biasspark.config.toml_file import apply_overrides, is_within, name_override, read_toml, unusable_path
-from biasspark.errors import ABSENT, REDACTED, ConfigError, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
+from biasspark.config.toml_file import apply_overrides, is_within, read_toml, unusable_path
+from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
 from biasspark.text import closest_match, list_choices
 
 ENGINES = ("blocks", "windows")
@@ -42,7 +41,7 @@ DUPLICATES = ("estimate", "reject", "allow")
 MOST_RANGES = 4096
 LONGEST_DAYS = 36_500
 FILTER = ("corpus", "filter")
-_SET_BLOCKS: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), OR_REMOVE)
+_SET_BLOCKS: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), ", or leave it out.")
 _PATHS = ("path", "pool", "debiasing", "random", "test")
 _LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
 """Options of Spark readers that silently drop rows."""
@@ -60,7 +59,7 @@ def _read_options(spot: Spot) -> Any:
         elif (name.lower(), upper) == ("mode", "FAILFAST"):
             inner.complain("FAILFAST is not allowed: its errors print whole records.", 'Use "PERMISSIVE", the default.')
         elif (name.lower(), upper) in _LOSING:
-            inner.complain(f"{upper} is not allowed: it drops rows without counting them.", "Remove the line.")
+            inner.complain(f"{upper} is not allowed: it drops rows without counting them.", "Leave it out.")
         elif name.lower() in map(str.lower, options):
             inner.complain("it is given twice: Spark ignores case in the names of options.", "Remove one.")
         else:
@@ -93,7 +92,7 @@ def _read_models(spot: Spot) -> Any:
 def _read_engine(spot: Spot) -> Any:
     """Read the name of an engine. ``binned`` was removed."""
     if spot.value == "binned":
-        return spot.refuse("This engine was removed.", ("Write ", Setting(spot.path, ENGINES[0]), OR_REMOVE))
+        return spot.refuse("This engine was removed.", ("Write ", Setting(spot.path, ENGINES[0]), ", or leave it out."))
     return kinds.choice(*ENGINES).read(spot)
 
 
@@ -154,9 +153,9 @@ class Corpus(Section):
         """Report faults of the source, and a rule for repeated ids without an id."""
         written.need_one("path", "table", path="data/civil")
         if "schema" in written and "table" in written:
-            written["schema"].refuse("A catalog table has its own schema.", "Remove the line.")
+            written["schema"].refuse("A catalog table has its own schema.", "Leave it out.")
         if written["duplicates"].value in DUPLICATES[:2] and "id" not in written:
-            fix = 'Name the id column, id = "...", or remove the line.'
+            fix = 'Name the id column, id = "...", or leave it out.'
             written["duplicates"].refuse("Repeated ids are found by the id column, and none is named.", fix)
 
     def resolve(self) -> Self:
@@ -187,7 +186,7 @@ class Label(Section):
             written["threshold"].refuse(rule, "Remove one.")
         if self.range and self.positive and isinstance(self.positive[0], str):
             rule = "Only a label that is a number has a range, and positive holds text."
-            written["range"].refuse(rule, "Remove the line.")
+            written["range"].refuse(rule, "Leave it out.")
         check_threshold(written, self.threshold, self.range)
 
 
@@ -355,7 +354,7 @@ class Output(Section):
             fix = 'Write catalog = "lake.bias" in place of path.'
             written["format"].refuse("Iceberg keeps its tables in a catalog.", fix)
         if "path" in written and "views" in written:
-            written["views"].refuse("A path has its views in files next to the tables.", "Remove the line.")
+            written["views"].refuse("A path has its views in files next to the tables.", "Leave it out.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -529,10 +528,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     created in the working folder. Raises `ConfigError` with all faults, or if the file cannot be read or is not TOML.
     """
     table, faults = apply_overrides(read_toml(Path(path)), overrides)
-    try:
-        return parse_config(table, Path(path).parent, faults)
-    except ConfigError as error:
-        raise ConfigError(*(name_override(fault, overrides) for fault in error.faults)) from None
+    return parse_config(table, Path(path).parent, faults)
 
 
 def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:

@@ -24,8 +24,7 @@ from biasspark.errors import ABSENT, ConfigError, Fault, Key, KeyPath, Setting, 
 from biasspark.text import closest_match, show_value
 
 REQUIRED = ABSENT
-CORRECT = Words("Correct it, or remove the line.", "Correct it, or leave it out.")
-OR_REMOVE = Words(", or remove the line.", ", or leave it out.")
+CORRECT = "Correct it, or leave it out."
 
 AnySection = TypeVar("AnySection", bound="Section")
 Entry = TypeVar("Entry", bound=Hashable)
@@ -157,7 +156,7 @@ class Declaration:
             return self.fix or write(path, self.example)
         if self.default in (None, REQUIRED, (), {}) or isinstance(self.default, Section):
             return CORRECT
-        return (Words("Remove the line", "Leave it out"), " to use the default, ", Value(self.default), ".")
+        return ("Leave it out to use the default, ", Value(self.default), ".")
 
 
 def setting(default: Any, kind: Kind, *, is_shown: bool = True, **more: Any) -> Any:

@@ -231,4 +231,4 @@ class Gate(Section):
             written.complain(f"two rules are named {quote(name)}. Alerts identify rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
             rule = "No rule bounds a change of an AUC since the last accepted run."
-            written["paired"].refuse(rule, "Remove the line, or write a rule with max_drop or max_rise.")
+            written["paired"].refuse(rule, "Leave it out, or write a rule with max_drop or max_rise.")

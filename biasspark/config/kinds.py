@@ -134,9 +134,7 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
 
 def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) -> Kind:
     """A table of at most `most` keys that the user chooses. Messages call its keys `names` and its values `values`."""
-    fix: Text = (
-        Words(f"Write {values} in quotes, or remove the line.", f"Write {values} as text.") if values else CORRECT
-    )
+    fix: Text = Words(f"Write {values} in quotes, or leave it out.", f"Write {values} as text.") if values else CORRECT
 
     def read(spot: Spot) -> Any:
         read_entries = {}

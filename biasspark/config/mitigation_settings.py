@@ -121,9 +121,7 @@ class Mitigation(Section):
         if given and "pool" in written:
             written["pool"].refuse("debiasing and random are given, too. They are added as they are.", "Remove one.")
         if "filter" in written and not self.files:
-            written["filter"].refuse(
-                "It filters files of comments, and there is none.", "Name one, or remove the line."
-            )
+            written["filter"].refuse("It filters files of comments, and there is none.", "Name one, or leave it out.")
         if not self.train and not self.has_test_set:
             written["train"].refuse("Your own models have no scores of generated sentences.", "Name a test set.")
         request = self.training_request
@@ -148,7 +146,7 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
     if "corpus" in given:
         for key in [key for key in ("corpus", "rows", "terms", "imbalanced") if key in written]:
             what = "it describes the generated corpus, and [corpus] is given."
-            top["mitigation"][key].complain(what, "Remove the line.")
+            top["mitigation"][key].complain(what, "Leave it out.")
         if mitigation.train and not mitigation.files:
             what = "pool is missing. Your own corpus needs your own comments to add."
             fix = 'Write, for example, pool = "harmless.parquet", or name debiasing and random.'

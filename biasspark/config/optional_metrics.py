@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from biasspark.columns import FOUR_CELLS, OVERALL_METRIC, SUITE_AUCS, SUITE_GAPS
 from biasspark.config import kinds
-from biasspark.config.declaration import OR_REMOVE, REQUIRED, Kind, Section, Spot, guess, is_finite_number, setting
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, is_finite_number, setting
 from biasspark.text import list_choices, show_value
 
 SUITE_METRICS = (*SUITE_AUCS, OVERALL_METRIC, *SUITE_GAPS)
@@ -193,7 +193,7 @@ class Compare(Section):
         (),
         kinds.list_of(nonempty=True),
         default_text="all but the baseline",
-        fix="Remove the line to compare all with the baseline.",
+        fix="Leave it out to compare all with the baseline.",
     )
     """Models to compare with the baseline, each on the rows that both score; by default all others."""
     method: str = setting("delong", kinds.choice("delong", JACKKNIFE))
@@ -215,7 +215,7 @@ class Compare(Section):
         """Report keys that the method does not use."""
         for key in ("groups", "cluster"):
             if key in written and self.method != JACKKNIFE and written.sound("method", key):
-                written[key].refuse("Only the jackknife uses it.", ('Set method = "jackknife"', OR_REMOVE))
+                written[key].refuse("Only the jackknife uses it.", 'Set method = "jackknife", or leave it out.')
 
     def resolve(self) -> Self:
         """Return the settings with the number of groups of the jackknife."""

@@ -9,11 +9,10 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from biasspark.errors import ABSENT, TOML, ConfigError, Fault
+from biasspark.errors import ABSENT, ConfigError, Fault
 from biasspark.text import quote, show_key, show_visibly
 
 URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -121,18 +120,6 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple
             rule = f"--set {shown}: {table_name} is not a table. Only a table has keys."
             faults.append(Fault((), ABSENT, rule, f"Set {table_name} itself."))
     return changed, faults
-
-
-def name_override(fault: Fault | str, overrides: Sequence[str]) -> Fault | str:
-    """Return a fault whose fix is to leave out ``--set`` in place of a line, if an override set its key."""
-    paths = [tuple(split_key(assignment[1])) for text in overrides if (assignment := _ASSIGNMENT.fullmatch(text))]
-    if isinstance(fault, str) or not any(path and fault.path[: len(path)] == path for path in paths):
-        return fault
-    fix = TOML.text(fault.fix, fault.path)
-    return replace(
-        fault,
-        fix=fix.replace("remove the line", "leave out this --set").replace("Remove the line", "Leave out this --set"),
-    )
 
 
 def parse_value(text: str) -> Any:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
-from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Words, find_error_condition
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, show_value
@@ -212,7 +212,7 @@ def _label_faults(label: Label, kind: T.DataType) -> Iterator[Fault]:
         yield Fault(("label", "column"), label.column, rule, fix)
     if label.threshold is not None and isinstance(kind, T.BooleanType):
         rule = f"Column '{label.column}' is boolean. A boolean needs no threshold."
-        yield Fault(("label", "threshold"), label.threshold, rule, Words("Remove the line.", "Leave it out."))
+        yield Fault(("label", "threshold"), label.threshold, rule, "Leave it out.")
     if label.positive is not None and not isinstance(kind, T.StringType):
         wants_bool = isinstance(kind, T.BooleanType)
         wrong = [value for value in label.positive if isinstance(value, str) or isinstance(value, bool) != wants_bool]

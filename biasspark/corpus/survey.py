@@ -118,7 +118,7 @@ class Survey:
                 f"The corpus has {self.n_rows:,} rows. A range may hold {MOST_ROWS_A_RANGE:,} rows at the most, or it "
                 "would not fit a worker."
             )
-            fix = Words("Remove the line, and ranges are chosen.", "Leave it out, and ranges are chosen.")
+            fix = "Leave it out, and ranges are chosen."
             raise InputError(Fault(("ranking", "ranges"), ranges, problem, fix))
         return [_boundaries(quantiles, ranges) for quantiles in self.quantiles]
 
