@@ -15,6 +15,7 @@ from biasspark.arrays import Floats
 from biasspark.corpus.encoding import Encoding, Source
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import rank
+from biasspark.ranking.kernels.blocks import Block
 from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS
 from biasspark.ranking.range_job import Cut
 from biasspark.ranking.task_rows import Key, Parts, TaskRows
@@ -90,6 +91,14 @@ def draw_rows(
         name: [(True, False, None)[state] for state in rng.choice(3, rows, p=share)] for name, share in shares.items()
     }
     return scores.tolist(), (rng.random(rows) < 0.4).tolist(), states
+
+
+def block_of(entries: Mapping[tuple[int, float], int]) -> Block:
+    """Give the block of so many rows of each (key, score)."""
+    ordered = sorted(entries)
+    keys, lengths = np.unique(np.array([key for key, _ in ordered], np.int64), return_counts=True)
+    scores = np.array([score for _, score in ordered], np.float64)
+    return Block(keys, lengths, scores, np.array([entries[entry] for entry in ordered], np.int64))
 
 
 def flags(*names: str, nullable: bool = True, name: str = "columns") -> Source:

@@ -21,6 +21,7 @@ from tests.harness.ranking_without_spark import (
     membership_fields,
     pack,
 )
+from tests.oracle.suite import ordered_doubled
 
 N = 90
 
@@ -41,10 +42,6 @@ def make_examples(seed: int, crossed: bool = False) -> tuple[Encoding, pa.Record
     batch = pack(encoding, fields, scores, values)
     usable = ~fields["row_reason", 0] & (fields["score_reason", 1] == 0)
     return encoding, batch, [fields["label", 0], usable, fields["slice", 1], *scores]
-
-
-def placements(scores: np.ndarray, rows: np.ndarray, among: np.ndarray) -> list[int]:
-    return [sum(2 * int(scores[j] < scores[i]) + int(scores[j] == scores[i]) for j in among) for i in rows]
 
 
 @pytest.mark.parametrize("crossed", [False, True])
@@ -68,7 +65,7 @@ def test_sums_are_those_of_all_pairs_whatever_the_cut(crossed: bool) -> None:
         }
         for cell, among in product(FOUR_CELLS, FOUR_CELLS):
             if cell != among and len(cells[cell]) and (identity or "subgroup" not in cell + among):
-                x, y = (placements(own, cells[cell], cells[among]) for own in scores)
+                x, y = (ordered_doubled(own[cells[among]], own[cells[cell]]).sum(axis=0).tolist() for own in scores)
                 names = [name if identity else name.removeprefix("background_") for name in (cell, among)]
                 found = whole[(encoding.slices[number], encoding.names[identity]), names[0], names[1]]
                 squares = (sum(a * b for a, b in zip(u, v, strict=True)) for u, v in ((x, x), (y, y), (x, y)))

@@ -10,15 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.config import MinimumCellRows, PinnedSkew
+from biasspark.config import PinnedSkew
 from biasspark.metrics.pinned import PINNED_TERMS, mean_and_sd, pinned_aucs, pinned_skew
-from biasspark.metrics.summary import model_summary
-from biasspark.metrics.suppression import require_rows
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW
 from tests.fixtures.edge_case_corpus import assert_rows, is_crossed
-from tests.fixtures.local_corpus import LocalCorpus
 from tests.fixtures.measured_edge_cases import MeasuredEdgeCases, measured_edge_cases
 from tests.oracle import optional_metrics as oracle
 from tests.oracle.counts import count_corpora, count_corpus
@@ -54,19 +51,6 @@ def test_value_weights_and_terms(unannotated: str, include_subgroup: bool) -> No
     assert_rows(rows, expected, PINNED_AUC, SAMPLED)
     assert {"nobody", "big"} <= {row["identity"] for row in rows if row["pinned_auc"] is None}
     assert {(row["trials"], row["sampled_mean"], row["sampled_sd"]) for row in rows} == {(0, None, None)}
-    for row in rows:  # with an empty background all rows are drawn from the subgroup: its AUC is all there is
-        if (
-            row["identity"] == "everybody"
-            and row["slice"] != "nowhere"
-            and include_subgroup
-            and unannotated == "exclude"
-        ):
-            assert (row["subgroup_weight"], row["background_weight"], row["pinned_auc"]) == (
-                1.0,
-                0.0,
-                row["subgroup_auc"],
-            )
-            assert row["bpsn_auc"] is row["bnsp_auc"] is row["background_auc"] is None
 
 
 def test_trials_are_shown_where_there_is_a_value() -> None:
@@ -77,31 +61,6 @@ def test_trials_are_shown_where_there_is_a_value() -> None:
     for row, index in zip(rows, indices, strict=True):
         shown = None if row["pinned_auc"] is None else index / 1000
         assert (row["trials"], row["sampled_mean"], row["sampled_sd"]) == (7, shown, shown)
-
-
-def test_a_term_that_rests_on_too_few_rows_leaves_no_value() -> None:
-    measured = measured_edge_cases()
-    statistics = require_rows(u_statistics(measured.counts), MinimumCellRows(metrics={"bpsn_auc": 20}))
-    plain = {(row["model"], row["slice"], row["identity"]): row for row in pinned_rows(measured)}
-    for row in pinned_aucs(statistics).to_pylist():
-        known = plain[row["model"], row["slice"], row["identity"]]
-        if row["bpsn_auc"] is None and known["bpsn_auc"] is not None and known["bpsn_weight"]:
-            assert (row["pinned_auc"], row["reason"]) == (None, "below_minimum_rows")
-        else:
-            assert row["pinned_auc"] == known["pinned_auc"]
-
-
-def test_the_summary_adds_up_what_the_table_says() -> None:
-    measured = measured_edge_cases()
-    rows = pinned_rows(measured)
-    for summary in model_summary(u_statistics(measured.counts), 0.95).to_pylist():
-        terms = [
-            abs(row["known_auc"] - row["pinned_auc"])
-            for row in rows
-            if (row["model"], row["slice"]) == (summary["model"], summary["slice"])
-            if not row["crossed"] and row["pinned_auc"] is not None
-        ]
-        assert summary["pinned_auc_equality_difference"] == (pytest.approx(sum(terms), abs=1e-12) if terms else None)
 
 
 SCORES = st.integers(-2, 2).map(lambda level: level / 2)
@@ -270,45 +229,3 @@ def test_mean_and_deviation_of_trials(values: list[float], expected: float) -> N
     assert math.isnan(sd) if len(values) == 1 else sd == pytest.approx(np.std(values, ddof=1), abs=1e-7)
     assert mean_and_sd([expected] * 3, expected) == (expected, 0.0)
     assert np.isnan(mean_and_sd([], expected)).all()
-
-
-# ---- trials as the ranking draws them
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_trials_scatter_around_the_values_before(cell: str) -> None:
-    """The seed is fixed; four standard errors of a mean are passed once in 16,000."""
-    score, label, inside = make_corpus()
-    skew = PinnedSkew(identity="g", cell=cell, fraction=0.3, trials=60)
-    (row,) = LocalCorpus(score, label, {"g": inside}).pinned_skew(skew).to_pylist()
-    cells = cut_cells(score, label, inside)
-    assert (row["n_rows"], row["n_dropped"]) == (len(cells[cell]), math.floor(0.3 * len(cells[cell]) + 0.5))
-    noise = 4 * row["pinned_auc_sampled_sd"] / math.sqrt(60)
-    assert row["pinned_auc_sampled_mean"] == pytest.approx(row["pinned_auc_skewed"], abs=noise, rel=0)
-    for name in SUITE:
-        low, high = PAIRS[name]
-        mean, sd = row[f"{name}_sampled_mean"], row[f"{name}_sampled_sd"]
-        if cell not in (low, high):
-            assert (mean, sd) == (row[name], 0.0)
-            continue
-        placements = ordered_doubled(cells[low], cells[high]).mean(axis=1 if cell == low else 0) / 2
-        # A mean of n - d of n numbers, drawn without putting back.
-        n_kept = row["n_rows"] - row["n_dropped"]
-        expected_sd = float(np.std(placements, ddof=1)) * math.sqrt(row["n_dropped"] / row["n_rows"] / n_kept)
-        assert mean == pytest.approx(row[name], abs=4 * expected_sd / math.sqrt(60), rel=0)
-        assert sd == pytest.approx(expected_sd, rel=0.5)
-
-
-def test_as_many_rows_are_dropped_as_the_decimal_says_that_was_written() -> None:
-    """0.285 of 9,500 rows is 2,707.5, and rounds up; the binary number next to 0.285 gives a little less.
-
-    All of them tie, so that a sum over any 6,792 of them, and over no other number, is the AUC that all have.
-    """
-    assert 0.285 * 9500 < 2707.5
-    score, label = np.r_[np.zeros(9500), -1.0, 0.0, 1.0, 2.0, 2.0], np.r_[np.zeros(9500), np.ones(5)] == 1
-    skew = PinnedSkew(identity="g", fraction=0.285, trials=1)
-    (row,) = LocalCorpus(score, label, {"g": np.ones(9505)}).pinned_skew(skew).to_pylist()
-    assert (row["n_rows"], row["n_dropped"], row["trials"]) == (9500, 2708, 1)
-    assert row["subgroup_auc"] == row["subgroup_auc_sampled_mean"] == row["pinned_auc_sampled_mean"] == 0.7
-    assert row["subgroup_auc_sampled_sd"] is row["pinned_auc_sampled_sd"] is None
-    assert row["bpsn_auc"] is row["bpsn_auc_sampled_mean"] is None

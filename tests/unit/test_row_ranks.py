@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -34,21 +33,14 @@ from tests.fixtures.ranked_rows import (
 )
 from tests.harness.ranking_without_spark import frame_of, gather_parts
 from tests.oracle.attribution import Example
+from tests.oracle.counts import count_pair
+from tests.oracle.suite import ordered_doubled
 
 BOOK = Encoding(models=("m",), slices=("all",), sources=())
 LABELED = st.lists(
     st.tuples(st.sampled_from([-1.5, -0.0, 0.0, 0.25, 0.5, 2.0]), st.booleans(), st.integers(0, 3)), min_size=1
 )
 GROUPS = {"g": ("g0", "g1", "g2", "g3")}
-
-
-def doubled(score: float, positive: bool, others: list[float]) -> int:
-    """Twice the others it is rightly ordered with, plus ties, one pair after another."""
-    return sum(1 if other == score else 2 * ((score > other) == positive) for other in others)
-
-
-def square(values: Iterable[int]) -> int:
-    return sum(value**2 for value in values)
 
 
 def examples_of(rows: list[tuple[float, bool, int]], n_each: int = 2) -> list[pa.RecordBatch]:
@@ -74,7 +66,8 @@ def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]],
         row = placed[f"row {number}"]
         opposite = [other for other, positive, _ in rows if positive != label]
         assert (row["label"], row["score"]) == (label, score)
-        assert row["ordered_doubled"] == doubled(score, label, opposite)
+        low, high = (opposite, [score]) if label else ([score], opposite)
+        assert row["ordered_doubled"] == ordered_doubled(low, high).sum()
 
 
 def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
@@ -180,10 +173,8 @@ def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: flo
     for (high, low), row in found.items():
         positives = [score for score, label, group in rows if label and GROUPS["g"][group] == high]
         negatives = [score for score, label, group in rows if not label and GROUPS["g"][group] == low]
-        placed = [doubled(score, True, negatives) for score in positives]
-        assert (row["n_positive"], row["n_negative"]) == (len(positives), len(negatives))
-        assert (row["ordered_doubled"], row["high_square_sum"]) == (sum(placed), square(placed))
-        assert row["low_square_sum"] == square(doubled(score, False, positives) for score in negatives)
+        sums = ("n_negative", "n_positive", "ordered_doubled", "low_square_sum", "high_square_sum")
+        assert [row[name] for name in sums] == [*count_pair(negatives, positives)]
 
 
 def test_squares_of_many_rows_of_one_score_pass_64_bits() -> None:
@@ -192,12 +183,3 @@ def test_squares_of_many_rows_of_one_score_pass_64_bits() -> None:
     sums = PairSums.unpack(*count_group_pairs(nothing, positive, nothing, 1).pack())
     assert sums.high_squares[0, 0] == 2**20 * 2**42
     assert sums.low_squares[0, 0] == 2**21 * 2**40
-
-
-def test_pairs_across_ranges_pass_64_bits() -> None:
-    size = 3 * 10**9
-    half = PairSums.of(np.array([[size]]), np.array([[size]]), *np.zeros((3, 1, 1), object))
-    total = half.merge(half)
-    assert total.two_u[0, 0] == 2 * size**2 > 2**63
-    assert (total.n_high[0, 0], total.n_low[0, 0]) == (2 * size, 2 * size)
-    assert total.low_squares[0, 0] == total.high_squares[0, 0] == 4 * size**3

@@ -71,16 +71,12 @@ class Corpus:
         return found
 
 
-def random_corpus(seed: int, levels: int, rows: int = 80) -> Corpus:
-    return Corpus(*draw_rows(seed, rows, levels, {"other": (0.2, 0.5, 0.3), "asked": (0.4, 0.4, 0.2)}))
-
-
 @pytest.mark.parametrize("cell", FOUR_CELLS)
 @pytest.mark.parametrize("levels", [0, 1, 12], ids=lambda levels: f"{levels or 'all'} scores")
 def test_against_all_pairs(cell: str, levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subsets are halved down to few rows, so that a tie is counted and not drawn."""
     monkeypatch.setattr(subsets, "FEW", 3)
-    corpus = random_corpus(5, levels)
+    corpus = Corpus(*draw_rows(5, 80, levels, {"other": (0.2, 0.5, 0.3), "asked": (0.4, 0.4, 0.2)}))
     skew = PinnedSkew(identity="asked", cell=cell, fraction=0.3, trials=6)
     wanted = corpus.count_pairs(skew)
     assert len(set(wanted)) > 1 or levels == 1

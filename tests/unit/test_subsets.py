@@ -92,11 +92,6 @@ def test_a_tie_of_thousand_millions_costs_a_few_steps() -> None:
     assert len(places) < 5000
 
 
-@pytest.mark.parametrize(("total", "size"), [(0, 0), (1, 0), (1, 1), (9, 0), (9, 9), (5000, 0), (5000, 5000)])
-def test_none_and_all(total: int, size: int) -> None:
-    assert whole(Subset(total, size, (3,))) == list(range(size))
-
-
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (50, 50), (100, 200), (-5, 0)])
 def test_nowhere(start: int, stop: int) -> None:
     places, counts = draw_positions(Subset(100, 60, (3,)), start, stop)
@@ -115,22 +110,6 @@ def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatc
     drawn = (whole(Subset(7, 3, (11, trial))) for trial in range(50 * len(number)))
     found = Counter(number[a, b, c] for a, b, c in drawn)
     assert_by_chance(found, np.full(len(number), 50.0))
-
-
-def test_places_and_neighbours_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inclusion of places and of neighboring pairs, some of them on either side of where stretches are halved."""
-    monkeypatch.setattr(subsets, "FEW", 20)
-    total, size, trials = 400, 120, 1000
-    chosen = np.zeros((trials, total), bool)
-    for trial in range(trials):
-        chosen[trial, whole(Subset(total, size, (5, trial)))] = True
-    share = size / total
-    # Inclusions of a trial add up to its size, which makes the sum of squares smaller by total / (total - 1).
-    places = ((chosen.sum(axis=0) - trials * share) ** 2).sum() / (trials * share * (1 - share)) * (total - 1) / total
-    assert abs(places - (total - 1)) < 4 * math.sqrt(2 * (total - 1))
-    both = share * (size - 1) / (total - 1)
-    pairs = (chosen[:, 1:] & chosen[:, :-1]).sum(axis=0)
-    assert abs(pairs - trials * both).max() < 4.5 * math.sqrt(trials * both * (1 - both))
 
 
 @pytest.mark.usefixtures("halved")

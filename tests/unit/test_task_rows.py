@@ -84,6 +84,10 @@ def test_every_model_slice_and_identity(seed: int, crossed: bool) -> None:
     for model, part in np.ndindex(2, 2):
         wanted = count_by_name(corpus.examples(model, part), corpus.encoding)
         assert pairs_by_name(counts, corpus.encoding, model, part) == wanted
+    for model in range(2):
+        rows = Counter(example.score for example in corpus.examples(model, 0))
+        profile = (rows.total(), len(rows), max(rows.values()), min(rows), max(rows))
+        assert counts.profiles[f"model {model}"] == profile
 
 
 def test_counts_of_rows_rejects_and_pairs() -> None:
@@ -102,15 +106,6 @@ def test_counts_of_rows_rejects_and_pairs() -> None:
     first = corpus.encoding.first_pair
     members = [sum(states[number] is True for states in corpus.states) for number in range(first, first + 6)]
     assert counts.pair_rows.tolist() == members
-
-
-def test_a_profile_describes_the_scores() -> None:
-    corpus = random_corpus()
-    counts = rank_batches([corpus.batch], corpus.encoding, [[], [0.0, 0.5]])
-    for model in range(2):
-        rows = Counter(example.score for example in corpus.examples(model, 0))
-        wanted = (sum(rows.values()), len(rows), max(rows.values()), min(rows), max(rows))
-        assert counts.profiles[f"model {model}"] == wanted
 
 
 @pytest.mark.parametrize("flush", [1, 7, 30, 1000])
@@ -137,25 +132,6 @@ def test_wide_rows_are_held_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(map(len, held)) == ROWS
     assert len(held) > 2
     assert max(rows.table.nbytes for rows in held) < most + batches[0].nbytes * 2
-
-
-def test_minus_zero_ties_with_zero() -> None:
-    encoding = encoding_of(flags("a", nullable=False))
-    scores, label = [-0.0, 0.0, 0.0, -0.0], [True, False, True, False]
-    batch = pack(encoding, {("label", 0): label, ("member", 1): [True, True, False, False]}, [scores])
-    for boundaries in ([], [0.0], [-0.0]):
-        counts = rank_batches([batch], encoding, [boundaries])
-        assert (counts.profiles["model 0"].n_distinct, counts.profiles["model 0"].largest_tie) == (1, 4)
-        assert {sums.u_doubled for sums in six_pairs(counts, 1)} == {1}
-        assert six_pairs(counts, 0)[3].u_doubled == 4
-
-
-def test_a_rejected_score_means_nothing() -> None:
-    encoding = encoding_of(flags("a"))
-    fields = {("score_reason", 0): [0, 3, 4, 0], ("label", 0): [True, True, False, False]}
-    batch = pack(encoding, fields, [[1.0, np.nan, np.inf, 0.0]])
-    overall = six_pairs(rank_batches([batch], encoding), 0)[3]
-    assert (overall.n_low, overall.n_high, overall.u_doubled) == (1, 1, 2)
 
 
 def test_without_a_usable_row_only_row_counts_are_left() -> None:
