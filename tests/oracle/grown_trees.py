@@ -86,8 +86,8 @@ def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], setting
     return run(grow_trees(features, name_values(samples), settings, square_sums), samples)
 
 
-def judge(tree: Tree, sample: Sample, features: Sequence[Feature], unit: float = 1.0) -> list[SimpleNamespace]:
-    """Return what each node shows, of values in these units."""
-    measured = [sample.sum_rows(sample.inside(node.condition), unit) for node in tree]
+def judge(tree: Tree, sample: Sample, features: Sequence[Feature]) -> list[SimpleNamespace]:
+    """Return what each node shows."""
+    measured = [sample.sum_rows(sample.inside(node.condition), 1.0) for node in tree]
     rows = list_segments(TreeKey("m", "", "all", "auc"), tree, measured, features, 0.95)
     return [SimpleNamespace(**row) for row in rows]

@@ -21,12 +21,12 @@ from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_kernel import cut_feature
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, make_counter, search_slices
-from biasspark.config.attribution_settings import SliceSearch, TreeSettings
+from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from biasspark.ranking.row_blocks import Blocks
 from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
-from tests.oracle.grown_trees import Sample, grow_samples
+from tests.oracle.grown_trees import Sample
 from tests.oracle.searched_slices import UNIT, find_slices, judge, search_samples
 from tests.oracle.slices import SearchedRow, search_by_force
 
@@ -148,80 +148,15 @@ PLANTED: list[Condition] = [{0: frozenset({1}), 1: frozenset({2})}, {2: frozense
 
 
 def test_few_conjunctions_are_counted() -> None:
-    """And of each that is counted, all parts have enough rows, of which those below the mean lack enough."""
     sample = draw_sample(1, 1500, FIVE, [(condition, 0.2) for condition in PLANTED])
     (searched,), asked = search_samples([sample], FIVE, SliceSearch(most=10, min_rows=10))
     assert all(condition in PLANTED for condition in searched.conditions[:2])
     pairs, triples = (batch[0] for batch in asked)
     assert len(pairs) == 10 * 4**2
     assert len(triples) < 10 * 4**3 / 10
-    training, every = ~sample.honest, search_by_force(rows_of(sample), FIVE, SliceSearch(most=10**6, min_rows=10))
-    mean = Fraction(int(sample.values[training].sum()), int(training.sum()))
-    for candidates, length in ((pairs, 1), (triples, 2)):
-        least = [*(own.score for own in every if len(own.condition) <= length), *[0] * 10][9]
-        for part in {part for own in candidates for part in combinations(own, length)}:
-            # Each feature has a predicate for each of its five bins.
-            rows = sample.inside({number // 5: frozenset({number % 5}) for number in part})
-            assert min((rows & training).sum(), (rows & ~training).sum()) >= 10
-            lacking = [mean - value for value in sample.values[rows & training].tolist() if value < mean]
-            assert sum(lacking) + len(lacking) > least
-
-
-def test_of_slices_of_the_same_rows_the_first_is_kept() -> None:
-    """Also where they do not follow from each other, and whatever the length."""
-    sample = draw_sample(2, 400, FIVE[:3], [({0: frozenset({1})}, 0.3)])
-    sample.bins[:, 1] = 5 - sample.bins[:, 0]
-    wanted = SliceSearch(max_predicates=3, most=50, min_rows=2)
-    (searched,), _ = search_samples([sample], FIVE[:3], wanted)
-    assert searched.conditions[0] == {0: {1}}
-    assert not any(1 in condition for condition in searched.conditions)
-    members = [tuple(np.flatnonzero(sample.inside(condition))) for condition in searched.conditions]
-    assert len(set(members)) == len(members)
-
-
-def test_parts_of_a_slice_are_not_listed_beside_it_unless_they_lack_more() -> None:
-    """A row of any conjunction lacks a quarter more than one of each shorter conjunction of its predicates."""
-    whole: Condition = {0: frozenset({1})}
-    worse: Condition = {**whole, 1: frozenset({2})}
-    wanted = SliceSearch(most=50)
-    (alone,), _ = search_samples([draw_sample(11, 8000, FIVE, [(whole, 0.1)])], FIVE, wanted)
-    assert [condition for condition in alone.conditions if 0 in condition] == [whole]
-    sample = draw_sample(11, 8000, FIVE, [(whole, 0.1), (worse, 0.05)])
-    (beside,), _ = search_samples([sample], FIVE, wanted)
-    assert [condition for condition in beside.conditions if 0 in condition] == [whole, worse]
-    training = ~sample.honest
-
-    def lacks(condition: Condition) -> float:
-        return float(sample.values[training].mean() - sample.values[training & sample.inside(condition)].mean())
-
-    assert {len(condition) for condition in beside.conditions} >= {1, 2}
-    for condition in beside.conditions:
-        for size in range(1, len(condition)):
-            for part in combinations(condition.items(), size):
-                assert lacks(condition) >= (1.25 - 1e-9) * lacks(dict(part))
 
 
 AGED = (feature_of("age", 6, numeric=True), feature_of("hours", 3, numeric=True), feature_of("job", 3))
-
-
-def test_adjoining_intervals_of_one_number_are_listed_as_one() -> None:
-    """Its rows are those of the pieces, and its score is their sum; what adjoins nothing stays as it is."""
-    lacking: list[Condition] = [
-        {0: frozenset({2, 3}), 2: frozenset({1})},
-        {0: frozenset({5}), 2: frozenset({1})},
-        {0: frozenset({6}), 2: frozenset({2})},
-    ]
-    sample = draw_sample(40, 9000, AGED, [(condition, 0.3) for condition in lacking])
-    wanted = SliceSearch(most=5, min_rows=20)
-    (searched,), _ = search_samples([sample], AGED, wanted)
-    assert len(searched.conditions) == 4  # one is of two pieces
-    assert [condition for condition in searched.conditions if len(condition) == 2] == lacking
-    first = find_slices(sample, AGED, wanted)[[*searched.conditions].index(lacking[0])]
-    rows = sample.inside(lacking[0])
-    assert (first.n_train, first.n_honest) == ((rows & ~sample.honest).sum(), (rows & sample.honest).sum())
-    values = sample.values[~sample.honest] * UNIT
-    mean_inside = (sample.values * UNIT)[rows & ~sample.honest].mean()
-    assert first.score == pytest.approx(first.n_train * (values.mean() - mean_inside), rel=1e-9)
 
 
 def test_pieces_are_joined_on_several_numbers() -> None:
@@ -235,18 +170,6 @@ def test_pieces_are_joined_on_several_numbers() -> None:
     )
     assert len(in_pieces.conditions) == 11
     assert sorted(searched.conditions, key=len) == [{0: block[0]}, {1: block[1]}, block]
-
-
-def test_null_adjoins_nothing_and_values_do_not_adjoin() -> None:
-    sample = draw_sample(42, 6000, AGED)
-    sample.bins[::3, 0] = 0
-    lacking: list[Condition] = [{0: frozenset({0})}, {0: frozenset({1})}, {2: frozenset({1})}, {2: frozenset({2})}]
-    values = sample.values - sum((sample.inside(condition) << 28 for condition in lacking[:2]), start=0)
-    (searched,), _ = search_samples([sample._replace(values=values)], AGED, SliceSearch(most=2, max_predicates=1))
-    assert searched.conditions == lacking[:2]
-    values = sample.values - sum((sample.inside(condition) << 28 for condition in lacking[2:]), start=0)
-    (searched,), _ = search_samples([sample._replace(values=values)], AGED, SliceSearch(most=2, max_predicates=1))
-    assert sorted(searched.conditions, key=str) == lacking[2:]
 
 
 def test_what_is_joined_to_the_rows_of_another_slice_is_listed_once() -> None:
@@ -280,12 +203,6 @@ def test_joined_slices_lack_a_quarter_more_than_what_their_pieces_share(
         for size in range(1, longest + 1):
             for part in combinations(single.items(), size):
                 assert lacks(condition) * 4 >= lacks(dict(part)) * 5
-
-
-def test_no_slice_where_no_value_differs() -> None:
-    sample = draw_sample(3, 200, FIVE)
-    (searched,), _ = search_samples([sample._replace(values=np.full(200, 10**9))], FIVE, SliceSearch(min_rows=2))
-    assert searched == ([], 0)
 
 
 def test_no_slice_where_no_row_searches_or_estimates() -> None:
@@ -391,26 +308,6 @@ def test_what_is_no_worse_is_left_out() -> None:
     for own in found:
         assert (own.p_value, own.p_adjusted, own.found, own.loss_share) == (None, None, False, None)
     assert found[1].mean_honest is None
-
-
-def test_overlapping_segments_that_a_tree_hides_are_found() -> None:
-    """The tree splits by the one, and has the other in pieces."""
-    sample = draw_sample(8, 6000, FIVE, [(condition, 0.2) for condition in PLANTED])
-    found = find_slices(sample, FIVE, SliceSearch(most=5))
-    assert all(own.found for own in found[:2])
-    assert sorted(min(own.condition) for own in found[:2]) == [0, 2]
-    assert all(own.condition in PLANTED for own in found[:2])
-    (tree,) = grow_samples([sample], FIVE, TreeSettings(max_depth=4))
-    leaves = [node for node in tree if node.is_leaf]
-    both = [sample.inside(condition) for condition in PLANTED]
-    assert (both[0] & both[1]).sum() > 10
-    overlaps = [max(overlap(rows, sample.inside(leaf.condition)) for leaf in leaves) for rows in both]
-    assert min(overlaps) < 0.9
-
-
-def overlap(rows: np.ndarray, others: np.ndarray) -> float:
-    """Rows in both sets over rows in either."""
-    return float((rows & others).sum() / (rows | others).sum())
 
 
 # ---- counting

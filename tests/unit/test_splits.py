@@ -125,38 +125,12 @@ def test_rare_values_are_on_the_side_of_more_values(
         assert found.left | found.right == feature.bins
 
 
-def test_of_equal_gains_the_lowest_cut() -> None:
-    assert cut(AGE, [0, 1, 1, 1, 1], [0, 1, 0, 0, 1]) == (0, 1 / 3, frozenset({1}), frozenset({0, 2, 3, 4}))
-    assert cut(WORK, [0, 1, 1, 1, 1], [0, 1, 0, 2, 1]) == (0, 4 / 3, frozenset({2}), frozenset({0, 1, 3, 4}))
-
-
-def test_of_equal_gains_null_on_the_left() -> None:
-    assert cut(AGE, [2, 1, 1, 0, 0], [1, 0, 1, 0, 0]) == (0, 1 / 3, frozenset({0, 1}), frozenset({2, 3, 4}))
-
-
-@pytest.mark.parametrize(
-    ("of_null", "left", "right"),
-    [(0, {0, 1, 2}, {3, 4}), (9, {1, 2}, {0, 3, 4}), (50, {0}, {1, 2, 3, 4})],
-)
-def test_null_goes_where_it_explains_most(of_null: int, left: set[int], right: set[int]) -> None:
-    found = cut(AGE, [5, 5, 5, 5, 5], [of_null, 0, 0, 9, 9])
-    assert found is not None
-    assert (set(found.left), set(found.right)) == (left, right)
-
-
 def test_equal_gains_tie_however_large_they_are() -> None:
     """Of two cuts that mirror each other the lower wins, though in floats S_l²/n_l + S_r²/n_r is less for it."""
     end, middle = 378109672860628426, 410245917774045633
     found = cut(AGE, [0, 1, 2, 2, 1], [0, end, middle, middle, end])
     assert found is not None
     assert found.left == {1}
-
-
-def test_nothing_to_cut() -> None:
-    assert cut(AGE, [0, 9, 0, 0, 0], [0, 5, 0, 0, 0]) is None
-    assert cut(AGE, [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]) is None
-    assert cut(WORK, [1, 2, 3, 4, 5], [2, 4, 6, 8, 10]) is None
-    assert cut(WORK, [1, 1, 0, 0, 0], [0, 1, 0, 0, 0], least=2) is None
 
 
 def test_only_what_is_allowed_is_chosen() -> None:
@@ -188,13 +162,6 @@ def test_bins_without_rows_go_to_a_definite_side(
     found = cut(feature, counts, sums)
     assert found is not None
     assert (set(found.left), set(found.right)) == (left, right)
-
-
-def test_only_the_nodes_bins_are_cut() -> None:
-    found = cut(AGE, [9, 9, 1, 1, 9], [900, -900, 0, 1, 900], bins=frozenset({2, 3}))
-    assert found == (0, 0.5, frozenset({2}), frozenset({3}))
-    never_null = Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=False)
-    assert cut(never_null, [0, 1, 1], [0, 0, 1]) == (0, 0.5, frozenset({1}), frozenset({2}))
 
 
 def test_the_first_of_many_equal_cuts() -> None:
