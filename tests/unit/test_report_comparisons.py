@@ -7,7 +7,7 @@ from typing import Any
 
 from biasspark.report.baseline_comparison import BaselineComparison, compare_with_baselines, describe_method
 from biasspark.report.cells import show_interval, show_number
-from biasspark.report.metric_tables import list_templates, list_worst_pairs
+from biasspark.report.metric_tables import list_templates
 from biasspark.report.page import write_model_card
 from biasspark.report.report_data import ReportData
 from biasspark.report.text_formats import escape_markdown
@@ -18,7 +18,6 @@ from tests.fixtures.made_up_report import (
     NAMES,
     Row,
     compare_values,
-    make_report,
     page_without_charts,
     read_text,
     with_rows,
@@ -84,25 +83,21 @@ def test_a_model_that_is_nowhere_worse_is_said_to_be(report: ReportData) -> None
     assert f"{NEW} is not significantly worse than {OLD} in any of 2 " in pair.sentence
 
 
-def test_every_difference_has_a_cell_with_its_evidence(report: ReportData) -> None:
+def test_compared_values_have_their_evidence_intervals_and_counts(report: ReportData) -> None:
+    """Intervals where they are those of the suite, and so of all rows that it ranks."""
     (pair,) = compare_with_baselines(report)
     assert list(pair.rows) == report.identities()
-    cells = {name: {metric: one.difference for metric, one in row.items()} for name, row in pair.rows.items()}
-    assert len(cells["gay"]) == 6
-    assert cells["gay"]["bpsn_auc"].note == "adjusted p < 0.001, 50 and 8 rows"
-    assert (cells[EMPTY]["bnsp_auc"].text, cells[EMPTY]["bnsp_auc"].weak) == ("–", True)
-
-
-def test_compared_values_have_their_intervals_and_counts(report: ReportData) -> None:
-    """Where they are those of the suite, and so of all rows that it ranks."""
-    (pair,) = compare_with_baselines(report)
+    assert len(pair.rows["gay"]) == 6
+    nothing = pair.rows[EMPTY]["bnsp_auc"].difference
+    assert (nothing.text, nothing.weak) == ("–", True)
     (row,) = report.rows("bias_metrics", slice="all", identity="gay", model=OLD)
-    difference = pair.rows["gay"]["bpsn_auc"]
-    assert difference.baseline.text == show_number(row["bpsn_auc"])
-    assert difference.baseline.interval == show_interval(row["bpsn_auc_low"], row["bpsn_auc_high"])
+    compared = pair.rows["gay"]["bpsn_auc"]
+    assert compared.difference.note == "adjusted p < 0.001, 50 and 8 rows"
+    assert compared.baseline.text == show_number(row["bpsn_auc"])
+    assert compared.baseline.interval == show_interval(row["bpsn_auc_low"], row["bpsn_auc_high"])
     page = page_without_charts(report)
     assert "<bdi>gay</bdi></th><td>8</td><td>50</td>" in page
-    assert f"<small>{difference.value.text[1:]} vs {difference.baseline.text[1:]}</small></td>" in page
+    assert f"<small>{compared.value.text[1:]} vs {compared.baseline.text[1:]}</small></td>" in page
     assert "<td>&lt; 0.001</td><td>50, 8</td></tr>" in page
 
 
@@ -172,23 +167,7 @@ def test_the_comparison_is_at_the_top_and_in_a_section(report: ReportData) -> No
     assert f"| gay | BPSN AUC | {values} | &lt; 0.001 | 50, 8 |" in card
 
 
-def test_a_run_without_comparisons_says_which_job_makes_them() -> None:
-    page = page_without_charts(make_report(without=("model_comparisons", "crossed_pairs", "template_means")))
-    assert "<code>biasspark compare</code>" in page
-    assert "Crossed pairs</h3>" not in page
-    assert "Against the baseline</a>:" not in page
-
-
 # ---- crossed pairs and templates
-
-
-def test_the_lowest_auc_of_a_pair_is_one_with_an_interval(report: ReportData) -> None:
-    first, *_ = report.rows("crossed_pairs", model=OLD)
-    pair = {**first, "bnsp_auc": 0.1, "bnsp_auc_low": None, "bnsp_auc_high": None}
-    lower = {**first, "identity": "z", "bpsn_auc": 0.2, "bpsn_auc_low": 0.1, "bpsn_auc_high": 0.3}
-    pairs = list_worst_pairs(with_rows(report, crossed_pairs=[pair, lower]))
-    assert [(one.identity, one.metric) for one in pairs[OLD]] == [("z", "bpsn_auc"), (pair["identity"], "bpsn_auc")]
-    assert "Crossed pairs</h3>" in page_without_charts(report)
 
 
 def test_templates_show_how_far_identities_are_apart(report: ReportData) -> None:

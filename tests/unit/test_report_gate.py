@@ -1,8 +1,7 @@
-"""The top of a report: alerts, acceptances, the baseline, and the worst identity."""
+"""The top of a report: alerts, acceptances and the baseline."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -22,7 +21,6 @@ from biasspark.report.report_data import (
     list_acceptances,
 )
 from tests.fixtures.made_up_report import (
-    EMPTY,
     IMAGE,
     MODELS,
     RUN_DATE,
@@ -211,23 +209,3 @@ def test_readers_see_the_latest_run_of_each_job_and_date() -> None:
 def test_the_last_acceptance_of_a_run_counts() -> None:
     (acceptance,) = list_acceptances([accepts("r1", "r7", "second"), accepts("r1", "r6", "first"), ran("r1", 14)])
     assert (acceptance["accepts_run_id"], acceptance["acceptance_note"]) == ("r1", "second")
-
-
-# ---- the worst identity
-
-
-def test_the_worst_identity_has_an_interval(report: ReportData) -> None:
-    weak = {"bpsn_auc": 0.2, "bpsn_auc_low": None, "bpsn_auc_high": None}
-    rows = [row | weak if row["identity"] == EMPTY else row for row in report.rows("bias_metrics")]
-    page = page_without_charts(with_rows(report, bias_metrics=rows))
-    assert "worst identity is <strong><bdi>gay</bdi></strong>" in page
-    assert "1 other identity has a lower AUC" in page
-    assert "<bdi>toxicity_1</bdi>" in page
-
-
-def test_a_weak_metric_of_an_identity_does_not_hide_its_next_lowest(report: ReportData) -> None:
-    low = {"subgroup_auc": 0.1, "subgroup_auc_low": None, "subgroup_auc_high": None}
-    low |= {"bpsn_auc": 0.2, "bpsn_auc_low": 0.17, "bpsn_auc_high": 0.23}
-    rows = [row | low if row["identity"] == "muslim" else row for row in report.rows("bias_metrics")]
-    page = page_without_charts(with_rows(report, bias_metrics=rows))
-    assert re.search("worst identity is <strong><bdi>muslim</bdi></strong>: <a .*?>BPSN AUC</a> <strong>0.200", page)

@@ -23,14 +23,11 @@ from tests.fixtures.made_up_report import EMPTY, MODELS, NAMES, page_without_cha
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 
 
-def row_highs(row: dict[str, Any]) -> list[float]:
-    return [row[f"{name}_high"] for name in AUCS if row[f"{name}_high"] is not None]
-
-
 def test_worst_first(report: ReportData) -> None:
     worst = list_worst(report, MODELS[0])
     assert (worst[0].identity, worst[0].metric) == ("gay", "bpsn_auc")
-    assert [one.row[f"{one.metric}_high"] for one in worst] == sorted(min(row_highs(one.row)) for one in worst)
+    highs = [[one.row[f"{name}_high"] for name in AUCS] for one in worst]
+    assert [one.row[f"{one.metric}_high"] for one in worst] == sorted(min(filter(None, own)) for own in highs)
     assert next(iter(report.identities())) == "gay"
     assert {row.identity for row in list_metrics(report, "short")} == {*NAMES, EMPTY}
 
@@ -67,15 +64,10 @@ def test_of_the_color_of_few_rows_an_edge_is_left(report: ReportData) -> None:
     assert re.search('<td class="a0 w"[^>]*>◦\u00a00.500<small>.300 to .700</small></td>', page)
 
 
-def of_few_rows(report: ReportData, identity: str, value: float = 0.01) -> ReportData:
-    """Return the report data with the AUCs of an identity low, and without intervals."""
-    weak = {f"{auc}{end}": number for auc in AUCS for end, number in (("", value), ("_low", None), ("_high", None))}
-    rows = [row | weak if row["identity"] == identity else row for row in report.rows("bias_metrics")]
-    return with_rows(report, bias_metrics=rows)
-
-
 def test_identities_without_intervals_come_last(report: ReportData) -> None:
-    weak = of_few_rows(report, "gay")
+    low = {f"{auc}{end}": value for auc in AUCS for end, value in (("", 0.01), ("_low", None), ("_high", None))}
+    rows = [row | low if row["identity"] == "gay" else row for row in report.rows("bias_metrics")]
+    weak = with_rows(report, bias_metrics=rows)
     assert weak.identities()[-1] == "gay"
     for model in MODELS:
         worst = list_worst(weak, model, 20)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.side_by_side import KEY, SORT_KEYS, Request, compare_side_by_side, is_worse, side_by_side
-from biasspark.tables.runs import Run
-from tests.fixtures.two_models import HOSTILE, metrics_table, put_together, run_rows, suite_row
+from tests.fixtures.two_models import HOSTILE, RUN, metrics_table, put_together, run_rows, suite_row
 
-RUN = Run(date(2026, 1, 15), "civil", "bias_metrics", "r1", datetime(2026, 1, 15, tzinfo=UTC))
 MODELS = ("toxicity_1", "toxicity_6")
 ALIKE = (0.9, 0.5, 0.9, 0.1, 0.1)
 
@@ -23,12 +19,6 @@ def test_rows_and_differences() -> None:
     expected = put_together(run_rows(), {}, with_crossed=True)
     assert list(rows[0]) == [name for name in rows[0] if name in expected[0]]
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
-
-
-def test_values_that_rest_on_too_few_rows_are_doubtful() -> None:
-    rows = side_by_side(metrics_table(run_rows()), *MODELS).to_pylist()
-    doubtful = {(row["slice"], name) for row in rows for name in row if name.endswith("_doubtful") and row[name]}
-    assert doubtful == {("short", "bpsn_auc_doubtful"), ("short", "negative_aeg_doubtful")}
 
 
 def test_runs_are_kept_apart() -> None:
