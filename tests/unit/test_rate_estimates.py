@@ -131,11 +131,8 @@ def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed() -> None:
 @given(counts(), hundredths(1, 40), hundredths(-40, 40))
 def test_subgroup_and_background_exchanged_turn_a_bound_round(row: Counts, size: float, bound: float) -> None:
     exchanged = gaps_of([(*row[2:], *row[:2])])
-    least, most = (
-        compare_with_bound(exchanged, "min", 0.5 - bound),
-        compare_with_bound(gaps_of([row]), "max", 0.5 + bound),
-    )
-    np.testing.assert_allclose(most, least, atol=1e-12)
+    most = compare_with_bound(gaps_of([row]), "max", 0.5 + bound)
+    np.testing.assert_allclose(most, compare_with_bound(exchanged, "min", 0.5 - bound), atol=1e-12)
     (violation,), (compliance,) = compare_with_bound(gaps_of([row]), "max_abs", size)
     opposite = compare_with_bound(exchanged, "max_abs", size)
     assert compliance == pytest.approx(opposite[1][0], abs=1e-12)
@@ -199,14 +196,6 @@ def test_bounds_that_no_interval_reaches_are_infinitely_far() -> None:
     assert gaps_of([(1, 2, 1, 2)]).standard_errors(-0.45).tolist() == [math.inf]
 
 
-def test_of_many_rows_it_is_the_test_of_two_proportions() -> None:
-    """With a million rows each Newcombe's interval is Wald's, to three digits of z."""
-    n, p, q, bound = 1_000_000, 0.30, 0.28, 0.018
-    z = (p - q - bound) / math.sqrt(p * (1 - p) / n + q * (1 - q) / n)
-    found = gaps_of([(int(p * n), n, int(q * n), n)]).standard_errors(0.5 + bound)
-    assert found[0] == pytest.approx(z, rel=1e-3)
-
-
 # ---- against chance
 
 
@@ -234,24 +223,6 @@ def test_how_often_a_rate_at_just_the_bound_seems_to_break_it(expected: float, m
             p_values, _ = compare_with_bound(Rates(counted, np.full(n + 1, float(n))), "max", bound)
             shares.append(binom.pmf(counted, n, bound)[p_values < 0.05].sum())
     assert most - 0.005 < max(shares) <= most
-
-
-@pytest.mark.parametrize(("p", "q"), [(0.08, 0.05), (0.5, 0.4), (0.97, 0.9)])
-@pytest.mark.parametrize(("n", "m"), [(40, 2000), (300, 300)])
-def test_a_gap_of_just_the_bound_seldom_seems_to_break_or_to_keep_it(p: float, q: float, n: int, m: int) -> None:
-    """At 0.05: in 7.5 % of 4,000 draws at the most, where the few counts of a rate of 8 % allow no better."""
-    rng = np.random.default_rng(20261122)
-    drawn = RateGaps(draw_rates(rng, p, n, 4000), draw_rates(rng, q, m, 4000))
-    for kind, bound in (("min", 0.5 + p - q), ("max", 0.5 + p - q), ("max_abs", p - q)):
-        assert max((p_values < 0.05).mean() for p_values in compare_with_bound(drawn, kind, bound)) <= 0.075, kind
-
-
-@pytest.mark.parametrize(("now", "before", "kind"), [(0.25, 0.2, "max_rise"), (0.05, 0.08, "max_drop")])
-def test_a_change_of_just_what_is_allowed_seldom_seems_more_or_less(now: float, before: float, kind: str) -> None:
-    rng = np.random.default_rng(20261124)
-    runs = draw_rates(rng, now, 200, 4000), draw_rates(rng, before, 300, 4000)
-    for p_values in compare_with_baseline(*runs, kind, abs(now - before)):
-        assert 0.03 < (p_values < 0.05).mean() <= 0.065
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,6 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
     assert evaluate(rule_of(min=0.8), row_of("a", 0.778))["a"].outcome == "fail"
     lucky = evaluate(rule_of(min=0.8), row_of("a", 0.778), *(row_of(f"b{n}", 0.801) for n in range(99)))
     assert lucky["a"].outcome == NO_EVIDENCE
-    assert lucky["a"].value_high is not None
-    assert lucky["a"].value_high < 0.8
     assert "100 tests" in lucky["a"].message
     assert "tests" not in lucky["b1"].message
 
@@ -348,14 +346,3 @@ def test_the_worst_identity_names_the_run_only_where_all_are_compared_with_one()
     rule = rule_of(max_drop=0.1, worst=True)
     assert [alert.baseline_run_id for alert in evaluate(rule, *rows).values()] == [RUN] * 3
     assert [alert.baseline_run_id for alert in evaluate(rule, *other).values()] == [RUN, "r0", None]
-
-
-def test_the_worst_of_equal_identities_fails_no_more_often_than_the_level() -> None:
-    """The lowest of twenty estimates lies below the bound nearly always; that is no evidence."""
-    rng, failed = np.random.default_rng(3), []
-    for _ in range(300):
-        aucs = 1 / (1 + np.exp(-math.log(4) - rng.normal(0, 0.06, 20)))
-        rows = [row_of(f"i{n}", auc_of(auc, (0.06 * auc * (1 - auc)) ** 2)) for n, auc in enumerate(aucs.tolist())]
-        assert min(aucs) < 0.8
-        failed.append(evaluate(rule_of(min=0.8, worst=True), *rows)["(overall)"].outcome == "fail")
-    assert np.mean(failed) < 0.08

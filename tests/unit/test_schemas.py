@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from biasspark.tables import schemas
-from biasspark.tables.schemas import MODEL_SUMMARY, PINNED_AUC, PINNED_SKEW, TABLES, Column, Table, columns
+from biasspark.tables.schemas import TABLES, Column, Table, columns
 from biasspark.tables.spark_schemas import spark_schema
 
 
@@ -236,15 +236,6 @@ def test_a_double_says_its_range_and_when_it_is_null(table: Table) -> None:
         if column.type == "DOUBLE":
             assert re.search(r"\d (to|or (more|less))", column.comment), column
             assert "NULL" in column.comment, column
-
-
-def test_pinned_auc_comes_with_the_warning_of_its_authors() -> None:
-    summed_up = next(c.comment for c in MODEL_SUMMARY.columns if c.name == "pinned_auc_equality_difference")
-    single = next(c.comment for c in PINNED_AUC.columns if c.name == "pinned_auc")
-    skewed = [c.comment for c in PINNED_SKEW.columns if c.name.startswith("pinned_auc")]
-    assert len(skewed) == 4
-    for comment in (summed_up, single, PINNED_AUC.comment, *skewed):
-        assert "advise against it: it moves with the class balance" in comment
 
 
 def test_columns_reads_a_declaration_over_several_lines() -> None:

@@ -26,29 +26,24 @@ JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a func
 
 
 @pytest.mark.parametrize(
-    ("remote", "master", "wanted"),
+    ("environment", "master", "wanted"),
     [
-        (None, None, sys.executable),
-        (None, "local[2]", sys.executable),
-        (None, "yarn", None),
-        ("", "local[2]", sys.executable),
-        ("local", None, sys.executable),
-        ("local[2]", "yarn", sys.executable),
-        ("sc://host:15002", "local[2]", None),
+        ({}, None, sys.executable),
+        ({}, "local[2]", sys.executable),
+        ({}, "yarn", None),
+        ({"SPARK_REMOTE": ""}, "local[2]", sys.executable),
+        ({"SPARK_REMOTE": "local"}, None, sys.executable),
+        ({"SPARK_REMOTE": "local[2]"}, "yarn", sys.executable),
+        ({"SPARK_REMOTE": "sc://host:15002"}, "local[2]", None),
+        ({"SPARK_REMOTE": "local", "PYSPARK_PYTHON": "python3.12"}, None, "python3.12"),
     ],
 )
-def test_local_workers_run_the_interpreter_of_the_driver(
-    monkeypatch: pytest.MonkeyPatch, remote: str | None, master: str | None, wanted: str | None
+def test_local_workers_run_the_interpreter_of_the_driver_unless_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], master: str | None, wanted: str | None
 ) -> None:
-    monkeypatch.setattr(os, "environ", {} if remote is None else {"SPARK_REMOTE": remote})
+    monkeypatch.setattr(os, "environ", environment)
     use_driver_python_on_local_masters({"spark.master": master} if master else {})
     assert os.environ.get("PYSPARK_PYTHON") == wanted
-
-
-def test_a_python_that_is_named_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "environ", {"SPARK_REMOTE": "local", "PYSPARK_PYTHON": "python3.12"})
-    use_driver_python_on_local_masters({})
-    assert os.environ["PYSPARK_PYTHON"] == "python3.12"
 
 
 @pytest.mark.parametrize(("version", "is_session"), [("3.5.9", False), ("4.1.4", True)])
@@ -143,49 +138,46 @@ def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.Mon
     assert stopped.wait(60)
 
 
+BOTH = {"embedded", "spark"}
+
+
 @pytest.mark.parametrize(
     ("request_", "master", "environment", "installed", "wanted"),
     [
-        (SessionRequest(), None, {}, {"embedded", "spark"}, "embedded"),
+        (SessionRequest(), None, {}, BOTH, "embedded"),
         (SessionRequest(), None, {}, {"spark"}, "spark"),
-        (SessionRequest(), "local[2]", {}, {"embedded", "spark"}, "spark"),
-        (SessionRequest(master="local[2]"), None, {}, {"embedded", "spark"}, "spark"),
+        (SessionRequest(), "local[2]", {}, BOTH, "spark"),
+        (SessionRequest(master="local[2]"), None, {}, BOTH, "spark"),
         (SessionRequest(remote="sc://host"), None, {}, {"embedded"}, "spark"),
         (SessionRequest(), None, {"SPARK_REMOTE": "sc://host"}, {"embedded"}, "spark"),
-        (SessionRequest(), None, {"PYSPARK_GATEWAY_PORT": "1"}, {"embedded", "spark"}, "spark"),
-        (SessionRequest(engine="spark"), None, {}, {"embedded", "spark"}, "spark"),
+        (SessionRequest(), None, {"PYSPARK_GATEWAY_PORT": "1"}, BOTH, "spark"),
+        (SessionRequest(engine="spark"), None, {}, BOTH, "spark"),
         (SessionRequest(engine="embedded"), "yarn", {"SPARK_REMOTE": "sc://host"}, {"embedded"}, "embedded"),
+        # None of these can be had.
+        (SessionRequest(), None, {}, set(), None),
+        (SessionRequest(engine="spark"), None, {}, {"embedded"}, None),
+        (SessionRequest(master="local[1]"), None, {}, {"embedded"}, None),
+        (SessionRequest(engine="embedded"), None, {}, {"spark"}, None),
+        (SessionRequest(engine="embedded", master="local"), None, {}, {"embedded"}, None),
+        (SessionRequest(engine="embedded", remote="sc://host"), None, {}, {"embedded"}, None),
     ],
 )
-def test_the_engine_that_is_chosen(  # noqa: PLR0917
+def test_the_engine_that_is_chosen_or_refused(  # noqa: PLR0917
     monkeypatch: pytest.MonkeyPatch,
     request_: SessionRequest,
     master: str | None,
     environment: dict[str, str],
     installed: set[str],
-    wanted: str,
+    wanted: str | None,
 ) -> None:
-    _install(monkeypatch, environment, installed)
-    assert engines.choose_engine(request_, master) == wanted
-
-
-@pytest.mark.parametrize(
-    ("request_", "installed"),
-    [
-        (SessionRequest(), set()),
-        (SessionRequest(engine="spark"), {"embedded"}),
-        (SessionRequest(master="local[1]"), {"embedded"}),
-        (SessionRequest(engine="embedded"), {"spark"}),
-        (SessionRequest(engine="embedded", master="local"), {"embedded"}),
-        (SessionRequest(engine="embedded", remote="sc://host"), {"embedded"}),
-    ],
-)
-def test_an_engine_that_cannot_be_had(
-    monkeypatch: pytest.MonkeyPatch, request_: SessionRequest, installed: set[str]
-) -> None:
-    _install(monkeypatch, {}, installed)
-    with pytest.raises(ConfigError):
-        engines.choose_engine(request_)
+    monkeypatch.setattr(os, "environ", environment)
+    monkeypatch.setattr(engines, "is_embedded_installed", lambda: "embedded" in installed)
+    monkeypatch.setattr(engines, "is_spark_installed", lambda: "spark" in installed)
+    if wanted:
+        assert engines.choose_engine(request_, master) == wanted
+    else:
+        with pytest.raises(ConfigError):
+            engines.choose_engine(request_, master)
 
 
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,12 +188,6 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"^127\.0\.0\.1:1: ") as raised:
         JOB_SESSION._start_spark("a job", {}, request)
     assert "canary" not in str(raised.value)
-
-
-def _install(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], installed: set[str]) -> None:
-    monkeypatch.setattr(os, "environ", environment)
-    monkeypatch.setattr(engines, "is_embedded_installed", lambda: "embedded" in installed)
-    monkeypatch.setattr(engines, "is_spark_installed", lambda: "spark" in installed)
 
 
 def test_a_request_ends_with_its_job() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from biasspark.config import list_differences, merge_rules, parse_config
-from biasspark.errors import ConfigError
 from biasspark.windows.sketch import (
     Sketch,
     SketchHeader,
@@ -156,11 +155,6 @@ def test_runs_without_a_sample_or_a_score_join() -> None:
     assert merge_extremes([nothing, header(extremes=(0.5, 2.0)), header(extremes=(-1.0, 1.0))]) == (-1.0, 2.0)
 
 
-def test_a_sketch_needs_blocks() -> None:
-    with pytest.raises(ConfigError):
-        parse_config(changed(state={"keep": True}, ranking={"engine": "windows"}), Path())
-
-
 def test_state_is_kept_where_the_configuration_says_so() -> None:
     assert parse_config(changed(state={"keep": True}), Path()).state is not None
     assert parse_config(changed(state={"keep": False}), Path()) == parse_config(changed(), Path())
@@ -181,30 +175,39 @@ def test_runs_that_agree() -> None:
     assert list_disagreements(sketches, ("m", "more"), rules_of()) == []
 
 
-OTHER_RULES = sketch(rules=rules_of(label={"threshold": 0.8}))
+OTHER_RULES, OTHER_EDGES = sketch(rules=rules_of(label={"threshold": 0.8})), sketch(EDGES[1:])
+Kept = dict[date, dict[str, Sketch]]
+
+
+def both_days(**first: Sketch) -> Kept:
+    return {DAYS[0]: first, DAYS[1]: {"m": sketch(), "more": sketch()}}
 
 
 @pytest.mark.parametrize(
-    ("first", "named"),
+    ("kept", "tables", "named"),
     [
-        ({"m": OTHER_RULES, "more": OTHER_RULES}, ["label.threshold", "0.8", "2026-01-01"]),
-        ({"m": sketch(EDGES[1:]), "more": sketch()}, ["boundaries", "m"]),
-        ({"m": sketch(types={"race": "int"}), "more": sketch()}, ["types.race", "int"]),
-        ({"m": sketch()}, ["[models] more", "2026-01-01"]),
+        (both_days(m=OTHER_RULES, more=OTHER_RULES), {}, ["label.threshold", "0.8", "2026-01-01"]),
+        (both_days(m=OTHER_EDGES, more=sketch()), {}, ["boundaries", "m"]),
+        (both_days(m=sketch(types={"race": "int"}), more=sketch()), {}, ["types.race", "int"]),
+        (both_days(m=sketch()), {}, ["[models] more", "2026-01-01"]),
+        (
+            {day: {"m": OTHER_RULES if day in DAYS[:3] else sketch()} for day in DAYS},
+            {},
+            ["3 runs from 2026-01-01 to 2026-01-03"],
+        ),
+        (
+            {day: {"m": sketch()} for day in DAYS},
+            {"identities": {"unannotated": "background"}},
+            ["configuration", "identities.unannotated", "background", "2026-01-05"],
+        ),
+        # They agree, but are of another format.
+        ({day: {"m": Sketch("a key of before", EDGES, header())} for day in DAYS}, {}, ["version"]),
     ],
-    ids=["rules", "boundaries", "types", "models"],
+    ids=["rules", "boundaries", "types", "models", "alike", "configuration", "format"],
 )
-def test_a_run_that_differs_is_one_fault(first: dict[str, Sketch], named: list[str]) -> None:
-    """For all models, and for all runs that are alike."""
-    latest = {"m": sketch(), "more": sketch()}
-    [fault] = list_disagreements({DAYS[0]: first, DAYS[1]: latest}, ("m", "more"), rules_of())
+def test_runs_that_differ_alike_are_one_fault(kept: Kept, tables: dict[str, Any], named: list[str]) -> None:
+    [fault] = list_disagreements(kept, tuple(kept[max(kept)]), rules_of(**tables))
     assert all(part in fault for part in named)
-
-
-def test_alike_runs_are_one_fault() -> None:
-    sketches = {day: {"m": OTHER_RULES if day in DAYS[:3] else sketch()} for day in DAYS}
-    [fault] = list_disagreements(sketches, ("m",), rules_of())
-    assert "3 runs from 2026-01-01 to 2026-01-03" in fault
 
 
 def test_a_difference_of_a_later_run_is_one_fault() -> None:
@@ -213,18 +216,6 @@ def test_a_difference_of_a_later_run_is_one_fault() -> None:
     [fault] = list_disagreements(sketches, ("m",), rules_of())
     assert str(DAYS[1]) in fault
     assert str(DAYS[0]) not in fault
-
-
-def test_the_configuration_is_that_of_the_runs() -> None:
-    asked = rules_of(identities={"unannotated": "background"})
-    [fault] = list_disagreements({day: {"m": sketch()} for day in DAYS}, ("m",), asked)
-    assert all(part in fault for part in ("configuration", "identities.unannotated", "background", "2026-01-05"))
-
-
-def test_runs_of_another_format_are_refused_although_they_agree() -> None:
-    sketches = {day: {"m": Sketch("a key of before", EDGES, header())} for day in DAYS}
-    [fault] = list_disagreements(sketches, ("m",), rules_of())
-    assert "version" in fault
 
 
 def test_a_header_is_stored_under_the_names_that_published_tables_have() -> None:

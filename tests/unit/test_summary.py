@@ -135,12 +135,6 @@ def test_a_gap_counts_by_its_size_and_a_zero_makes_the_mean_zero(rows: dict[str,
     assert math.copysign(1, zero["subgroup_auc_min"]) == 1
 
 
-def test_no_double_is_nan(rows: dict[str, dict[str, Any]]) -> None:
-    assert not [
-        value for row in rows.values() for value in row.values() if isinstance(value, float) and math.isnan(value)
-    ]
-
-
 @given(st.lists(st.floats(2.0**-125, 1), min_size=1, max_size=9), st.sampled_from([-1, -5]))
 def test_the_power_mean_is_scipys_and_between_the_least_and_the_mean(values: list[float], power: int) -> None:
     """Down to the least AUC that there can be, of 2^62 rows in either cell."""

@@ -75,13 +75,6 @@ def test_variances_are_of_arrays_of_any_shape() -> None:
     assert variance[0, 1] == variance[1, 0] == 0
 
 
-def test_small_cells_have_no_variance_and_empty_ones_no_auc() -> None:
-    auc, variance = overall_of(count_pair([1], [2, 3]), count_pair([], [2, 3]), NO_ROWS)
-    assert auc[0] == 1.0
-    assert np.isnan(auc[1:]).all()
-    assert np.isnan(variance).all()
-
-
 # ---- reasons and the table
 
 
