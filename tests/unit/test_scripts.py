@@ -87,16 +87,17 @@ def test_a_class_data_archive_is_used_if_there_is_one(tmp_path: Path) -> None:
 
 
 def test_java_is_not_asked_for_the_module_that_it_warns_of(tmp_path: Path) -> None:
-    """Nor where a script runs another one, which finds the Java that the first one found."""
+    """Nor where a script runs another one, which finds the Java that the first one found, nor with JAVA_HOME alone."""
     java = tmp_path / "java"
     java.write_text("""#!/bin/sh\n[ "$1" != -version ] || echo 'java version "17.0.1"'\nprintf '%s\\n' "$@"\n""")
     java.chmod(0o755)
     command = f'source "{SCRIPTS}/env.sh"; find_java; find_java; '
-    command += '"$JAVA_HOME/bin/java" -cp "a b" --add-modules=jdk.incubator.vector x'
+    command += "for lost in _ BIASSPARK_JAVA; do "
+    command += 'env --unset $lost "$JAVA_HOME/bin/java" -cp "a b" --add-modules=jdk.incubator.vector x; done'
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "BIASSPARK_JAVA")}
     environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
     done = subprocess.run(["bash", "-euc", command], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["-cp", "a b", "x"]
+    assert done.stdout.splitlines() == ["-cp", "a b", "x"] * 2
 
 
 def test_an_environment_whose_python_does_not_run_is_left_as_it_is(tmp_path: Path) -> None:
