@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from textwrap import dedent, fill
 
 from biasspark.config import Config
@@ -35,17 +35,24 @@ def describe_section(title: str, declared: Declaration, meaning: str) -> Iterato
     if section is None:
         return
     keys, meanings = declarations(section), attribute_docs(section)
-    rows = [HEAD, tuple("---" for _ in HEAD)]
-    for key, entry in keys.items():
-        rows.append((f"`{key}`", entry.kind.title, default_of(entry), meanings[key]))
+    rows = [(f"`{key}`", entry.kind.title, default_of(entry), meanings[key]) for key, entry in keys.items()]
     for key, entry in keys.items():
         if entry.single:
             rows.append((f"`{entry.single}`", "text", "-", f"In place of `{key}`, for a single name."))
-    yield "\n" + "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    yield "\n" + "\n".join(lay_out(rows, HEAD))
     for key, entry in keys.items():
         if entry.kind.section:
             inner = f"{title.strip('[]')}.{key}"
             yield from describe_section(f"[[{inner}]]" if entry.kind.title == "tables" else f"[{inner}]", entry, "")
+
+
+def lay_out(rows: Iterable[tuple[str, ...]], head: tuple[str, ...]) -> Iterator[str]:
+    """Yield the lines of a table of Markdown."""
+    yield f"| {' | '.join(head)} |"
+    yield f"| {' | '.join('---' for _ in head)} |"
+    for row in rows:
+        cells = (cell.replace("|", r"\|") for cell in row)
+        yield f"| {' | '.join(cells)} |"
 
 
 def default_of(declared: Declaration) -> str:

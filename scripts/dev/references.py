@@ -22,12 +22,11 @@ from biasspark.tables.schemas import (
     Column,
     Table,
 )
-from scripts.dev.configuration_reference import describe_keys
+from scripts.dev.configuration_reference import WIDTH, describe_keys, lay_out
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- {}: written by {} -->\n", "<!-- /{} -->"
 HEAD = ("column", "type", "meaning")
-WIDTH = 120
 INTERVAL_END = re.compile(
     r"(Lower|Upper) end of [^.]*\bat the configured level(, 0\.95 unless given)?(, by Newcombe)?\. "
     r"-?[\d.]+ (or more|or less|to -?[\d.]+)\. NULL [^.]*\."
@@ -133,15 +132,6 @@ def generalize(column: Column) -> str:
         if comment != text:
             return comment
     return text
-
-
-def lay_out(rows: Iterator[tuple[str, ...]], head: tuple[str, ...]) -> Iterator[str]:
-    """Yield the lines of a table of Markdown."""
-    yield f"| {' | '.join(head)} |"
-    yield f"| {' | '.join('---' for _ in head)} |"
-    for row in rows:
-        cells = (cell.replace("|", r"\|") for cell in row)
-        yield f"| {' | '.join(cells)} |"
 
 
 REFERENCES = {"tables": ("tables.md", describe_tables), "keys": ("configuration.md", describe_keys)}
