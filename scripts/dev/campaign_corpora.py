@@ -53,8 +53,10 @@ ARROW: dict[str, pa.DataType] = {
 }
 DECIMALS = tuple(name for name in ARROW if name.startswith("decimal"))
 LABELS = ("boolean", "int32", "int8", "uint8", "double", "double", "float", "decimal(5,3)", "text", "text")
-CATEGORIES = ("text", "category", "number category", "int32", "double", "float", "decimal(5,3)", "date", "boolean")
-CATEGORIES += ("large_text", "uint16")
+CATEGORIES = (
+    *("text", "category", "number category", "int32", "double", "float", "decimal(5,3)", "date", "boolean"),
+    *("large_text", "uint16"),
+)
 NUMBERS = ("double", "double", "double", "float", "float", *DECIMALS, "int32", "int64", "uint8", "uint64", "text")
 
 # fmt: off
