@@ -17,7 +17,7 @@ from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
 from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
-from biasspark.text import closest_match, show_value
+from biasspark.text import closest_match, format_count, show_value
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _LEFT_TO_CHANCE = re.compile(
@@ -40,8 +40,8 @@ _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
     "array": ((T.ArrayType,), "an array of strings"),
 }
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
-_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}  # other than commas, and how TOML writes them
-_OTHER_SEPARATOR = 'A CSV with another separator than commas needs `options = {{ sep = "{}" }}`.'
+SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}
+"""The separators of fields that CSV files may have, and how TOML writes them."""
 
 
 def misfit_condition(corpus: DataFrame, text: str) -> str | None:
@@ -105,13 +105,11 @@ class ColumnNames:
 
     For a CSV file without a header line, Spark takes the first row as names, and no message may show a row. So unless
     the names are certain, only their number is shown, and only a name that differs in case is suggested. `fix` says
-    how to fix a missing column if no column has a similar name. `separator` is that of the fields of a CSV file.
+    how to fix a missing column if no column has a similar name.
     """
 
-    def __init__(
-        self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER, separator: str = ","
-    ) -> None:
-        self.names, self.are_certain, self.fix, self.separator = names, are_certain, fix, separator
+    def __init__(self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER) -> None:
+        self.names, self.are_certain, self.fix = names, are_certain, fix
         self._is_described = False
 
     def describe(self) -> str:
@@ -121,17 +119,14 @@ class ColumnNames:
         self._is_described = True
         if self.are_certain:
             return f"It has: {', '.join(self.names)}."
-        shown = "not named here since names may be data. A CSV without a header line needs"
-        shown += " `options = { header = false }` and a `schema`."
-        if len(self.names) != 1:
-            return f"It has {len(self.names)} columns, {shown}"
-        in_header = (text for text in (*_SEPARATORS, ",") if text in self.names[0] and text != self.separator)
-        if separator := next(in_header, ""):
-            written = _SEPARATORS.get(separator, separator)
-            how = "Leave out the option `sep`." if separator == "," else _OTHER_SEPARATOR.format(written)
-            return f'It has 1 column, with "{written}" in its header line. {how}'
-        how = _OTHER_SEPARATOR.format(";") if self.separator == "," else "Check the option `sep`."
-        return f"It has 1 column, {shown} {how}"
+        in_header = (written for separator, written in SEPARATORS.items() if separator in self.names[0])
+        if len(self.names) == 1 and (separator := next(in_header, "")):
+            return f'It has 1 column, with "{separator}" in its header line. Set `options = {{ sep = "{separator}" }}`.'
+        return (
+            f"It has {format_count(len(self.names), 'column')}, not named here since names may be data. A CSV without "
+            "a header line needs `options = { header = false }` and a `schema`, and one with another separator than "
+            'commas needs `options = { sep = ";" }`.'
+        )
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""

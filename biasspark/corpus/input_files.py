@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Corpus
+from biasspark.corpus.check import SEPARATORS
 from biasspark.errors import ABSENT, Fault, InputError, Words, has_condition, redact
 from biasspark.session import is_embedded, sees_files
 from biasspark.session.spark_errors import is_of_spark, plain_path
@@ -37,7 +38,6 @@ _COMPRESSED = {  # the first characters of a file, read as UTF-8; how it is comp
     "(\ufffd/\ufffd": ("zstd", ".zst"),
     "PK\x03\x04": ("zip", ""),
 }
-_SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}  # and how TOML writes them
 _PANDAS_READERS = {
     "csv": " with pandas.read_csv(path{})",
     "json": " with pandas.read_json(path, lines=True)",
@@ -227,11 +227,11 @@ def guess_format(line: str) -> tuple[str, str] | None:
         return None
     if re.match(r"\[?\s*\{\s*(\"|$)|\[\s*$", text):
         return "json", ""
-    separator = max(_SEPARATORS, key=text.count)
+    separator = max(SEPARATORS, key=text.count)
     fields = [field.strip(" \"'\r\n") for field in text.split(separator)]
     may_be_names = all(0 < len(field) <= _LONGEST_NAME and not _NUMBER.fullmatch(field) for field in fields)
     is_header = may_be_names and 1 < len(fields) == len(set(fields))
-    return ("csv", "" if separator == "," else _SEPARATORS[separator]) if is_header else None
+    return ("csv", "" if separator == "," else SEPARATORS[separator]) if is_header else None
 
 
 def _read_first_line(spark: SparkSession, path: str) -> str:
