@@ -261,14 +261,20 @@ def find_error_condition(error: BaseException | None) -> str | None:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         for holder in (error, getattr(error, "java_exception", None)):
-            # getCondition is the name in Spark 4, getErrorClass in Spark 3.5; PySpark 4 warns about the latter.
-            older = () if hasattr(type(holder), "getCondition") else ("getErrorClass",)
-            for method in ("getCondition", *older):
-                with suppress(Exception):  # there is no such method, or the JVM is gone
-                    condition = getattr(holder, method)()
-                    if isinstance(condition, str) and ERROR_CONDITION.fullmatch(condition):
-                        return condition
+            if condition := _condition_of(holder):
+                return condition
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return None
+
+
+def _condition_of(holder: object) -> str | None:
+    # getCondition is the name in Spark 4, getErrorClass in Spark 3.5; PySpark 4 warns about the latter.
+    older = () if hasattr(type(holder), "getCondition") else ("getErrorClass",)
+    for method in ("getCondition", *older):
+        with suppress(Exception):  # there is no such method, or the JVM is gone
+            condition = getattr(holder, method)()
+            if isinstance(condition, str) and ERROR_CONDITION.fullmatch(condition):
+                return condition
     return None
 
 

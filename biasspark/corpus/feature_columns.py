@@ -121,7 +121,6 @@ def _list_faults(
 
 
 def _grouping(corpus: DataFrame, text: str) -> tuple[Column, DataType]:
-    """Return the expression of a grouping and its type."""
     grouping = expression(corpus, text)
     return grouping, corpus.select(grouping).schema[0].dataType
 

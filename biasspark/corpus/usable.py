@@ -5,7 +5,7 @@ Each check raises an `InputError`, which ends a job with exit code 3 before anyt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType
@@ -52,21 +52,33 @@ def check_usable(
     if not (rejects and rejects.allow_missing_models and len(missing) < len(counts.n_eligible)):
         faults += [_missing_model(model, measures.models[model], counts, rejects) for model in missing]
     if rejects and rejects.max_share is not None:
-        for model, reasons in counts.rejected_scores.items():
-            n = sum(reasons.values())
-            if model not in missing and _exceeds(n, n_labeled, rejects.max_share):
-                what = f"model {model}: {n:,} of its {n_labeled:,} scores in column '{measures.models[model]}'"
-                fix = f"Check the column, or raise max_share.{f' {NUMBER_IN_TEXT}' * (NOT_NUMERIC in reasons)}"
-                faults.append(_excess(what, reasons, n / n_labeled, rejects.max_share, fix))
-        counted: Collection[str] = ROW_REASONS if faults else (*ROW_REASONS, *SCORE_REASONS)
-        n = counts.n_rows - n_labeled if faults else counts.n_rejected
-        if _exceeds(n, counts.n_rows, rejects.max_share):
-            what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
-            reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
-            fix = "Check the input, [corpus] and [label], or raise max_share."
-            faults.insert(0, _excess(what, reasons, n / counts.n_rows, rejects.max_share, fix))
+        scored = [model for model in counts.rejected_scores if model not in missing]
+        faults += _excess_of_models(counts, {model: measures.models[model] for model in scored}, rejects.max_share)
+        faults[:0] = _excess_of_corpus(counts, rejects.max_share, with_scores=not faults)
     if faults:
         raise InputError(*faults)
+
+
+def _excess_of_models(counts: RowCounts, columns: Mapping[str, str], max_share: float) -> Iterator[str]:
+    """Yield a fault for each model, given with its column, of whose scores too many are rejected."""
+    for model, column in columns.items():
+        reasons = counts.rejected_scores[model]
+        n = sum(reasons.values())
+        if _exceeds(n, counts.n_labeled, max_share):
+            what = f"model {model}: {n:,} of its {counts.n_labeled:,} scores in column '{column}'"
+            fix = f"Check the column, or raise max_share.{f' {NUMBER_IN_TEXT}' * (NOT_NUMERIC in reasons)}"
+            yield _excess(what, reasons, n / counts.n_labeled, max_share, fix)
+
+
+def _excess_of_corpus(counts: RowCounts, max_share: float, *, with_scores: bool) -> Iterator[str]:
+    """Yield a fault if too many rows are rejected for all models, or, without their scores, for the whole row."""
+    n = counts.n_rejected if with_scores else counts.n_rows - counts.n_labeled
+    if _exceeds(n, counts.n_rows, max_share):
+        counted = (*ROW_REASONS, *SCORE_REASONS) if with_scores else ROW_REASONS
+        reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
+        what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
+        fix = "Check the input, [corpus] and [label], or raise max_share."
+        yield _excess(what, reasons, n / counts.n_rows, max_share, fix)
 
 
 def check_identities(
@@ -127,7 +139,6 @@ def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_colum
 
 
 def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
-    """Return the fault of labels that are all equal."""
     missing = "negative" if counts.n_positive else "positive"
     rule = f"None of the {counts.n_labeled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
     for spelling, n in counts.positive_variants.items():
@@ -166,7 +177,6 @@ def _label_fix(label: Label, kind: DataType) -> Text:
 
 
 def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects | None) -> Fault:
-    """Return the fault of a model without any AUC."""
     n_rows, reasons = counts.n_eligible[model], counts.rejected_scores.get(model, {})
     if n_rows:
         label = "negative" if counts.eligible_positives[model] else "positive"

@@ -92,9 +92,13 @@ def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
             if not _N_JOBS[spark]:
                 del _N_JOBS[spark], _BEFORE[spark]
                 with suppress(Exception):  # the session is gone, and the job fails because of that
-                    for key, value in before.items():
-                        if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
-                            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+                    _restore(spark, before)
+
+
+def _restore(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for key, value in settings.items():
+        if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 # ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark

@@ -317,9 +317,7 @@ def _failing_expressions(corpus: DataFrame, expressions: Mapping[errors.KeyPath,
             return
         except Exception:  # noqa: BLE001 - the rows cannot be read at all
             return
-        for path, text in expressions.items():
-            if path == FILTER:
-                continue
+        for path, text in [(path, text) for path, text in expressions.items() if path != FILTER]:
             try:
                 with translate_spark_errors(path, text):
                     corpus.agg(F.max(expression(corpus, text))).collect()

@@ -49,20 +49,21 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
     One scan for all runs, and one for each run if files of a run are missing. Raises `InputError` if the number of rows
     of a run is not that of the ledger: what cannot be read is not absent.
     """
+    if not runs:
+        return table.full_arrow_schema.empty_table(), []
     try:
-        if runs:
-            rows = store.read_rows(spark, table, *runs)
-            counts = Counter(rows[RUN_ID.name].to_pylist())
-            for run in runs:
-                if not counts[run.run_id] and (run.run_date, run.run_id) not in store.list_runs(spark, table):
-                    raise FileNotFoundError(store.location(table, run))
-                check_count(store, table, run, counts[run.run_id])
-            return rows, list(runs)
+        rows = store.read_rows(spark, table, *runs)
+        counts = Counter(rows[RUN_ID.name].to_pylist())
+        for run in runs:
+            if not counts[run.run_id] and (run.run_date, run.run_id) not in store.list_runs(spark, table):
+                raise FileNotFoundError(store.location(table, run))
+            check_count(store, table, run, counts[run.run_id])
     except FileNotFoundError:
-        if len(runs) > 1:
-            tables, of_runs = zip(*(read_rows(spark, store, table, [run]) for run in runs), strict=True)
-            return pa.concat_tables(tables), [run for of_run in of_runs for run in of_run]
-    return table.full_arrow_schema.empty_table(), []
+        if len(runs) == 1:
+            return read_rows(spark, store, table, [])
+        tables, of_runs = zip(*(read_rows(spark, store, table, [run]) for run in runs), strict=True)
+        return pa.concat_tables(tables), [run for of_run in of_runs for run in of_run]
+    return rows, list(runs)
 
 
 def check_count(store: Store, table: Table, run: Run, n_rows: int) -> None:
