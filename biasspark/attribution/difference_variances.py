@@ -23,10 +23,9 @@ from biasspark.attribution.influence import Placed, influence_variance
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
-from biasspark.ranking.kernels.exact import add_wide, pack_wide, unpack_wide
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
-from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batches
+from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batches, sum_arrays
 from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
@@ -131,7 +130,7 @@ def _vary_chunk(
 
     parts = cut_batches(blocks.frame, cut)
     counts = count_ranges(parts, list(edges.values()), columns.n_slices, measure, BLOCKS_A_TASK)
-    combined = combine_counts(counts, lambda _, ranges: add_wide(ranges), N_GROUPS)
+    combined = combine_counts(counts, sum_arrays, N_GROUPS)
     return {
         target: read_variances(combined.get((target.model, target.slice, 0)), of_target.within)
         for target, of_target in regions.items()
@@ -182,7 +181,7 @@ def sum_range(parts: Parts, n_regions: int) -> bytes:
         ]
         for value in (0, 1)
     ]
-    return pack_wide(np.array(products))
+    return pack([np.array(products)])
 
 
 def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
@@ -209,7 +208,7 @@ def read_variances(data: bytes | None, within: Flags) -> list[float | None]:
     """Return the variance of each set, None where no row counts, given the regions that each set is the union of."""
     if data is None:
         return [None] * len(within)
-    products = unpack_wide(data)
+    [products] = unpack(data)
     return [
         influence_variance(*(_sum_set(of_label, np.flatnonzero(of_set)) for of_label in products)) for of_set in within
     ]

@@ -22,7 +22,8 @@ import numpy as np
 
 from biasspark.arrays import BigInts, Flags, Ints
 from biasspark.metrics.intervals import delong_part
-from biasspark.ranking.kernels.exact import dot, pack_wide, unpack_wide
+from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse, place_among
 
@@ -143,7 +144,7 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
             of_set = [len(of_label[side]), len(d), int(of_all.sum()), int(d.sum())]
             of_set += [dot(of_all, of_all), dot(of_all, d), dot(d, d)]
             sums[side, :, number] = [*of_set, *_sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVE)]
-    return pack_wide(sums)
+    return pack([sums])
 
 
 def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, int]:
@@ -171,7 +172,7 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
 
 def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
     """Combine the results of `place_in_sets` for all ranges, by ascending score, to those of the whole score line."""
-    of_ranges = list(map(unpack_wide, ranges))
+    of_ranges = [sums for data in ranges for sums in unpack(data)]
     rows = Placed._fields.index("k")
     below = np.zeros(of_ranges[0].shape[-1], object)
     above = sum(positives[rows] for _, positives in of_ranges)
@@ -180,7 +181,7 @@ def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
         above = above - positives[rows]
         totals += np.stack([_shift(negatives, 2 * above), _shift(positives, 2 * below)])
         below = below + negatives[rows]
-    return pack_wide(totals)
+    return pack([totals])
 
 
 def _shift(sums: BigInts, offset: BigInts) -> BigInts:
@@ -195,5 +196,5 @@ def _shift(sums: BigInts, offset: BigInts) -> BigInts:
 
 def read_sets(data: bytes) -> list[PlacedSet]:
     """Return the sums of the negatives and of the positives of each set."""
-    of_labels = unpack_wide(data).transpose(2, 0, 1).tolist()
-    return [(Placed(*negatives), Placed(*positives)) for negatives, positives in of_labels]
+    [sums] = unpack(data)
+    return [(Placed(*negatives), Placed(*positives)) for negatives, positives in sums.transpose(2, 0, 1).tolist()]

@@ -27,7 +27,8 @@ from biasspark.features import Condition
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.kernels.row_block import CellColumns, RowBlock
-from biasspark.ranking.row_blocks import Query, Search, sum_arrays
+from biasspark.ranking.range_job import sum_arrays
+from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 
 FrozenCondition = frozenset[tuple[int, frozenset[int]]]

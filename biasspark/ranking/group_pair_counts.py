@@ -39,16 +39,16 @@ def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str,
             for number, (_name, groups) in enumerate(names if len(rows) else ()):
                 group = block.cells.groups(number)[block.cell[rows]]
                 sums = count_group_pairs(block.score_index[rows], block.label[rows], group, len(groups))
-                yield slice_number, number, pack(sums.pack())
+                yield slice_number, number, pack(sums.to_arrays())
 
     def combine(_key: Key, ranges: Iterator[memoryview]) -> bytes:
-        return pack(reduce(PairSums.merge, (PairSums.unpack(*unpack(data)) for data in ranges)).pack())
+        return pack(reduce(PairSums.merge, (PairSums.of_arrays(*unpack(data)) for data in ranges)).to_arrays())
 
     combined = yield Query(measure, combine)
     counted: list[dict[str, Any]] = []
     for (model, slice_number, number), data in sorted(combined.items()):
         grouping, groups = names[number]
-        sums = PairSums.unpack(*unpack(data))
+        sums = PairSums.of_arrays(*unpack(data))
         n_negative, n_positive = sums.n_low[0], sums.n_high[:, 0]
         present = np.flatnonzero(n_positive + n_negative)
         counted += (

@@ -17,7 +17,7 @@ from biasspark.arrays import Floats
 from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
-from biasspark.ranking.kernels.exact import add_wide, pack_wide, unpack_wide
+from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.paired_products import PairedRows, Products, place_by_first, sum_products
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
 from biasspark.ranking.range_job import (
@@ -27,6 +27,7 @@ from biasspark.ranking.range_job import (
     cut_examples,
     gather_ranges,
     read_ranges,
+    sum_arrays,
 )
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
@@ -59,16 +60,16 @@ def sum_paired_placements(
 
     def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
         if parts.get(Kind.ROWS):
-            yield 0, pack_wide(sum_products(*read_rows(parts)))
+            yield 0, pack([sum_products(*read_rows(parts))])
 
     n_slices = len(encoding.slices)
     by_first = cut_examples(examples, encoding, cut)
     by_second = cut_batches(gather_ranges(by_first, boundaries[:1], n_slices), place)
     counts = count_ranges(by_second, boundaries[1:], n_slices, measure)
-    combined = combine_counts(counts, lambda _, ranges: add_wide(ranges), n_slices)
+    combined = combine_counts(counts, sum_arrays, n_slices)
     named: dict[tuple[tuple[str, str], str, str], Products] = {}
     for (_, slice_number, _), data in combined.items():
-        sums = unpack_wide(data)
+        [sums] = unpack(data)
         for index, cell, among in np.argwhere(sums[..., 0]).tolist():
             is_overall = identities[index] == 0
             if is_overall and min(cell, among) < 2:

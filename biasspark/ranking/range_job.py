@@ -24,6 +24,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from operator import itemgetter
 from typing import Any, TypeAlias
 from zipimport import zipimporter
@@ -31,9 +32,10 @@ from zipimport import zipimporter
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding
 from biasspark.ddl import arrow_schema, to_batch
+from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.task_rows import Batches, Key, Part, Parts, TaskRows, hold_rows
 from biasspark.session import is_embedded
 
@@ -78,6 +80,16 @@ def count_ranges(
         return ((*key, *chunk) for key, of_range in read_ranges(batches) for chunk in measure(key, of_range))
 
     return map_to_counts(gather_ranges(parts, boundaries, n_slices, groups_a_task), rows)
+
+
+def sum_arrays(_: Key, ranges: Iterator[memoryview]) -> bytes:
+    """Return the sums of the packed arrays of all ranges, packed likewise: a `Combine`."""
+    return pack(add_arrays(map(unpack, ranges)))
+
+
+def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
+    """Return the elementwise sums of lists of arrays."""
+    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))
 
 
 def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsRow]]) -> DataFrame:

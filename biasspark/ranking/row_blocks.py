@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -42,12 +41,14 @@ from biasspark.ranking.kernels.row_block import (
 from biasspark.ranking.range_job import (
     Combine,
     CountsRow,
+    add_arrays,
     combine_counts,
     count_ranges,
     cut_examples,
     gather_ranges,
     map_to_counts,
     read_ranges,
+    sum_arrays,
 )
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
@@ -331,13 +332,3 @@ def read_blocks(
         models, _, ranges, _, data = batch.columns
         for index, (model, score_range) in enumerate(zip(models.to_pylist(), ranges.to_pylist(), strict=True)):
             yield model, score_range, decode(memoryview(data[index].as_buffer()), columns)
-
-
-def sum_arrays(_: Key, tasks: Iterator[memoryview]) -> bytes:
-    """Return the sums of arrays, as bytes."""
-    return pack(add_arrays(map(unpack, tasks)))
-
-
-def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
-    """Return the elementwise sums of lists of arrays."""
-    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))

@@ -23,7 +23,6 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.errors import Fault, InputError
 from biasspark.ranking.counts import Counts, refuse_other_corpus
 from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.kernels.exact import join_wide, split_wide
 from biasspark.ranking.kernels.pinned_trials import (
     KeptRows,
     RangeScores,
@@ -114,20 +113,20 @@ def sum_kept_rows(
         of_below, of_all = below[:, 0].tolist(), total[:, 0].tolist()
         subsets = list_subsets(skew, model, slice_name, of_all[cell])
         kept = sum_kept(scores.identity(0), of_below, of_all, cell, subsets)
-        yield 0, pack([split_wide(kept), total[:, 0]])
+        yield 0, pack([kept, total[:, 0]])
 
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
         sums, totals = zip(*map(unpack, ranges), strict=True)
-        return pack([split_wide(np.sum([*map(join_wide, sums)], axis=0)), totals[0]])
+        return pack([np.sum(sums, axis=0), totals[0]])
 
     ranges = _count_trials(examples, encoding, boundaries, [encoding.number[skew.identity]], draw)
     combined = combine_counts(ranges, combine, len(encoding.models) * len(encoding.slices))
     cells = np.zeros((len(FOUR_CELLS), len(encoding.models), len(encoding.slices)), np.int64)
     kept: dict[tuple[str, str], KeptRows] = {}
     for (model, slice_number, _), data in combined.items():
-        limbs, total = unpack(data)
+        of_trials, total = unpack(data)
         cells[:, model, slice_number] = total
-        doubled = [(int(subgroup), int(background)) for subgroup, background in join_wide(limbs)]
+        doubled = [(int(subgroup), int(background)) for subgroup, background in of_trials]
         n_dropped = skew.n_dropped(int(total[cell]))
         kept[encoding.models[model], encoding.slices[slice_number]] = n_dropped, doubled
     of_groups, chosen = np.zeros_like(counts.cells), counts.groups.identity == skew.identity

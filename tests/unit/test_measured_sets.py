@@ -24,7 +24,6 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.codec import unpack
-from biasspark.ranking.kernels.exact import join_wide
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples, find, place_segment
@@ -213,7 +212,7 @@ def test_placements_past_32_bits_are_exact() -> None:
         parts: dict[int, list[memoryview]] = {}
         for part in cut_block(block, target, regions, offsets, np.empty(0)):
             parts.setdefault(part.kind, []).append(memoryview(part.data))
-        return join_wide(unpack(sum_range(parts, 1))[0])[:, 0]
+        return unpack(sum_range(parts, 1))[0][:, 0]
 
     offset = 2**34
     for few, many in zip(sum_up(100), sum_up(100 + offset // 2), strict=True):

@@ -15,6 +15,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.ranking.engine import rank
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
+from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
 from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
@@ -180,6 +181,6 @@ def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: flo
 def test_squares_of_many_rows_of_one_score_pass_64_bits() -> None:
     positive = np.repeat([False, True], [2**21, 2**20])
     nothing = np.zeros(len(positive), np.int64)
-    sums = PairSums.unpack(*count_group_pairs(nothing, positive, nothing, 1).pack())
+    sums = PairSums.of_arrays(*unpack(pack(count_group_pairs(nothing, positive, nothing, 1).to_arrays())))
     assert sums.high_squares[0, 0] == 2**20 * 2**42
     assert sums.low_squares[0, 0] == 2**21 * 2**40

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-
 import numpy as np
 
 from biasspark.arrays import BigInts, Ints
-from biasspark.ranking.kernels.codec import pack, unpack
 
 _WIDE_BITS, _LIMB_BITS = 62, 31
 _WIDE_MASK, _LIMB_MASK = (1 << _WIDE_BITS) - 1, (1 << _LIMB_BITS) - 1
@@ -25,21 +21,6 @@ def join_wide(limbs: Ints) -> BigInts:
     low, high = limbs.astype(object)
     joined: BigInts = low + (high << _WIDE_BITS)
     return joined
-
-
-def pack_wide(values: BigInts) -> bytes:
-    """Return Python integers in (-2^125, 2^125) as bytes, to travel between workers."""
-    return pack([split_wide(values)])
-
-
-def unpack_wide(data: bytes | memoryview) -> BigInts:
-    """Return the Python integers that `pack_wide` packed."""
-    return join_wide(*unpack(data))
-
-
-def add_wide(ranges: Iterable[memoryview]) -> bytes:
-    """Return the sum of arrays that `pack_wide` packed, one for each range, packed likewise."""
-    return pack_wide(reduce(np.add, map(unpack_wide, ranges)))
 
 
 def sum_products(first: Ints, second: Ints, starts: Ints, *, wide: bool) -> BigInts:

@@ -18,7 +18,6 @@ import numpy as np
 from biasspark.arrays import BigInts, Floats, Ints
 from biasspark.ranking.kernels.blocks import Block, list_entries
 from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.kernels.exact import join_wide, split_wide
 from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS, HIGH_CELLS, LOW_CELLS, N_CELLS, N_PAIRS
 from biasspark.ranking.kernels.reference_sets import ReferenceSets, is_known
 from biasspark.ranking.kernels.sorted_runs import doubled_placement, place_runs, split_by_code
@@ -36,13 +35,13 @@ class GroupSums(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the sums as bytes."""
-        return pack([self.n_rows.astype(np.int64), *(split_wide(sums.astype(object)) for sums in self[1:])])
+        return pack([self.n_rows.astype(np.int64), *(sums.astype(object) for sums in self[1:])])
 
     @staticmethod
     def decode(data: bytes | memoryview) -> GroupSums:
         """Return the sums that `encode` wrote."""
-        n_rows, *limbs = unpack(data)
-        return GroupSums(n_rows.astype(object), *map(join_wide, limbs))
+        n_rows, *sums = unpack(data)
+        return GroupSums(n_rows.astype(object), *sums)
 
 
 def no_sums(n_identities: int, n_groups: int, dtype: type[Any] = object) -> GroupSums:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Ints
-from biasspark.ranking.kernels.exact import join_wide, split_wide
 
 SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE = range(4)
 """The four cells of an identity, in the order of `columns.FOUR_CELLS`."""
@@ -65,14 +64,14 @@ class PairSums(NamedTuple):
         arrays = (n_low, n_high, two_u, low_squares, high_squares)
         return PairSums(*(array.astype(object) for array in arrays))
 
-    def pack(self) -> list[Ints]:
-        """Return the sums as int64 arrays: see `codec`."""
-        return [self.n_low.astype(np.int64), self.n_high.astype(np.int64), split_wide(np.stack(self[2:]))]
+    def to_arrays(self) -> list[Ints | BigInts]:
+        """Return the sums as three arrays: see `codec`."""
+        return [self.n_low.astype(np.int64), self.n_high.astype(np.int64), np.stack(self[2:])]
 
     @staticmethod
-    def unpack(n_low: Ints, n_high: Ints, limbs: Ints) -> PairSums:
-        """Return the sums that `pack` gave."""
-        return PairSums.of(n_low, n_high, *join_wide(limbs))
+    def of_arrays(n_low: Ints, n_high: Ints, sums: BigInts) -> PairSums:
+        """Return the sums that `to_arrays` gave."""
+        return PairSums.of(n_low, n_high, *sums)
 
     def exchanged(self) -> PairSums:
         """Return the sums with low and high cell exchanged.

@@ -42,14 +42,14 @@ class RangeCounts(NamedTuple):
         chosen = slice(identities.start, identities.stop) if identities else slice(None)
         pairs = PairSums(*(column[:, chosen] for column in self.pairs))
         numbers = np.array([self.first_bin, self.max_range_rows, *self.profile[:3]], np.int64)
-        return pack([*pairs.pack(), self.bins[:, chosen], numbers, np.array(self.profile[3:], np.float64)])
+        return pack([*pairs.to_arrays(), self.bins[:, chosen], numbers, np.array(self.profile[3:], np.float64)])
 
     @staticmethod
     def decode(data: bytes | memoryview) -> RangeCounts:
         """Return the counts that `encode` wrote."""
         *pairs, bins, numbers, ends = unpack(data)
         first_bin, max_range_rows, *shape = numbers.tolist()
-        return RangeCounts(PairSums.unpack(*pairs), first_bin, bins, Profile(*shape, *ends.tolist()), max_range_rows)
+        return RangeCounts(PairSums.of_arrays(*pairs), first_bin, bins, Profile(*shape, *ends.tolist()), max_range_rows)
 
 
 def count_range(
