@@ -173,7 +173,6 @@ _DATE_FOLDER = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RUN_FOLDER = re.compile(rf"run_id=({RUN_ID_RULE})")
 _UNWRITABLE = re.compile(r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted")
 _NO_FOLDER = (NotADirectoryError, FileNotFoundError, PermissionError)
-_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
 class ParquetStore:
@@ -236,7 +235,6 @@ class PathStore(ParquetStore):
 
         Raises `InputError` with a fault of each table, and `ConfigError` for a folder that cannot be used.
         """
-        _check_timestamps(spark)
         check_file_system(spark, ("output", "path"), self.path)
         examined = run_side_by_side(spark, [partial(self._examine, spark, table) for table in tables])
         if faults := [fault for of_table in examined for fault in of_table]:
@@ -371,7 +369,6 @@ class CatalogStore(ParquetStore):
     def check(self, spark: SparkSession, tables: Iterable[Table]) -> None:
         """See `PathStore.check`. Also refuses tables of another format, and catalogs that the session does not have."""
         self._refuse_session(spark)
-        _check_timestamps(spark)
         if self.view_schema != self.schema:
             with catalog_errors(spark, ("output", "views"), self.names[1], self.view_catalog):
                 spark.catalog.tableExists(self.view_name(BIAS_RUNS.name))
@@ -502,11 +499,6 @@ def _quote_schema(key: KeyPath, name: str) -> tuple[str, str]:
         raise ConfigError(Fault(key, name, "It is not the name of a schema.", "Write schema or catalog.schema."))
     catalog = parts[0].strip("`") if len(parts) > 1 else "spark_catalog"
     return catalog, ".".join(part if part.startswith("`") else quote_name(part) for part in parts)
-
-
-def _check_timestamps(spark: SparkSession) -> None:
-    if (kind := spark.conf.get(_TIMESTAMPS)) != "TIMESTAMP_MICROS":
-        raise ConfigError(f"{_TIMESTAMPS}: {kind}. The ledger's times are microseconds. Set it to TIMESTAMP_MICROS.")
 
 
 def _partition(run: Run) -> str:

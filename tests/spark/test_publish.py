@@ -399,16 +399,6 @@ def test_check_names_another_cause_as_a_write_that_failed(
     assert caught.value.exit_code == 1
 
 
-def test_check_refuses_a_session_with_int96_timestamps(spark: SparkSession, tmp_path: Path) -> None:
-    key = "spark.sql.parquet.outputTimestampType"
-    spark.conf.set(key, "INT96")
-    try:
-        with pytest.raises(ConfigError, match=f"{key}: INT96"):
-            PathStore(str(tmp_path)).check(spark, TABLES.values())
-    finally:
-        spark.conf.set(key, "TIMESTAMP_MICROS")
-
-
 def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
     store = PathStore("nosuch://me:secret@host/warehouse")
     with pytest.raises(BiasSparkError) as caught:
