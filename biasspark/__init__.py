@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Imported on first use, in this order: executors import the kernels, which need no pyspark.
-_HOMES = (
+_MODULES = (
     "biasspark.errors",
     "biasspark.config.identities",
     "biasspark.api.measured",
@@ -101,9 +101,9 @@ def __getattr__(name: str) -> Any:
         return import_module("biasspark.plot")
     if name not in __all__:
         raise AttributeError(f"module 'biasspark' has no attribute {name!r}")
-    candidates = ((home, getattr(import_module(home), name, None)) for home in _HOMES)
+    candidates = ((module, getattr(import_module(module), name, None)) for module in _MODULES)
     try:
-        return next(value for home, value in candidates if getattr(value, "__module__", "") == home)
+        return next(value for module, value in candidates if getattr(value, "__module__", "") == module)
     except ModuleNotFoundError as error:
         raise explain_missing(error) from None
 

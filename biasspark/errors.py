@@ -27,14 +27,14 @@ from biasspark.text import describe_type, quote, show_key, show_value
 GATE_FAILED, INTERRUPTED, TERMINATED = 5, 130, 143
 REDACTED = "(redacted)"
 ERROR_CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
-_OF_A_VALUE = re.compile(
+_VALUE_CONDITION = re.compile(
     r"\[([A-Z][A-Z0-9_.]*)\](?:(?!SQLSTATE: ).)*SQLSTATE: (?:22|P0)\w{3}"
     # Spark 3.5 has no SQLSTATE
     r"|org\.apache\.spark\.Spark(?:Arithmetic|ArrayIndexOutOfBounds|DateTime|NumberFormat)Exception: "
     r"\[([A-Z][A-Z0-9_.]*)\]",
     re.DOTALL,
 )
-_RAISED = re.compile(  # by raise_error or assert_true, without a condition in Spark 3.5
+_RAISED_BY_USER = re.compile(  # by raise_error or assert_true, without a condition in Spark 3.5
     r"java\.lang\.RuntimeException\b(?:(?!\n\tat ).)*\n\tat org\.apache\.spark\.sql\.catalyst\.expressions\."
     r"(?:RaiseError\.|GeneratedClass\$)",
     re.DOTALL,
@@ -293,9 +293,9 @@ def innermost_cause(error: BaseException) -> str:
 
 def find_condition_of_a_value(text: str) -> str | None:
     """Return the Spark condition of a message that quotes a value, such as ``CAST_INVALID_INPUT``, or None."""
-    if match := _OF_A_VALUE.search(text):
+    if match := _VALUE_CONDITION.search(text):
         return match[1] or match[2]
-    return "USER_RAISED_EXCEPTION" if _RAISED.search(text) else None
+    return "USER_RAISED_EXCEPTION" if _RAISED_BY_USER.search(text) else None
 
 
 # ---- missing libraries of extras

@@ -43,7 +43,7 @@ LONGEST_DAYS = 36_500
 FILTER = ("corpus", "filter")
 _SET_BLOCKS: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), ", or leave it out.")
 _PATHS = ("path", "pool", "debiasing", "random", "test")
-_LOSING = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
+_LOSSY_OPTIONS = {("mode", "DROPMALFORMED"), ("ignorecorruptfiles", "TRUE"), ("ignoremissingfiles", "TRUE")}
 """Options of Spark readers that silently drop rows."""
 
 
@@ -58,7 +58,7 @@ def _read_options(spot: Spot) -> Any:
             inner.complain("its value must be text, a number, true or false.", "Put it in quotes.")
         elif (name.lower(), upper) == ("mode", "FAILFAST"):
             inner.complain("FAILFAST is not allowed: its errors print whole records.", 'Use "PERMISSIVE", the default.')
-        elif (name.lower(), upper) in _LOSING:
+        elif (name.lower(), upper) in _LOSSY_OPTIONS:
             inner.complain(f"{upper} is not allowed: it drops rows without counting them.", "Leave it out.")
         elif name.lower() in map(str.lower, options):
             inner.complain("it is given twice: Spark ignores case in the names of options.", "Remove one.")

@@ -21,7 +21,7 @@ COUNTS_AS = (PASS, WARN, FAIL)
 """The outcomes that a check without enough evidence may count as, the default first."""
 BOUNDS = ("min", "max", "max_abs", "max_drop", "max_rise")
 CHANGES = ("max_drop", "max_rise")
-_SINGLE = {"models": "model", "slices": "slice", "identities": "identity"}
+_SINGULAR = {"models": "model", "slices": "slice", "identities": "identity"}
 
 
 def _read_metric(spot: Spot) -> Any:
@@ -153,15 +153,15 @@ class Rule(Section):
         """
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
-                rule = f"There is no such {_SINGLE[key]}. The {key} are {list_choices(known)}."
-                written.refuse_entry(key, name, rule, guess(name, known), _SINGLE[key])
+                rule = f"There is no such {_SINGULAR[key]}. The {key} are {list_choices(known)}."
+                written.refuse_entry(key, name, rule, guess(name, known), _SINGULAR[key])
         if identities is not None and self.metric != OVERALL_METRIC:
             if not identities.sources:
                 written["metric"].refuse("[identities] is missing, and this metric needs them.", "Name some.")
                 return
             for name in dict.fromkeys(self.identities or ()):
                 if unknown := identities.explain_name(name):
-                    written.refuse_entry("identities", name, *unknown, _SINGLE["identities"])
+                    written.refuse_entry("identities", name, *unknown, _SINGULAR["identities"])
 
     def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
         """Report a baseline with which ``[compare]``, if it has no fault, does not compare the models."""

@@ -18,7 +18,7 @@ from biasspark.text import closest_match, list_first, quote
 UNANNOTATED = ("exclude", "background")
 A_VALUE = "(a value)"
 AN_INTERVAL = [0.0, 1.0]
-_OF_VALUES = ("categorical", "array")
+_VALUE_SOURCES = ("categorical", "array")
 """Sources whose identities are values of the data."""
 _FORM_OF_LINE = 'A line is one term, or a group as "name: a, b, c".'
 _NO_TERM = "It must hold at least one term."
@@ -160,7 +160,7 @@ class Identities(Section):
     @property
     def known_names(self) -> tuple[str, ...]:
         """The names known before any row is read: columns, predicates and terms, in order."""
-        return tuple(name for key, name in self.sources if key not in _OF_VALUES)
+        return tuple(name for key, name in self.sources if key not in _VALUE_SOURCES)
 
     @property
     def shown_names(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ class Identities(Section):
         """Report the faults of names that are not unique, and of identities without a source."""
         check_threshold(written, self.threshold, self.range)
         keys: dict[str, str] = {}
-        for key, name in [source for source in self.sources if source[0] not in _OF_VALUES]:
+        for key, name in [source for source in self.sources if source[0] not in _VALUE_SOURCES]:
             if name == OVERALL:
                 written[key].complain(f"{quote(name)} is the name of the whole slice.", "Rename the identity.")
             if keys.setdefault(name, key) != key:

@@ -20,7 +20,7 @@ from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, format_count, show_value
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_LEFT_TO_CHANCE = re.compile(
+_NONDETERMINISTIC = re.compile(
     r"\b(rand|random|randn|randstr|uniform|uuid|uuidv7|shuffle|monotonically_increasing_id|spark_partition_id"
     r"|input_file_name|input_file_block_start|input_file_block_length)\s*\(",
     re.IGNORECASE,
@@ -52,22 +52,27 @@ def misfit_condition(corpus: DataFrame, text: str) -> str | None:
     `AnalysisException` if the engine has no plan for the expression, such as for text used as a boolean.
     """
     bare = _QUOTED.sub(" ", text)
-    if _LEFT_TO_CHANCE.search(bare):
+    if _NONDETERMINISTIC.search(bare):
         return "NOT_DETERMINISTIC"
     if _WINDOW_OR_GENERATOR.search(bare):
         return "INVALID_WHERE_CONDITION"
-    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
-    frame = corpus.sparkSession.range(2).select(*nulls)
     try:
-        try:
-            rows = frame.select(F.expr(text)).collect()
-        except AnalysisException:  # the form that is actually computed may have a plan
-            rows = frame.select(expression(frame, text)).collect()
+        n_rows = _count_results(corpus, text)
     except AnalysisException:
         raise
     except PySparkException:
         return None  # an expression that fails on a row is named when the corpus is read
-    return None if len(rows) == 2 else "INVALID_WHERE_CONDITION"
+    return None if n_rows == 2 else "INVALID_WHERE_CONDITION"
+
+
+def _count_results(corpus: DataFrame, text: str) -> int:
+    """Return how many rows an expression returns for two rows of NULLs."""
+    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
+    frame = corpus.sparkSession.range(2).select(*nulls)
+    try:
+        return len(frame.select(F.expr(text)).collect())
+    except AnalysisException:  # the form that is actually computed may have a plan
+        return len(frame.select(expression(frame, text)).collect())
 
 
 class ConfiguredColumn(NamedTuple):

@@ -24,12 +24,12 @@ CORRUPT = "_corrupt_record"
 """The column in which Spark keeps lines of JSON that it cannot read."""
 
 _FILE_FORMATS = {"parquet", "orc", "json", "csv"}
-_WITH_A_LOG = {"delta", "iceberg", "hudi"}  # the log lists the files of the table
+_TABLE_FORMATS = {"delta", "iceberg", "hudi"}  # the log lists the files of the table
 _LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata/*.metadata.json": "Iceberg"}
 _WITHIN_A_TABLE = re.compile(r"(/[^/=]+=[^/]*)*/[^/]*$")  # folders of partitions, and a file
 _FILE_OPTIONS = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}
 OF_PATTERNS = "*?[]{},\\"
-_STARTS_A_LONG_RECORD = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
+_MULTILINE_START = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
 _NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro", "csv": "CSV", "json": "JSON"}
 _MAGIC = {"PAR1": "parquet", "ORC": "orc", "Obj\x01": "avro"}  # the first characters of a file
 _COMPRESSED = {  # the first characters of a file, read as UTF-8; how it is compressed, and the ending that Spark knows
@@ -61,7 +61,7 @@ def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> tuple[Dat
     merges all schemas, or if no folder has the date.
     """
     path, name = str(corpus.path), corpus.run_date_column
-    if corpus.file_format in _WITH_A_LOG:
+    if corpus.file_format in _TABLE_FORMATS:
         return None, path
     chooses = (_FILE_OPTIONS | {"mergeschema"}) & corpus.lower_options.keys()
     if name and not chooses and not set(path + name) & set(OF_PATTERNS):
@@ -177,7 +177,7 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
     is_long = rows.columns == [CORRUPT]
     if corpus.schema or (not is_long and CORRUPT in rows.columns):
         first = rows.sparkSession.read.text(path).where(F.trim("value") != "").limit(1)
-        is_long = not first.where(F.col("value").rlike(_STARTS_A_LONG_RECORD)).isEmpty()
+        is_long = not first.where(F.col("value").rlike(_MULTILINE_START)).isEmpty()
     if is_long:
         raise InputError(
             f"{corpus.location}: a line of JSON is not a whole record. JSON is read one record per line. Where a "

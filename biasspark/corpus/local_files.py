@@ -49,10 +49,10 @@ from biasspark.text import closest_match
 
 _VERSION = "versionasof"
 _FORMATS = ("parquet", "delta", "csv")
-_READ = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+_READABLE_FEATURES = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """Table features that do not change how rows are read; tables that have deletion vectors are refused."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_OLD_TIMES = b"has times of 96 bits"
+_INT96_TYPE = b"has times of 96 bits"
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
 """The types that Spark reads for unsigned Arrow types."""
 _PLAIN = {
@@ -68,7 +68,7 @@ _MOST_DIGITS = 38
 """The digits of Spark's widest decimal."""
 
 _ROWS = 1 << 17
-_CONVERTING = Lock()
+_CONVERT_LOCK = Lock()
 _folders: list[TemporaryDirectory[str]] = []
 _converted: dict[object, Path] = {}
 
@@ -270,7 +270,7 @@ def _read_schema(file: Path) -> pa.Schema | None:
     of_old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
     for index, field in enumerate(schema):
         if field.name in of_old_times:
-            schema = schema.with_metadata({_OLD_TIMES: str(of_arrow.field(field.name).type)})
+            schema = schema.with_metadata({_INT96_TYPE: str(of_arrow.field(field.name).type)})
             schema = schema.set(index, pa.field(field.name, pa.timestamp("us", "UTC")))
         elif field.name in of_arrow.names:
             kind = of_arrow.field(field.name).type
@@ -312,7 +312,7 @@ def _is_read_as_plain(kind: pa.DataType) -> bool:
 def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
     """Return whether the embedded engine cannot read files: dictionaries, large lists, and types that differ."""
     types: dict[str, pa.DataType] = {}
-    old_times = {(schema.metadata or {}).get(_OLD_TIMES) for schema in schemas}
+    old_times = {(schema.metadata or {}).get(_INT96_TYPE) for schema in schemas}
     return len(old_times) > 1 or any(
         not _is_read_as_plain(field.type) or types.setdefault(field.name, field.type) != field.type
         for schema in schemas
@@ -362,7 +362,7 @@ def _convert_files(
     """
     states = [(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     key = (root, tuple(states), how)
-    with _CONVERTING:
+    with _CONVERT_LOCK:
         if key not in _converted:
             target = _temporary_folder()
             for number, file in enumerate(files):
@@ -432,7 +432,7 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
             raise
         rule = "The table has no such version."
         raise InputError(Fault(("corpus", "options"), f"versionAsOf = {version}", rule, "Correct it.")) from None
-    if unknown := sorted(list_features(log, reading=True) - _READ):
+    if unknown := sorted(list_features(log, reading=True) - _READABLE_FEATURES):
         raise InputError(_fault(corpus, f"has {', '.join(unknown)}"))
     if pa.table(log.deletion_vectors()).num_rows:
         raise InputError(_fault(corpus, "has rows that are deleted by deletion vectors"))

@@ -112,16 +112,16 @@ def _read(text: str) -> Iterator[_Token]:
         if kind == "quoted":
             value = part[1:-1].replace("``", "`").lower()
         elif kind == "text":
-            value = _meaning(part)
+            value = _unescape(part)
         yield _Token(kind, part, value)
 
 
-def _meaning(literal: str) -> str:
+def _unescape(literal: str) -> str:
     if literal[0] in "rR":
         return literal[2:-1]
     quote, body = literal[0], literal[1:-1]
 
-    def unescape(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         if match[0] == quote * 2:
             return quote
         if match["hex"] or match["octal"]:
@@ -129,10 +129,10 @@ def _meaning(literal: str) -> str:
         return _ESCAPES.get(match["char"], match["char"])
 
     numbers = r"(?P<hex>u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})|(?P<octal>[01][0-7]{2})"
-    return re.sub(rf"{quote}{quote}|\\(?:{numbers}|(?P<char>.))", unescape, body, flags=re.DOTALL)
+    return re.sub(rf"{quote}{quote}|\\(?:{numbers}|(?P<char>.))", replace, body, flags=re.DOTALL)
 
 
-def _literal(text: str) -> str:
+def _write_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -311,7 +311,7 @@ class _Expression:
             part, n = self._part(n)
             parts.append(part)
         is_double = any(self.tokens[n].value == "double" or self._kind(n) in _FLOATS for n in range(start, stop))
-        return _plain(" ".join(parts)) if is_computed and is_double else " ".join(parts)
+        return _normalize(" ".join(parts)) if is_computed and is_double else " ".join(parts)
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
         """Translate a token, or a whole call, and return it with the index of the next token."""
@@ -326,12 +326,12 @@ class _Expression:
         if token.kind == "number":
             return self._number(n), n + 1
         if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
-            return _literal(token.value), n + 1
+            return _write_literal(token.value), n + 1
         if token.value in ("rlike", "regexp") and not self._is_call(n):
             return f"RLIKE {self._pattern(n + 1, n + 2)}", n + 2
         kind = self._kind(n)
         if kind in ("double", "float"):
-            return _plain(token.text, kind.upper()), n + 1
+            return _normalize(token.text, kind.upper()), n + 1
         if kind == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
@@ -392,13 +392,13 @@ class _Expression:
         written = f"{self.tokens[n].text}({', '.join(texts)})"
         if name in _INTEGER_FUNCTIONS and self._is_arithmetic:
             return f"CAST({written} AS {self._exact})"
-        return _plain(written) if name in ("mod", "pmod", "try_mod") and self.fractions else written
+        return _normalize(written) if name in ("mod", "pmod", "try_mod") and self.fractions else written
 
     def _pattern(self, start: int, stop: int, only_matches: bool = True) -> str:
         if stop - start != 1 or stop > len(self.tokens) or self.tokens[start].kind != "text":
             raise NotOnTheEmbeddedEngine("only takes patterns that are literals")
         try:
-            return _literal(to_rust(self.tokens[start].value, only_matches))
+            return _write_literal(to_rust(self.tokens[start].value, only_matches))
         except ValueError as error:
             raise NotOnTheEmbeddedEngine(str(error)) from None
 
@@ -425,7 +425,7 @@ class _Expression:
         return f"{text}D"
 
 
-def _plain(value: str, kind: str = "DOUBLE") -> str:
+def _normalize(value: str, kind: str = "DOUBLE") -> str:
     """Drop the signs of NaN and zero: the engine takes -NaN for the least number, and IN distinguishes -0.0."""
     return f"(nanvl({value}, CAST('NaN' AS {kind})) + CAST(0 AS {kind}))"
 

@@ -28,7 +28,7 @@ from biasspark.interrupts import guard_interrupts
 from biasspark.session_request import Engine, SessionRequest
 from biasspark.text import format_count
 
-_OF_SPARK = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
+_SPARK_SUBMIT_VARIABLES = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
 """Set by spark-submit, or by users to pass its arguments."""
 
 
@@ -40,7 +40,7 @@ def choose_engine(request: SessionRequest, configured_master: str | None = None)
     Raises `ConfigError` if the request contradicts itself, or no engine is installed.
     """
     remote = request.remote or os.environ.get("SPARK_REMOTE")
-    has_cluster = bool(remote or request.master or configured_master or _OF_SPARK & os.environ.keys())
+    has_cluster = bool(remote or request.master or configured_master or _SPARK_SUBMIT_VARIABLES & os.environ.keys())
     if request.engine == "embedded":
         if request.remote or request.master:
             raise ConfigError("--engine embedded: it has no server and no master. Leave out --remote and --master.")
@@ -154,7 +154,7 @@ BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
 """Measured with 1.8 to 18 million rows of two models. Scores are in memory while they are cut, sorted and ranked."""
 _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
-_STARTING = threading.Lock()
+_START_LOCK = threading.Lock()
 _servers: dict[str, Any] = {}
 """Servers by endpoint, in the order of their starts. Only the last one may be running."""
 ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
@@ -164,7 +164,7 @@ ctypes.pythonapi.PyOS_setsig.argtypes = (ctypes.c_int, ctypes.c_void_p)
 def embedded_session(settings: dict[str, str]) -> SparkSession:
     """Return a session of the embedded engine. Its server, on loopback, is started once, or again if it is gone."""
     guard_interrupts()
-    with _STARTING:
+    with _START_LOCK:
         endpoint = next(reversed(_servers), "")
         if not _answers(endpoint):
             with suppress(PySparkRuntimeError):  # no session

@@ -67,9 +67,9 @@ _LOGGERS_OF_FAILURES = (
 _CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", "org.apache.hadoop.fs.Path")
 
 _N_JOBS: Counter[SparkSession] = Counter()
-_BEFORE: defaultdict[SparkSession, dict[str, str | None]] = defaultdict(dict)
+_PREVIOUS_SETTINGS: defaultdict[SparkSession, dict[str, str | None]] = defaultdict(dict)
 """How many jobs borrow a session, and its settings before; None for those that were not set."""
-_LENDING = Lock()
+_BORROW_LOCK = Lock()
 
 
 def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
@@ -80,17 +80,17 @@ def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
 @contextmanager
 def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
     """Borrow a session, and restore some settings when the last job that borrows it ends."""
-    with _LENDING:
+    with _BORROW_LOCK:
         _N_JOBS[spark] += 1
-        before = _BEFORE[spark]
+        before = _PREVIOUS_SETTINGS[spark]
         before |= {key: spark.conf.get(key, None) for key in keys if key not in before}
     try:
         yield
     finally:
-        with _LENDING:
+        with _BORROW_LOCK:
             _N_JOBS[spark] -= 1
             if not _N_JOBS[spark]:
-                del _N_JOBS[spark], _BEFORE[spark]
+                del _N_JOBS[spark], _PREVIOUS_SETTINGS[spark]
                 with suppress(Exception):  # the session is gone, and the job fails because of that
                     _restore(spark, before)
 

@@ -35,7 +35,7 @@ _NO_CATALOG = (
 )
 _BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
 _MORE_ROWS = "it depends on more than its own row, as aggregates, windows and generators do"
-_EXPLANATIONS_OF_VALUES = {  # expressions that fail on a value
+_VALUE_EXPLANATIONS = {  # expressions that fail on a value
     "CAST_INVALID_INPUT": "a text cannot be cast to the requested type. Use try_cast",
     "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
     "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
@@ -50,7 +50,7 @@ _EXPLANATIONS_OF_VALUES = {  # expressions that fail on a value
     "CANNOT_PARSE_TIMESTAMP": "a text is not a date or time in that pattern. Use try_to_timestamp",
 }
 _EXPLANATIONS: dict[str, str | errors.Words] = {
-    **_EXPLANATIONS_OF_VALUES,
+    **_VALUE_EXPLANATIONS,
     "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
@@ -90,7 +90,7 @@ _EXPLANATIONS: dict[str, str | errors.Words] = {
     "NESTED_AGGREGATE_FUNCTION": _MORE_ROWS,
     "UNSUPPORTED_GENERATOR": _MORE_ROWS,
 }
-_WORDS_OF_CONDITIONS = {  # in errors without a condition, as in Spark 3.5 and in causes
+_CONDITION_PATTERNS = {  # in errors without a condition, as in Spark 3.5 and in causes
     "CATALOG_NOT_FOUND": "catalog plugin class",
     "CANNOT_READ_FILE_FOOTER": "is not a Parquet file|Could not read footer|Malformed ORC file",
     "FAILED_READ_FILE": "Cannot read|Encountered error while reading file|Checksum error|Parquet (argument )?error: ",
@@ -117,7 +117,7 @@ _WORDS_OF_CONDITIONS = {  # in errors without a condition, as in Spark 3.5 and i
     "MALFORMED_PATTERN": r"Regular expression did not compile|PatternSyntaxException|INVALID_PARAMETER_VALUE\.PATTERN",
 }
 _LEAST_SPECIFIC = {"FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"}
-_OF_FILES = _LEAST_SPECIFIC | {"CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"}
+_FILE_CONDITIONS = _LEAST_SPECIFIC | {"CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"}
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]")
 _DENIED = re.compile(  # the words of Java and of the file systems, and the path
     r"AccessDeniedException: (?P<local>/[^\n]*?)(?:: Permission denied)?(?=\n|$)"
@@ -142,7 +142,7 @@ _DETAILS = {  # details in messages of Spark, and their form in a fault
     r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)": "{0}",
 }
 _FORMATS = ("parquet", "orc", "json", "csv", "avro", "delta", "iceberg")
-_BAD_PYTHON = {  # on executors
+_PYTHON_FAULTS = {  # on executors
     r'Cannot run program "([^"\n]+)"': "executors cannot run {0}",
     r"Python in worker has different version:? ([\d.]+) than that in driver:? ([\d.]+\d)": (
         "executors run Python {0}, and the driver runs {1}"
@@ -185,7 +185,7 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPa
         with translate_spark_errors("corpus"):
             yield
     except Exception as error:
-        is_of_file = re.search(_WORDS_OF_CONDITIONS["FAILED_READ_FILE"], str(error.__context__))
+        is_of_file = re.search(_CONDITION_PATTERNS["FAILED_READ_FILE"], str(error.__context__))
         if is_of_file and is_embedded(corpus.sparkSession) and (file := _corrupt_file(corpus)):
             raise errors.InputError(f"corpus: {_CORRUPT}. File: {file}.") from None
         is_candidate = isinstance(error, ExpressionFault) or is_of_spark(error)
@@ -241,7 +241,7 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
         )
         return errors.BiasSparkError(_fault(where, value, explanation))
     of_a_value = errors.find_condition_of_a_value(text)
-    for sentence, problem in () if of_a_value else _BAD_PYTHON.items():
+    for sentence, problem in () if of_a_value else _PYTHON_FAULTS.items():
         if match := re.search(sentence, text):
             return errors.ConfigError(
                 f"PYSPARK_PYTHON: {problem.format(*match.groups())}. Executors need the driver's version of Python, "
@@ -249,7 +249,7 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
                 "one with the job: docs/platforms.md."
             )
     conditions = [name for pair in _CONDITION.findall(text) for name in reversed(pair)]
-    conditions += [condition for condition, words in _WORDS_OF_CONDITIONS.items() if re.search(words, text)]
+    conditions += [condition for condition, words in _CONDITION_PATTERNS.items() if re.search(words, text)]
     conditions += [of_a_value or ("ACCESS_DENIED" if _DENIED.search(text) else "")]
     known = sorted(filter(_EXPLANATIONS.__contains__, conditions), key=_LEAST_SPECIFIC.__contains__)
     is_refused = isinstance(error, AnalysisException | ParseException)
@@ -259,7 +259,7 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
     name = errors.find_error_condition(error) or of_a_value or type(error).__name__
     explanation = _EXPLANATIONS.get(condition, f"Spark refuses it ({name})")
     details = [detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error)]
-    is_of_value = condition in _EXPLANATIONS_OF_VALUES or not (known or is_refused)
+    is_of_value = condition in _VALUE_EXPLANATIONS or not (known or is_refused)
     return (ExpressionFault if is_of_value else errors.InputError)(_fault(where, value, explanation, details))
 
 
@@ -271,7 +271,7 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
                 yield f"Did you mean {close}?"
     if condition == "CANNOT_MERGE_SCHEMAS":
         yield from _columns_of_two_types(text)
-    if condition in _OF_FILES:
+    if condition in _FILE_CONDITIONS:
         files = sorted({plain_path(name) for name in _FILE.findall(text)})
         yield from (f"File: {name}" for name in files[:3])
     if condition == "ACCESS_DENIED":
@@ -281,7 +281,7 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
         folders = [folder for folder in PurePosixPath(match[1]).parents if os.path.isdir(folder)]
         if folders and not os.access(folders[0], os.X_OK):  # Spark sees nothing in it
             yield f"Or it is hidden: this user may not enter {folders[0]}"
-    if condition in _EXPLANATIONS_OF_VALUES and hasattr(error, "getQueryContext"):  # Spark 4's
+    if condition in _VALUE_EXPLANATIONS and hasattr(error, "getQueryContext"):  # Spark 4's
         parts = [part for part in error.getQueryContext()[:1] if part.contextType().name == "SQL"]
         yield from (f"Part: {part.fragment()}" for part in parts)
 

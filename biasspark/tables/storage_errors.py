@@ -21,7 +21,7 @@ from biasspark.errors import (
 from biasspark.session import is_embedded
 from biasspark.text import closest_match, list_first
 
-_OF_A_CATALOG = "spark.sql.catalog."
+_CATALOG_PREFIX = "spark.sql.catalog."
 NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
 _DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Invalid directory or I/O error")  # Hadoop's
 
@@ -59,7 +59,7 @@ def describe_cause(error: Exception) -> str:
 def list_catalogs(spark: SparkSession) -> list[str]:
     """Return the catalogs in the settings of a session, and that of Spark."""
     keys = (row["key"] for row in spark.sql("SET").collect())
-    named = {key.removeprefix(_OF_A_CATALOG).partition(".")[0] for key in keys if key.startswith(_OF_A_CATALOG)}
+    named = {key.removeprefix(_CATALOG_PREFIX).partition(".")[0] for key in keys if key.startswith(_CATALOG_PREFIX)}
     return sorted({"spark_catalog", *named})
 
 
@@ -75,7 +75,7 @@ def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str
         if not NO_CLASS.search(cause := describe_cause(error)):
             raise
         rule = f"Catalog '{catalog}' cannot be loaded: {cause}."
-        fix = f"Correct {_OF_A_CATALOG}{catalog}, or add its jars with --packages."
+        fix = f"Correct {_CATALOG_PREFIX}{catalog}, or add its jars with --packages."
         raise ConfigError(Fault(path, schema, rule, fix)) from error
 
 
@@ -90,5 +90,5 @@ def unknown_catalog(path: KeyPath, schema: str, catalog: str, catalogs: list[str
     """Return the fault of a schema in a catalog that the session does not have."""
     rule = f"The session has no catalog '{catalog}'. It has {list_first(catalogs)}."
     close = closest_match(catalog, catalogs)
-    fix = f"Did you mean '{close}'?" if close else f"Configure it by {_OF_A_CATALOG}{catalog}."
+    fix = f"Did you mean '{close}'?" if close else f"Configure it by {_CATALOG_PREFIX}{catalog}."
     return Fault(path, schema, rule, fix)

@@ -41,7 +41,7 @@ from biasspark.tables.store import CatalogStore, DeltaFolder, Store
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
 
 # Messages of Spark 3.5 and Spark 4.
-_HOLDS_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
+_NO_VIEWS = r"view is not supported by catalog|does not support views|MISSING_CATALOG_ABILITY"
 _SPARK_LATEST = "max_by(run_id, struct(published_at, run_id))"
 _DUCKDB_LATEST = "arg_max(run_id, {'published_at': published_at, 'run_id': run_id})"
 _FILES = "run_date=*/run_id=*/*.parquet"
@@ -249,7 +249,7 @@ def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
             with storage_errors(store.view_name(view.name), "created"):
                 _create_view(spark, store, view)
         except BiasSparkError as error:
-            if re.search(_HOLDS_NO_VIEWS, str(error)):
+            if re.search(_NO_VIEWS, str(error)):
                 advice = (
                     f"{store.view_schema}: its catalog holds no views. Set [output] views to a catalog.schema that "
                     "does, for example spark_catalog.bias, or create them in each session that reads:"
