@@ -196,7 +196,7 @@ def schedule(tasks: Sequence[float], slots: int) -> float:
 def read_jobs(results: Path = RESULTS) -> dict[int, float]:
     """Read the seconds of the saved benchmarks of the whole job, by its rows."""
     saved = [json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-job*.json"))]
-    return {one["corpus"]["rows"]: one["figures"]["job seconds"] for one in saved}
+    return {result["corpus"]["rows"]: result["figures"]["job seconds"] for result in saved}
 
 
 def read_costs(results: Path = RESULTS) -> Costs:

@@ -141,7 +141,7 @@ def compare_numbers(name: str, runs: Runs) -> dict[str, Any] | None:
 
 def all_agree(summary: Mapping[str, Any]) -> bool:
     """Return whether no number of any candidate differs too much."""
-    return all(one["agreement"] is None or one["agreement"]["agrees"] for one in summary["candidates"].values())
+    return all(entry["agreement"] is None or entry["agreement"]["agrees"] for entry in summary["candidates"].values())
 
 
 def _difference(one: Number, two: Number) -> float:

@@ -106,7 +106,7 @@ def main() -> None:
     outcomes = read_results(files)
     table = format_table(outcomes, read_docstrings())
     PAGE.write_text(put_between(PAGE.read_text("utf-8"), "faults", table, "scripts/dev/fault_report.py"), "utf-8")
-    cases, failed = (sum(getattr(one, name) for one in outcomes.values()) for name in ("cases", "failed"))
+    cases, failed = (sum(getattr(outcome, name) for outcome in outcomes.values()) for name in ("cases", "failed"))
     print(f"{PAGE.name}: {len(outcomes)} tests with {cases} cases, {failed} not survived.")
     sys.exit(failed > 0)
 

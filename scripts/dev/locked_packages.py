@@ -23,7 +23,9 @@ def list_dependencies(requirements: Iterable[str]) -> set[str]:
         if name not in names:
             names.add(name)
             needed = map(Requirement, requires(name) or ())
-            waiting += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+            waiting += [
+                package for package in needed if package.marker is None or package.marker.evaluate({"extra": ""})
+            ]
     return names
 
 

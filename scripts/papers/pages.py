@@ -50,8 +50,8 @@ class Shown:
 def make_exhibit(exhibit: Exhibit, shared: Path) -> Shown:
     """Make the numbers and pictures of an exhibit from the shared data."""
     made = list(exhibit.make(shared)) if exhibit.make else []
-    numbers = tuple(one for one in made if isinstance(one, Numbers))
-    return Shown(exhibit, numbers, tuple(one for one in made if isinstance(one, Picture)))
+    numbers = tuple(item for item in made if isinstance(item, Numbers))
+    return Shown(exhibit, numbers, tuple(item for item in made if isinstance(item, Picture)))
 
 
 def show_ours(cell: Cell) -> str:

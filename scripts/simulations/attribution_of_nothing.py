@@ -55,7 +55,7 @@ class Counts:
     @classmethod
     def of(cls, tested: Sequence[Mapping[str, Any]]) -> Counts:
         """Count the leaves or slices of one run."""
-        counts = (sum(bool(one[name]) for one in tested) for name in ("found", "confirmed", "false_discovery"))
+        counts = (sum(bool(part[name]) for part in tested) for name in ("found", "confirmed", "false_discovery"))
         return cls(len(tested), *counts)
 
 
@@ -83,14 +83,14 @@ def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
         math.sqrt(AGREEMENT) * shared + math.sqrt(1 - AGREEMENT) * rng.normal(0, 1, ROWS) + distance_of(auc) * positive
         for auc in aucs
     ]
-    values, *baseline = (attribute(one, positive) for one in scores)
+    values, *baseline = (attribute(column, positive) for column in scores)
     whole = np.rint((values - sum(baseline, start=np.zeros(ROWS))) / UNIT).astype(np.int64)
     return Sample(draw_bins(rng, ROWS), whole, rng.random(ROWS) < TreeSettings.honest_fraction)
 
 
 def search_tree(sample: Sample) -> Counts:
     (tree,) = grow_samples([sample], FEATURES, TreeSettings())
-    return Counts.of([vars(node) for node in judge(tree, sample, FEATURES, UNIT) if node.is_leaf])
+    return Counts.of([vars(node) for node in judge(tree, sample, FEATURES) if node.is_leaf])
 
 
 def search_segments(rng: np.random.Generator, auc: float) -> Counts:
@@ -113,7 +113,7 @@ def search_pairs(rng: np.random.Generator, auc: float) -> Counts:
     settings, mean = Pairs(), distance_of(auc)
     train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
     return Counts.of(
-        [one for one in segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings) if one["is_leaf"]]
+        [node for node in segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings) if node["is_leaf"]]
     )
 
 
@@ -132,10 +132,10 @@ def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str,
     return {
         "kind": kind,
         "auc": auc,
-        "tested": sum(one.tested for one in counts) / runs,
-        "found": sum(one.found > 0 for one in counts) / runs,
-        "confirmed": sum(one.confirmed > 0 for one in counts) / runs,
-        "doubted": sum(one.doubted > 0 for one in counts) / runs,
+        "tested": sum(run.tested for run in counts) / runs,
+        "found": sum(run.found > 0 for run in counts) / runs,
+        "confirmed": sum(run.confirmed > 0 for run in counts) / runs,
+        "doubted": sum(run.doubted > 0 for run in counts) / runs,
     }
 
 

@@ -92,13 +92,13 @@ def added_p_values(pair: list[tuple[Replicates, float]], bound: float) -> tuple[
     """Return both p-values if the variances of the runs are added."""
     now, before = (
         Aucs(
-            value=np.array([one.auc]),
+            value=np.array([counts.auc]),
             variance=np.array([variance]),
-            n_low=np.array([float(one.whole.n_low)]),
-            n_high=np.array([float(one.whole.n_high)]),
+            n_low=np.array([float(counts.whole.n_low)]),
+            n_high=np.array([float(counts.whole.n_high)]),
             by_logit=np.array([True]),
         )
-        for one, variance in pair
+        for counts, variance in pair
     )
     violation, compliance = compare_with_baseline(now, before, "max_drop", bound)
     return float(violation[0]), float(compliance[0])
@@ -133,10 +133,10 @@ def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
 def list_settings() -> list[Setting]:
     """Return all settings."""
     sizes = ((100, 1000), (300, 300), (1000, 1000))
-    few = [Setting(FEW_ROWS, 0.01, one) for one in ((300, 600), (500, 500))]
-    few += [Setting(FEW_ROWS, 0.05, one) for one in ((100, 1000), (300, 300))]
-    rescored = [Setting(RESCORED, 0.02, one, common) for one in sizes for common in (1.0, 0.5, 0.0)]
-    return [*rescored, *few, *(Setting(NOTHING, bound, one) for one in sizes for bound in (0.01, 0.02))]
+    few = [Setting(FEW_ROWS, 0.01, rows) for rows in ((300, 600), (500, 500))]
+    few += [Setting(FEW_ROWS, 0.05, rows) for rows in ((100, 1000), (300, 300))]
+    rescored = [Setting(RESCORED, 0.02, rows, common) for rows in sizes for common in (1.0, 0.5, 0.0)]
+    return [*rescored, *few, *(Setting(NOTHING, bound, rows) for rows in sizes for bound in (0.01, 0.02))]
 
 
 def main() -> None:

@@ -151,7 +151,9 @@ def estimate(setting: Setting, runs: int, rng: np.random.Generator) -> list[Pair
 
 def list_intervals(paired: list[PairedMetric], side: int) -> list[Ends]:
     """Return the intervals of the AUCs of the model (0) or of the baseline (1)."""
-    n_low, n_high, aucs, variances = np.array([(*one[:2], one[2 + side], one[4 + side]) for one in paired], float).T
+    n_low, n_high, aucs, variances = np.array(
+        [(*metric[:2], metric[2 + side], metric[4 + side]) for metric in paired], float
+    ).T
     low, high, _ = auc_interval(aucs, variances, n_low, n_high, LEVEL)
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
@@ -159,8 +161,12 @@ def list_intervals(paired: list[PairedMetric], side: int) -> list[Ends]:
 def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
     """Return how often the interval covers the difference, its mean width, and how often the test is significant."""
     rng = np.random.default_rng(seed)
-    estimates = [estimate_difference(paired, LEVEL) for paired in estimate(setting, runs, rng)]
-    tested = [(one.low, one.high, one.p_value) for one in estimates if one.p_value is not None]
+    differences = [estimate_difference(paired, LEVEL) for paired in estimate(setting, runs, rng)]
+    tested = [
+        (difference.low, difference.high, difference.p_value)
+        for difference in differences
+        if difference.p_value is not None
+    ]
     low, high, p_value = np.array(tested, float).T
     return {
         "kind": setting.kind,

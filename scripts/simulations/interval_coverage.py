@@ -271,10 +271,10 @@ def simulate(name: str, draw: Draw, sizes: tuple[int, ...], runs: int, seed: lis
 
 def summarize(results: list[Result], rule: str) -> dict[str, object]:
     """Return the distribution of the coverage of a rule over settings, and its width relative to other rules."""
-    coverage = np.array([one.coverage[rule] for one in results])
+    coverage = np.array([result.coverage[rule] for result in results])
     worst = results[int(coverage.argmin())]
-    ratio = [one.width[rule] / one.width["newcombe"] for one in results]
-    large = [one.width for one in results if one.small == 300 and one.width["wald_delong"] > 0]
+    ratio = [result.width[rule] / result.width["newcombe"] for result in results]
+    large = [result.width for result in results if result.small == 300 and result.width["wald_delong"] > 0]
     wald = [width[rule] / width["wald_delong"] for width in large]
     return {
         "min": round(float(coverage.min()), 4),
@@ -291,13 +291,15 @@ def summarize(results: list[Result], rule: str) -> dict[str, object]:
 
 def summarize_groups(results: list[Result]) -> dict[str, dict[str, dict[str, object]]]:
     """Return the summary of every rule over groups of settings."""
-    assumed = [one for one in results if one.distribution in ASSUMED]
+    assumed = [result for result in results if result.distribution in ASSUMED]
     groups = {
         "assumed": assumed,
-        "assumed, small cell of 2 or 3": [one for one in assumed if one.small <= 3],
-        "assumed, small cell of 5": [one for one in assumed if one.small == 5],
-        "assumed, small cell of 10 and more": [one for one in assumed if one.small >= 10],
-        "stress, small cell of 10 and more": [one for one in results if one.distribution in STRESS and one.small >= 10],
+        "assumed, small cell of 2 or 3": [result for result in assumed if result.small <= 3],
+        "assumed, small cell of 5": [result for result in assumed if result.small == 5],
+        "assumed, small cell of 10 and more": [result for result in assumed if result.small >= 10],
+        "stress, small cell of 10 and more": [
+            result for result in results if result.distribution in STRESS and result.small >= 10
+        ],
     }
     return {name: {rule: summarize(part, rule) for rule in RULES} for name, part in groups.items() if part}
 
