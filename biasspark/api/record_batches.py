@@ -28,6 +28,8 @@ _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """Errors of Arrow for values that it cannot convert. Their messages quote the values."""
 
 _NO_TYPE = "Arrow has no single type for its values"
+_ONLY_OF_POLARS = ("Object", "Int128", "UInt128")
+"""Types of Polars that Arrow does not have."""
 
 _AS_IN_PARQUET = {
     pa.null(): pa.int32(),
@@ -37,6 +39,7 @@ _AS_IN_PARQUET = {
     pa.uint64(): pa.decimal128(20),
     pa.float16(): pa.float32(),
     pa.date64(): pa.date32(),
+    **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
     pa.large_string(): pa.string(),
     pa.large_binary(): pa.binary(),
     **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
@@ -74,9 +77,8 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     if unreadable and not schema.names:
         raise InputError(*unreadable.values())
     # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
-    values = pa.schema(
-        [(column, _cast_values(batches.schema.field(column).type, kinds[column])) for column in schema.names]
-    )
+    of_values = {field.name: _as_in_parquet(field.type, keeps_dictionaries=True) for field in batches.schema}
+    values = pa.schema([(column, of_values[column]) for column in schema.names])
     # Not safe, since nanoseconds are truncated to microseconds.
     tables = (
         pa.Table.from_batches([batch]).select(schema.names).cast(values, safe=False).cast(schema) for batch in batches
@@ -100,7 +102,7 @@ def _open(df: Frame, name: str) -> Rows:
         return _open_pandas(df, name)
     unreadable = {}
     if is_of(df, "polars"):
-        objects = [column for column, kind in df.schema.items() if str(kind) == "Object"]
+        objects = [column for column, kind in df.schema.items() if str(kind) in _ONLY_OF_POLARS]
         unreadable = {column: _column_fault(name, column, _NO_TYPE) for column in objects}
         df = df.drop(objects)
     try:
@@ -172,12 +174,13 @@ def _open_pandas(df: Any, name: str) -> Rows:
 
 
 def _simplify(df: Any) -> Any:
-    """Return a frame of pandas with intervals as the text that pandas writes, and without sparse columns."""
+    """Return a frame of pandas with intervals and periods as the text that pandas writes, without sparse columns."""
     pd, simple = sys.modules["pandas"], df.copy(deep=False)
+    as_text = (pd.IntervalDtype, pd.PeriodDtype)
     for column, kind in df.dtypes.items():
         if isinstance(kind, pd.SparseDtype):
             simple[column] = df[column].sparse.to_dense()
-        elif isinstance(getattr(getattr(kind, "categories", kind), "dtype", kind), pd.IntervalDtype):
+        elif isinstance(getattr(getattr(kind, "categories", kind), "dtype", kind), as_text):
             simple[column] = df[column].astype("category").cat.rename_categories(str)
     return simple
 
@@ -214,18 +217,33 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
     return rows.to_reader(_BATCH)
 
 
-def _as_in_parquet(kind: pa.DataType) -> pa.DataType:
+def _as_in_parquet(kind: pa.DataType, *, keeps_dictionaries: bool = False) -> pa.DataType:
+    """Return the type by which Spark reads a type from Parquet, or one with dictionaries of values of such types."""
     if isinstance(kind, pa.BaseExtensionType):
-        return _as_in_parquet(kind.storage_type)
+        return _as_in_parquet(kind.storage_type, keeps_dictionaries=keeps_dictionaries)
     if pa.types.is_dictionary(kind):
-        return _as_in_parquet(kind.value_type)
+        values = _as_in_parquet(kind.value_type)
+        return pa.dictionary(kind.index_type, values) if keeps_dictionaries else values
+    if pa.types.is_nested(kind):
+        return _nested_in_parquet(kind, keeps_dictionaries)
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
-    if pa.types.is_duration(kind):
-        return pa.int64()
     if pa.types.is_decimal(kind) and kind.precision <= 38:
         return pa.decimal128(kind.precision, kind.scale)
     return _AS_IN_PARQUET.get(kind, kind)
+
+
+def _nested_in_parquet(kind: pa.DataType, keeps_dictionaries: bool) -> pa.DataType:
+    def inner(of: pa.DataType) -> pa.DataType:
+        return _as_in_parquet(of, keeps_dictionaries=keeps_dictionaries)
+
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, inner(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(inner(kind.key_type), inner(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(inner(kind.value_type))
+    return kind
 
 
 def _check_names(names: Sequence[str], name: str) -> None:
@@ -241,10 +259,6 @@ def _column_fault(name: str, column: str, rule: str) -> Fault:
     return Fault((name, column), ABSENT, f"{rule}, so the column is not read.", "Convert it, or drop it.")
 
 
-def _cast_values(kind: pa.DataType, values: pa.DataType) -> pa.DataType:
-    return pa.dictionary(kind.index_type, values) if pa.types.is_dictionary(kind) else values
-
-
 def _is_readable(kind: pa.DataType, target: pa.DataType) -> bool:
     """Return whether Spark has the target type, and Arrow casts to it, whatever the values."""
     if pa.types.is_time(target) or pa.types.is_decimal256(target):
@@ -253,7 +267,7 @@ def _is_readable(kind: pa.DataType, target: pa.DataType) -> bool:
 
     try:
         from_arrow_type(target, prefer_timestamp_ntz=True)
-        pa.nulls(0, kind).cast(_cast_values(kind, target), safe=False).cast(target)
+        pa.nulls(0, kind).cast(_as_in_parquet(kind, keeps_dictionaries=True), safe=False).cast(target)
     except Exception:  # noqa: BLE001 - its type depends on the version of Spark
         return False
     return True

@@ -48,7 +48,7 @@ def read(df: Any) -> pa.Table:
         (pd.Series([None, None], dtype=object), pa.int32(), [None, None]),
         (pd.Series([decimal.Decimal("1.50")]), pa.decimal128(3, 2), [decimal.Decimal("1.50")]),
         (pd.Series([], dtype="float64"), pa.float64(), []),
-        (pd.Series(pd.period_range("2026-01", periods=1, freq="M")), pa.int64(), [672]),
+        (pd.Series([pd.Period("2026-01"), pd.NaT], dtype="period[M]"), pa.string(), ["2026-01", None]),
         (pd.cut(pd.Series([3, 40, 99]), [0, 30, 60]), pa.string(), ["(0, 30]", "(30, 60]", None]),
         (pd.Series(pd.arrays.IntervalArray.from_breaks([0.5, 1.5])), pa.string(), ["(0.5, 1.5]"]),
         (pd.Series(pd.arrays.SparseArray(np.array([0.5, np.nan]))), pa.float64(), [0.5, None]),
@@ -74,6 +74,14 @@ def test_columns_of_pandas(column: Any, kind: pa.DataType, values: list[Any]) ->
         (pa.array([1, None], pa.duration("ns")), pa.int64()),
         (pa.array([decimal.Decimal(1), None], pa.decimal256(20, 2)), pa.decimal128(20, 2)),
         (pa.array([[1], None]), pa.list_(pa.int64())),
+        (pa.array([["a"], None], pa.large_list(pa.string_view())), pa.list_(pa.string())),
+        (pa.array([["a"], None], pa.list_(pa.dictionary(pa.int8(), pa.string()))), pa.list_(pa.string())),
+        (pa.array([["a"], None], pa.list_(pa.large_string(), 1)), pa.list_(pa.string())),
+        (
+            pa.array([{"a": "b"}, None], pa.struct([("a", pa.string_view())])),
+            pa.struct([("a", pa.string())]),
+        ),
+        (pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.uint8())), pa.map_(pa.string(), pa.int16())),
         (pa.nulls(2), pa.int32()),
     ],
 )
@@ -99,8 +107,13 @@ def test_columns_of_polars() -> None:
     frame = pl.DataFrame({"text": ["a", None], "count": [1, 2], "score": [0.5, None]}).with_columns(
         category=pl.col("text").cast(pl.Categorical), level=pl.col("text").cast(pl.Enum(["a", "b"]))
     )
-    rows = read(frame.with_columns(count=pl.col("count").cast(pl.UInt32)))
-    assert rows.schema.types == [pa.string(), pa.int64(), pa.float64(), pa.string(), pa.string()]
+    rows = read(
+        frame.with_columns(
+            count=pl.col("count").cast(pl.UInt32), groups=pl.Series([["a"], []], dtype=pl.List(pl.Categorical))
+        )
+    )
+    texts = [pa.string(), pa.string(), pa.list_(pa.string())]
+    assert rows.schema.types == [pa.string(), pa.int64(), pa.float64(), *texts]
     assert rows["level"].to_pylist() == ["a", None]
     with pytest.raises(TypeError, match=r"^df: .*collect"):
         read(frame.lazy())
@@ -156,11 +169,12 @@ def test_columns_that_are_not_read_do_not_stop_others(df: Any) -> None:
     assert NAME_OF_A_PERSON not in str(rows.unreadable)
 
 
-def test_objects_of_polars_do_not_stop_other_columns() -> None:
+def test_types_that_only_polars_has_do_not_stop_other_columns() -> None:
     pl = pytest.importorskip("polars")
-    rows = read_rows(pl.DataFrame({"y": [1]}).with_columns(pl.Series("x", [object()], dtype=pl.Object)))
+    columns = [pl.Series("x", [object()], dtype=pl.Object), pl.Series("wide", [1], dtype=pl.Int128)]
+    rows = read_rows(pl.DataFrame({"y": [1]}).with_columns(columns))
     assert rows.batches.read_all().to_pydict() == {"y": [1]}
-    assert list(rows.unreadable) == ["x"]
+    assert list(rows.unreadable) == ["x", "wide"]
 
 
 @pytest.mark.parametrize(("df", "words"), [({"x": [1]}, "not a dict.*pandas.DataFrame"), ([1], "not a list")])
