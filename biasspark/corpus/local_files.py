@@ -57,6 +57,7 @@ _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.in
 """The types that Spark reads for unsigned Arrow types."""
 _PLAIN = {
     **_UNSIGNED,
+    pa.null(): pa.int32(),
     pa.date64(): pa.date32(),
     pa.large_string(): pa.string(),
     pa.large_binary(): pa.binary(),

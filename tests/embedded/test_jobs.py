@@ -357,6 +357,7 @@ def test_types_that_only_arrow_has_are_read_as_those_of_spark(tmp_path: Path) ->
         "map['k'] = 5": pa.array([[("k", 5)]] * n, pa.map_(pa.large_string(), pa.uint16())),
         "day_64 = DATE '2026-01-15'": pa.array([date(2026, 1, 15)] * n, pa.date64()),
         "length(large) = 2": pa.array([b"ab"] * n, pa.large_binary()),
+        "nothing IS NULL": pa.nulls(n),
     }
     if hasattr(pa, "decimal32"):
         columns["length(view) = 1"] = pa.array([b"a"] * n, pa.binary_view())
@@ -366,10 +367,11 @@ def test_types_that_only_arrow_has_are_read_as_those_of_spark(tmp_path: Path) ->
         rows = rows.append_column(re.findall(r"[a-z]\w+", predicate.removeprefix("length"))[0], column)
     (tmp_path / "corpus").mkdir()
     pq.write_table(rows, tmp_path / "corpus/a.parquet")
-    config = write_config(tmp_path, identities={"columns": None, "predicates": {name: name for name in columns}})
+    identities = {"columns": ["nothing"], "predicates": {name: name for name in columns}}
+    config = write_config(tmp_path, identities=identities)
     summary(run("measure", "--config", config, "--run-date", RUN_DATE))
     query = "SELECT DISTINCT identity, subgroup_size FROM bias_metrics WHERE slice = 'all' ORDER BY ALL"
-    assert ask(tmp_path / "warehouse", query) == [(name, n) for name in sorted(columns)]
+    assert ask(tmp_path / "warehouse", query) == sorted([("nothing", 0), *((name, n) for name in columns)])
 
 
 def write_csv(folder: Path, *lines: str) -> None:
