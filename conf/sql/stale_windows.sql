@@ -14,17 +14,17 @@ WITH runs AS (
         *,
         row_number() OVER (
             PARTITION BY corpus, job, run_date, window_start ORDER BY published_at DESC, run_id DESC
-        ) AS place
+        ) AS recency
     FROM bias_runs
     WHERE job IN ('bias_metrics', 'window_metrics')
 ),
 
 windows AS (
-    SELECT * FROM runs WHERE job = 'window_metrics' AND place = 1
+    SELECT * FROM runs WHERE job = 'window_metrics' AND recency = 1
 ),
 
 dates AS (
-    SELECT * FROM runs WHERE job = 'bias_metrics' AND place = 1
+    SELECT * FROM runs WHERE job = 'bias_metrics' AND recency = 1
 ),
 
 merged AS (

@@ -51,22 +51,22 @@ long AS (
 lowest AS (
     SELECT
         *,
-        row_number() OVER (PARTITION BY run_date, corpus, model, slice, identity ORDER BY high, metric) AS own_place
+        row_number() OVER (PARTITION BY run_date, corpus, model, slice, identity ORDER BY high, metric) AS metric_rank
     FROM long
     WHERE high IS NOT NULL
 ),
 
-placed AS (
+ranked AS (
     SELECT
         *,
         row_number() OVER (PARTITION BY run_date, corpus, model, slice ORDER BY high, identity) AS place
     FROM lowest
-    WHERE own_place = 1
+    WHERE metric_rank = 1
 )
 
 SELECT
     run_date, corpus, model, slice, place, identity, metric, value, low, high, bias, bias_size,
     n_subgroup_negative, n_subgroup_positive, accepted
-FROM placed
+FROM ranked
 WHERE place <= 10
 ORDER BY corpus, model, CASE WHEN slice = 'all' THEN 0 ELSE 1 END, slice, place
