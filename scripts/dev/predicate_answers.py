@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -30,11 +29,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
 from biasspark.session import build_session, expression
 from biasspark.session_request import SessionRequest
+from scripts.dev.campaign_corpora import PREDICATES, is_supported, kind_of
 
-FORMS = tomllib.loads((Path(__file__).parent / "campaign_predicates.toml").read_text(encoding="utf-8"))
 SEED = 20261125
 A_FORM, COMBINED, AT_ONCE = 5, 80, 40
 _COMBINATIONS = (
@@ -71,47 +69,33 @@ COLUMNS: Mapping[str, tuple[str, pa.DataType, Sequence[Any]]] = {
 }
 """By name, the kind of its predicates, its type, and its values besides NULL."""
 
-_KINDS: Mapping[str, Kind] = {
-    **{"double": "double", "float": "float", "decimal": "decimal", "text": "text", "boolean": "boolean"},
-    **dict.fromkeys(("int", "bigint", "smallint"), "integer"),
-    **dict.fromkeys(("date", "time"), "date"),
-    "list": "other",
-}
-
 Answers = dict[str, dict[str, str]]
 """By type and predicate, a digest of its values on all rows, or "error"."""
 
 
 def draw_predicates(rng: random.Random, of_type: str) -> list[str]:
     """Return predicates over the columns c and d: some of every form, and combinations; none that is refused."""
-    forms = FORMS["kinds"][COLUMNS[of_type][0]]
+    forms = PREDICATES["kinds"][COLUMNS[of_type][0]]
+    kinds = dict.fromkeys(("c", "d"), kind_of(of_type))
     drawn = [
         form.format(
             c="c",
             d="d",
             v=rng.choice(forms["values"]),
             n=rng.choice([-1, 0, 1, 3]),
-            r=rng.choice(FORMS["patterns"]),
-            f=rng.choice(FORMS["date_formats"]),
+            r=rng.choice(PREDICATES["patterns"]),
+            f=rng.choice(PREDICATES["date_formats"]),
             o=rng.choice(["=", "<", ">=", "<=>", "<>"]),
         )
         for form in forms["forms"]
         for _ in range(3 * A_FORM if "{r}" in form else A_FORM)
     ]
-    taken = [text for text in dict.fromkeys(drawn) if _is_taken(text, _KINDS[of_type])]
+    taken = [text for text in dict.fromkeys(drawn) if is_supported(text, kinds)]
     for _ in range(COMBINED):
         text = rng.choice(_COMBINATIONS).format(rng.choice(taken), rng.choice(taken))
-        if text not in taken and _is_taken(text, _KINDS[of_type]):
+        if text not in taken and is_supported(text, kinds):
             taken.append(text)
     return taken
-
-
-def _is_taken(text: str, kind: Kind) -> bool:
-    try:
-        to_embedded_sql(text, {"c": kind, "d": kind})
-    except NotOnTheEmbeddedEngine:
-        return False
-    return True
 
 
 def write_pairs(of_type: str, folder: Path) -> str:
