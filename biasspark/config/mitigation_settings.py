@@ -137,10 +137,8 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
     written = given.get("mitigation")
     if not isinstance(written, Mapping):
         return dict(table)
-    n_faults = len(reader.faults)
-    # Read alone first, since it fills in other tables. Its faults are reported when the whole is read.
-    mitigation = reader.section(Mitigation, Spot(("mitigation",), written, "", reader))
-    del reader.faults[n_faults:]
+    alone = Reader(reader.base)  # it fills in other tables; its faults are reported when the whole is read
+    mitigation = alone.section(Mitigation, Spot(("mitigation",), written, "", alone))
     top = Spot((), given, "", reader)
     filled: dict[str, Any] = {}
     if "corpus" in given:
