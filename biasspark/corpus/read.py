@@ -133,7 +133,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
     names = [] if files is None else list_names(files)
     if files is not None:
         refuse_empty_files(files, names, corpus)
-        refuse_files_of_tables(spark, names, corpus)
+    refuse_files_of_tables(spark, names, corpus)
     reader = _reader(spark, corpus)
     if path != corpus.path:
         reader = reader.option("basePath", corpus.path)
@@ -148,8 +148,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
             named = [name for name in names if name.rsplit("/", 1)[-1] in unquote(str(error))]
             refuse_other_format(spark, corpus, [*named, *names][0])
         raise
-    if files is not None:
-        refuse_skipped_files(rows, names, corpus)
+    refuse_skipped_files(rows, names, corpus)
     if names and (rows.columns == [CORRUPT] or (corpus.file_format == "csv" and is_no_header(rows.columns[0]))):
         refuse_other_format(spark, corpus, names[0])
     if corpus.file_format == "json":
@@ -164,13 +163,13 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
 
 def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
     reader = spark.read.format(corpus.format)
-    given = corpus.lower_options
-    defaults = dict(_CSV_DEFAULTS) if corpus.file_format == "csv" else {}
-    if defaults and len(given.get("quote", "")) == 1:
-        defaults["escape"] = given["quote"]
-    # If an option is given twice, in lower and upper case, Spark takes the last one and Connect either of them.
-    for key, value in ({key: defaults[key] for key in defaults if key.lower() not in given} | corpus.options).items():
-        reader = reader.option(key, value)
+    given, options = corpus.lower_options, corpus.options
+    if corpus.file_format == "csv":
+        quote = {"escape": given["quote"]} if len(given.get("quote", "")) == 1 else {}
+        defaults = _CSV_DEFAULTS | quote
+        options = {name: defaults[name] for name in defaults if name.lower() not in given} | options
+    for name, value in options.items():  # as they are written: options of Hadoop are case-sensitive
+        reader = reader.option(name, value)
     return reader.schema(corpus.schema) if corpus.schema else reader
 
 
