@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +28,6 @@ from scripts.benchmarks.event_log import PLACING, READING, read_tasks
 from scripts.benchmarks.measured_process import Measured
 from scripts.benchmarks.report import all_agree, format_report, summarize
 from scripts.benchmarks.runner import choose
-from scripts.benchmarks.session import tag_jobs
 from scripts.benchmarks.task import Number, Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,19 +158,6 @@ def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
             PLACING: {"tasks": 1, "task_seconds": 0.25, "shuffled_mb": 0, "spilled_mb": 0.5},
         }
     }
-
-
-def test_only_the_jobs_of_a_case_bear_its_tag() -> None:
-    tags: set[str] = set()
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(addJobTag=tags.add, clearJobTags=tags.clear))
-    with tag_jobs(spark, "scan"):
-        assert tags == {"scan"}
-    assert tags == set()
-    with pytest.raises(ZeroDivisionError), tag_jobs(spark, "sort"):
-        _ = 1 / 0
-    assert tags == set()
-    with tag_jobs(spark, None):
-        assert tags == set()
 
 
 # ---- candidates

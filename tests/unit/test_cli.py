@@ -338,32 +338,27 @@ class TestTable:
         assert len({measure_width(line) for line in lines}) == 1
 
 
-class TestSummary:
-    def test_one_line_of_ascii_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        summary = {
-            "identity": "日本\n",
-            "auc": float("nan"),
-            "worst": [np.float64(0.5), float("-inf"), None, True],
-            "u": decimal.Decimal(10**30),
-            "d": decimal.Decimal("NaN"),
-            "n": np.int64(7),
-            "run_date": datetime.date(2026, 3, 31),
-            "path": Path("a"),
-        }
-        print_outcome(Outcome(summary=summary))
-        shown = capsys.readouterr().out
-        assert shown.isascii()
-        assert shown.count("\n") == 1
-        assert json.loads(shown) == {
-            "identity": "日本\n",
-            "auc": None,
-            "worst": [0.5, None, None, True],
-            "u": 10**30,
-            "d": None,
-            "n": 7,
-            "run_date": "2026-03-31",
-            "path": "a",
-        }
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("日本\n", "日本\n"),
+        (float("nan"), None),
+        ([np.float64(0.5), float("-inf"), None, True], [0.5, None, None, True]),
+        (decimal.Decimal(10**30), 10**30),
+        (decimal.Decimal("NaN"), None),
+        (np.int64(7), 7),
+        (datetime.date(2026, 3, 31), "2026-03-31"),
+        (Path("a"), "a"),
+    ],
+)
+def test_the_summary_is_one_line_of_ascii_json(
+    value: object, shown: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_outcome(Outcome(summary={"value": value}))
+    line = capsys.readouterr().out
+    assert line.isascii()
+    assert line.count("\n") == 1
+    assert json.loads(line) == {"value": shown}
 
 
 class Terminal(io.StringIO):

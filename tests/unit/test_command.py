@@ -25,10 +25,9 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert "spark-submit" not in printed
 
 
-@pytest.mark.parametrize(("name", "is_close"), [("mesure", True), ("zzz", False)])
-def test_a_command_is_suggested(name: str, is_close: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main([name]) == 2
-    assert ("Did you mean measure?" in capsys.readouterr().err) == is_close
+def test_a_command_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["mesure"]) == 2
+    assert "Did you mean measure?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "jobs").glob("*.py")), ids=lambda file: file.stem)
@@ -57,7 +56,7 @@ def test_help_teaches_the_first_three_commands(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     "flags",
     [
-        ["mesure"],
+        ["zzz"],
         ["measure"],
         ["measure", "--engine", "none"],
         ["demo", "--rows", "1e6"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -14,7 +13,7 @@ from packaging.version import Version
 from biasspark.config import load_config
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, TEMPLATE_SCORES
 from scripts.dev import compatibility_matrix as matrix
-from scripts.dev.compatibility_matrix import Leg, Result, choose, compare_tables, count_tests
+from scripts.dev.compatibility_matrix import Result, choose, compare_tables, count_tests
 from scripts.dev.matrix_tables import STEPS, Step, flags_of, format_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,29 +46,6 @@ def test_the_lowest_environments_have_the_lowest_declared_versions(name: str, en
 
 def test_parts_exist() -> None:
     assert [path for part in DECLARED["parts"].values() for path in part if not (ROOT / path).exists()] == []
-
-
-def test_an_open_environment_is_rebuilt_each_week_and_follows_a_moved_checkout(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    built: list[str] = []
-
-    def build(leg: Leg) -> None:
-        built.append(leg.environment)
-        (tmp_path / leg.environment / "lib" / "python3.11" / "site-packages").mkdir(parents=True, exist_ok=True)
-
-    monkeypatch.setattr(matrix, "ENVIRONMENTS", tmp_path)
-    monkeypatch.setattr(matrix, "build", build)
-    sunday, monday = date(2026, 11, 22), date(2026, 11, 23)
-    for day in (sunday, sunday, monday, monday):
-        for leg in choose(LEGS, ["pinned", "spark-4.2", "newest"]):
-            matrix.prepare(leg, day)
-    assert built == ["spark-4.2", "newest", "newest"]
-    monkeypatch.setattr(matrix, "ROOT", tmp_path / "moved")
-    matrix.prepare(choose(LEGS, ["spark-4.2"])[0], monday)
-    (pth,) = tmp_path.glob("spark-4.2/lib/python3.11/site-packages/biasspark.pth")
-    assert pth.read_text("utf-8") == f"{tmp_path / 'moved'}\n"
-    assert built == ["spark-4.2", "newest", "newest"]
 
 
 def test_tests_are_counted(tmp_path: Path) -> None:

@@ -40,42 +40,27 @@ def test_a_shorter_corpus_is_the_beginning_of_a_longer_one(longer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "faults"),
+    ("asked", "keys"),
     [
-        (CivilRequest(0, -1, 0.95), ["rows: 0.", "seed: -1.", "unannotated: 0.95."]),
+        (CivilRequest(0, -1, 0.95), ["rows", "seed", "unannotated"]),
         (
             ImbalancedRequest(0, -1, (("gay", 0.0), ("old", 0.01)), ("gay", "ferry", "one who is on the long side")),
-            [
-                "rows: 0.",
-                "seed: -1.",
-                'terms: "ferry". The sentences use "ferry"',
-                'terms: "one who is on the long side". The sentences use "is"',
-                'terms: "one who is on the long side". A term has 20 characters',
-                'imbalanced: "old". It is not one of the terms',
-                'imbalanced: "gay" = 0.0.',
-            ],
+            # Words of the sentences, too many characters, no term, and no share.
+            ["rows", "seed", *["terms"] * 3, *["imbalanced"] * 2],
         ),
-        (ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1))), ["imbalanced: 0.2 in all."]),
+        (ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1))), ["imbalanced"]),
         (
             MadlibsRequest(0, -1, ("gay", "disabled guest", "Gay", "label", "", "wide  gap")),
-            [
-                "rows: 0.",
-                "seed: -1.",
-                'terms: "disabled guest". The sentences use "guest"',
-                'terms: "Gay". Columns must differ in more than case',
-                'terms: "label". Columns must differ in more than case',
-                'terms: "". A term is words',
-                'terms: "wide  gap". A term is words',
-            ],
+            ["rows", "seed", *["terms"] * 5],
         ),
-        (MadlibsRequest(1, 1, ()), ["terms: none."]),
-        (ScoreDistributionsRequest(-1, 1, ()), ["seed: -1.", "rows_per_cell: 1.", "distributions: none."]),
-        (TallAverageShortRequest(-1, 0), ["seed: -1.", "rows_per_cell: 0."]),
+        (MadlibsRequest(1, 1, ()), ["terms"]),
+        (ScoreDistributionsRequest(-1, 1, ()), ["seed", "rows_per_cell", "distributions"]),
+        (TallAverageShortRequest(-1, 0), ["seed", "rows_per_cell"]),
     ],
     ids=name_of,
 )
-def test_every_fault_is_listed(asked: Any, faults: list[str]) -> None:
-    assert all(fault.startswith(start) for fault, start in zip(asked.list_faults(), faults, strict=True))
+def test_every_fault_is_listed(asked: Any, keys: list[str]) -> None:
+    assert [fault.partition(":")[0] for fault in asked.list_faults()] == keys
     with pytest.raises(ConfigError) as caught:
         check_request(asked)
     assert list(caught.value.faults) == asked.list_faults()

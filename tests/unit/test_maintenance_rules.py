@@ -71,18 +71,6 @@ def test_an_id_that_does_not_tell_its_age_is_left_alone_and_named() -> None:
     assert (removals, undated) == ([], ["mine"])
 
 
-def test_removals_come_by_date_run_and_table() -> None:
-    later = RUN_DATE + timedelta(days=1)
-    dead = {(later, "r20260102T000000000000_000000"), (RUN_DATE, "r20260101T000000000000_000000")}
-    removals, _ = choose_removals({"u_statistics": dead, "bias_metrics": dead}, [], POLICY)
-    assert [(removal.run_date, removal.table) for removal in removals] == [
-        (RUN_DATE, "bias_metrics"),
-        (RUN_DATE, "u_statistics"),
-        (later, "bias_metrics"),
-        (later, "u_statistics"),
-    ]
-
-
 def test_a_policy_is_as_of_the_end_of_the_date_but_never_of_a_time_to_come() -> None:
     assert start_policy(RUN_DATE, 1, 1, NOW).now == datetime(2026, 1, 16, tzinfo=UTC)
     assert start_policy(date(2030, 1, 1), 1, 1, NOW).now == NOW
