@@ -136,8 +136,9 @@ class TestFile:
             (b"a = " + b"9" * 10_000, "too many digits"),
             (b"\0", "(at line 1, column 1)"),
             (b"= 1", "(at line 1, column 1)"),
+            (b"a = { x = 1 }\na.y = 2\n", "(at line 2, column 8)"),
         ],
-        ids=["missing", "text", "latin 1", "deep", "digits", "NUL", "no key"],
+        ids=["missing", "text", "latin 1", "deep", "digits", "NUL", "no key", "inline"],
     )
     def test_what_is_wrong_with_a_file_is_located(self, tmp_path: Path, content: bytes | None, message: str) -> None:
         assert message in fault_of(tmp_path, content)
@@ -151,8 +152,6 @@ class TestFile:
         path.write_bytes(b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())
         assert load_config(path) == load_config(write(tmp_path / "d.toml", WHOLE))
 
-
-class TestRepeatedKeys:
     @pytest.mark.parametrize(
         ("text", "line"),
         [
@@ -165,12 +164,6 @@ class TestRepeatedKeys:
         fault = fault_of(tmp_path, text)
         assert f"(at line {line}, " in fault
         assert "given twice" in fault
-
-    @pytest.mark.parametrize("text", ["a = {}\n[a.b]\n", "a = { x = 1 }\na.y = 2\n", "a = 1\na.b = 2\n"])
-    def test_other_faults_are_said_as_tomllib_says_them(self, tmp_path: Path, text: str) -> None:
-        fault = fault_of(tmp_path, text)
-        assert "The configuration must be TOML" in fault
-        assert "(at line 2" in fault
 
 
 class TestOverrides:
