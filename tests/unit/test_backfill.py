@@ -119,7 +119,7 @@ def test_runs_are_measured_in_order_and_each_is_reported_with_its_own_seconds(
     ],
     ids=["gate", "hides no gate", "two", "unexpected"],
 )
-def test_a_run_that_fails_keeps_no_other_from_being_measured_and_the_lowest_exit_code_is_that_of_all(
+def test_a_run_that_fails_keeps_no_other_from_being_measured(
     gate_failed: list[int],
     faults: dict[int, Exception],
     codes: dict[int, int],
