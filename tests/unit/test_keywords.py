@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import biasspark
-from biasspark.api.keywords import MAIN_KEYS, PATHS, Engine, Keywords, Unannotated
+from biasspark.api.keywords import MAIN_KEYS, PATHS, Keywords, RankingEngine, Unannotated
 from biasspark.config import Identities, Measures
 from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
@@ -72,7 +72,7 @@ def explained_by(name: str) -> set[str]:
 
 
 def test_words_and_defaults_are_those_of_the_configuration() -> None:
-    assert (get_args(Engine), get_args(Unannotated)) == (ENGINES, UNANNOTATED)
+    assert (get_args(RankingEngine), get_args(Unannotated)) == (ENGINES, UNANNOTATED)
     defaults = {
         name: keyword.default
         for name, keyword in parameters_of("measure").items()
