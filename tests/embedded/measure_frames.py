@@ -1,15 +1,11 @@
-"""A program that measures frames of every kind on the embedded engine, and prints what came back as JSON."""
+"""Frames of every kind on the embedded engine, without a session: test_frames.py runs it in a process of its own."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import tempfile
+import re
 from collections.abc import Callable
 from datetime import date
-from importlib import import_module
-from importlib.util import find_spec
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -55,162 +52,191 @@ def bits(frame: Any) -> list[list[str]]:
     return [[value.hex() if isinstance(value, float) else str(value) for value in column] for column in columns]
 
 
+def rows_of(frame: Any) -> list[tuple[str, ...]]:
+    return sorted(zip(*bits(frame), strict=True))
+
+
 def kind(frame: Any) -> str:
     return type(frame).__module__.partition(".")[0]
-
-
-def frames(folder: Path) -> dict[str, Any]:
-    rows = comments()
-    pq.write_table(rows, folder / "rows.parquet", row_group_size=300)
-    pyarrow.csv.write_csv(rows, folder / "rows.csv")
-    given = {
-        "pandas": rows.to_pandas(),
-        "pandas nullable": rows.to_pandas().convert_dtypes(),
-        "pandas of Arrow": rows.to_pandas(types_mapper=pd.ArrowDtype),
-        "arrow": rows,
-        "arrow chunks": pa.concat_tables([rows.slice(0, 7), rows.slice(7)]),
-        "duckdb": duckdb.sql(f"SELECT * FROM '{folder}/rows.parquet'"),
-        "parquet": folder / "rows.parquet",
-        "csv": str(folder / "rows.csv"),
-    }
-    if find_spec("polars"):
-        given["polars"] = import_module("polars").from_arrow(rows)
-    return given
-
-
-def measure_kinds(folder: Path) -> dict[str, Any]:
-    given = frames(folder)
-    measured = {name: biasspark.bias_metrics(frame, **SUITE) for name, frame in given.items()}
-    measured["spark"] = biasspark.bias_metrics(biasspark.local().read.parquet(str(folder / "rows.parquet")), **SUITE)
-    return {
-        name: {"kind": kind(metrics), "bits": bits(metrics), "drawn": read_texts(biasspark.plot.intervals(metrics))}
-        for name, metrics in measured.items()
-    }
 
 
 def read_texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(Text)]
 
 
-def call_functions(df: Any, metrics: Any) -> dict[str, Any]:
-    measured = biasspark.measure(df, **SUITE, templates="template", thresholds=[0.5])
-    groups = {**SUITE, "models": ["score"]}
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The comments in files, and a folder to write to."""
+    folder = tmp_path_factory.mktemp("frames")
+    pq.write_table(comments(), folder / "rows.parquet", row_group_size=300)
+    pyarrow.csv.write_csv(comments(), folder / "rows.csv")
+    return folder
+
+
+@pytest.fixture
+def df() -> pd.DataFrame:
+    return comments().to_pandas()
+
+
+def read_by_spark(folder: Path) -> Any:
+    return biasspark.local().read.parquet(str(folder / "rows.parquet"))
+
+
+KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "pandas": ("pandas", lambda _: comments().to_pandas()),
+    "pandas nullable": ("pandas", lambda _: comments().to_pandas().convert_dtypes()),
+    "pandas of Arrow": ("pandas", lambda _: comments().to_pandas(types_mapper=pd.ArrowDtype)),
+    "polars": ("polars", lambda _: pytest.importorskip("polars").from_arrow(comments())),
+    "arrow": ("pyarrow", lambda _: comments()),
+    "arrow chunks": ("pyarrow", lambda _: pa.concat_tables([comments().slice(0, 7), comments().slice(7)])),
+    "duckdb": ("pyarrow", lambda folder: duckdb.sql(f"SELECT * FROM '{folder}/rows.parquet'")),
+    "parquet": ("pyarrow", lambda folder: folder / "rows.parquet"),
+    "csv": ("pyarrow", lambda folder: str(folder / "rows.csv")),
+}
+"""The library of the results, and what makes the frame."""
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_the_same_bits_and_comes_back(folder: Path, name: str) -> None:
+    library, make = KINDS[name]
+    metrics, of_spark = (biasspark.bias_metrics(rows, **SUITE) for rows in (make(folder), read_by_spark(folder)))
+    assert (kind(metrics), kind(of_spark)) == (library, "pyspark")
+    assert bits(metrics) == bits(of_spark)
+    drawn = read_texts(biasspark.plot.intervals(metrics))
+    assert {"male", "female", "BPSN AUC"} < set(drawn)
+    assert drawn == read_texts(biasspark.plot.intervals(of_spark))
+
+
+def call_functions(rows: Any) -> dict[str, Any]:
+    measured = biasspark.measure(rows, **SUITE, templates="template", thresholds=[0.5])
+    metrics, groups = measured.bias_metrics(), {**SUITE, "models": ["score"]}
     return {
         "measure": measured.model_summary(),
-        "bias_metrics": biasspark.bias_metrics(df, narrow=True, **SUITE),
-        "model_summary": biasspark.model_summary(df, **ROWS, models=["score", "other"]),
+        "bias_metrics": biasspark.bias_metrics(rows, narrow=True, **SUITE),
+        "model_summary": biasspark.model_summary(rows, **ROWS, models=["score", "other"]),
         "MeasuredCorpus.template_scores": measured.template_scores(),
-        "template_scores": biasspark.template_scores(df, template="template", **SUITE),
-        "label_balance": biasspark.label_balance(df, length="length", **SUITE),
-        "pinned_skew": biasspark.pinned_skew(df, identity="male", trials=3, **groups),
-        "pinned_skew of a term": biasspark.pinned_skew(df, identity="en", trials=3, **groups | TERMS),
-        "model_comparisons": biasspark.model_comparisons(df, baseline="score", **SUITE),
+        "template_scores": biasspark.template_scores(rows, template="template", **SUITE),
+        "label_balance": biasspark.label_balance(rows, length="length", **SUITE),
+        "pinned_skew": biasspark.pinned_skew(rows, identity="male", trials=3, **groups),
+        "pinned_skew of a term": biasspark.pinned_skew(rows, identity="en", trials=3, **groups | TERMS),
+        "model_comparisons": biasspark.model_comparisons(rows, baseline="score", **SUITE),
         "side_by_side": biasspark.side_by_side(metrics, "score", "other"),
-        "example_attributions": biasspark.example_attributions(df, **ATTRIBUTED),
-        "loss_by_segment": biasspark.loss_by_segment(df, segments={"long": "length > 100"}, **ATTRIBUTED),
-        "attribution_correlations": biasspark.attribution_correlations(df, **ATTRIBUTED),
-        "attribution_segments": biasspark.attribution_segments(df, numeric=["length"], **ATTRIBUTED),
-        "pair_segments": biasspark.pair_segments(df, numeric=["length"], **ATTRIBUTED),
+        "example_attributions": biasspark.example_attributions(rows, **ATTRIBUTED),
+        "loss_by_segment": biasspark.loss_by_segment(rows, segments={"long": "length > 100"}, **ATTRIBUTED),
+        "attribution_correlations": biasspark.attribution_correlations(rows, **ATTRIBUTED),
+        "attribution_segments": biasspark.attribution_segments(rows, numeric=["length"], **ATTRIBUTED),
+        "pair_segments": biasspark.pair_segments(rows, numeric=["length"], **ATTRIBUTED),
         "named_pairs": biasspark.named_pairs(
-            df, pairs_of={"p": {"negatives": "length > 100", "positives": "true"}}, **ATTRIBUTED
+            rows, pairs_of={"p": {"negatives": "length > 100", "positives": "true"}}, **ATTRIBUTED
         ),
-        "auc_crosses": biasspark.auc_crosses(df, groupings={"by": "language"}, **ATTRIBUTED),
+        "auc_crosses": biasspark.auc_crosses(rows, groupings={"by": "language"}, **ATTRIBUTED),
     }
 
 
-def compare_functions() -> dict[str, Any]:
-    rows = comments()
-    with tempfile.TemporaryDirectory() as folder:
-        pq.write_table(rows, f"{folder}/rows.parquet")
-        corpus = biasspark.local().read.parquet(f"{folder}/rows.parquet")
-        of_spark = call_functions(corpus, biasspark.bias_metrics(corpus, **SUITE))
-        expected = {name: sorted(zip(*bits(frame), strict=True)) for name, frame in of_spark.items()}
-        shown = {name: biasspark.metric_table(frame).html.count("<tr>") for name, frame in of_spark.items()}
-    df = rows.to_pandas()
-    of_pandas = call_functions(df, biasspark.bias_metrics(df, **SUITE))
-    return {
-        name: {
-            "kind": kind(frame),
-            "rows": len(frame),
-            "equal": sorted(zip(*bits(frame), strict=True)) == expected[name],
-            "shown": (biasspark.metric_table(frame).html.count("<tr>"), shown[name]),
-        }
-        for name, frame in of_pandas.items()
-    }
+def test_every_function_gives_pandas_for_pandas(folder: Path, df: pd.DataFrame) -> None:
+    expected = call_functions(read_by_spark(folder))
+    for name, frame in call_functions(df).items():
+        assert kind(frame) == "pandas", name
+        assert rows_of(frame) == rows_of(expected[name]) != [], name
+        shown = biasspark.metric_table(frame).html.count("<tr>")
+        assert shown == biasspark.metric_table(expected[name]).html.count("<tr>") > 1, name
 
 
-def measure_twice_used() -> dict[str, bool]:
-    """A column that is a score and an annotation, and a copy of it that is the score alone: are the tables equal?"""
-    df = comments().to_pandas().fillna({"male": 0.0, "female": 0.0})
-    df["copy"] = df["male"]
-    calls: dict[str, Callable[[dict[str, str]], Any]] = {
-        "template_scores": lambda models: biasspark.template_scores(
-            df, template="template", **SUITE | {"models": models}
-        ),
-        "windows": lambda models: biasspark.bias_metrics(df, engine="windows", **SUITE | {"models": models}),
-    }
-    models = {"score": "score", "male": "male"}
-    rows = {
-        name: [sorted(zip(*bits(call(models | {"male": male})), strict=True)) for male in ("male", "copy")]
-        for name, call in calls.items()
-    }
-    return {name: twice_used == once for name, (twice_used, once) in rows.items()}
+@pytest.mark.parametrize("function", ["template_scores", "bias_metrics"])
+def test_a_score_may_be_an_annotation_as_well(df: pd.DataFrame, function: str) -> None:
+    """As a copy of the column would be that is the score alone."""
+    df = df.fillna({"male": 0.0, "female": 0.0}).assign(copy=lambda rows: rows["male"].fillna(0.0))
+    further = {"template": "template"} if function == "template_scores" else {"engine": "windows"}
+    once, twice = (
+        getattr(biasspark, function)(df, **SUITE | {"models": {"score": "score", "male": column}} | further)
+        for column in ("copy", "male")
+    )
+    assert rows_of(once) == rows_of(twice)
 
 
-_OF_SCORE = (pc.field("model") == "score") & (pc.field("slice") == "all")
-
-
-def measure_narrow(folder: Path) -> dict[str, Any]:
-    """The columns of narrow frames of one model and of two in slices; whether values are those of the wide frame."""
+def test_a_narrow_frame_has_the_columns_of_the_notebook(folder: Path) -> None:
+    """Of one model, and of two in slices."""
     path = folder / "rows.parquet"
-    one = biasspark.bias_metrics(path, narrow=True, **SUITE | {"models": "score"})
+    names = ["identity", "subgroup_size", "subgroup_auc", "bpsn_auc", "bnsp_auc", "negative_aeg", "positive_aeg"]
+    assert biasspark.bias_metrics(path, narrow=True, **SUITE | {"models": "score"}).column_names == names
     measured = biasspark.measure(path, **SUITE, slices={"long": "length > 100"})
-    several, wide = measured.bias_metrics(narrow=True), measured.bias_metrics()
-    return {
-        "one": one.column_names,
-        "several": several.column_names,
-        "wide": wide.column_names,
-        "equal": several.equals(wide.select(several.column_names)),
-        "overall": biasspark.model_summary(path, **ROWS, models="score")["auc"].to_pylist(),
-        "overall of identities": measured.model_summary().filter(_OF_SCORE)["auc"].to_pylist(),
-    }
+    narrow, wide = measured.bias_metrics(narrow=True), measured.bias_metrics()
+    assert narrow.column_names == ["model", "slice", *names]
+    assert narrow.equals(wide.select(narrow.column_names))
+    assert {"slice", "bpsn_auc_low", "bpsn_auc_reason", "n_background_positive", "bias_size"} < set(wide.column_names)
+    assert len(wide.column_names) < 40
+    alone = biasspark.model_summary(path, **ROWS, models="score")["auc"].to_pylist()  # without identities
+    of_score = (pc.field("model") == "score") & (pc.field("slice") == "all")
+    assert len(alone) == 1
+    assert alone == measured.model_summary().filter(of_score)["auc"].to_pylist()
 
 
-def stand_side_by_side(folder: Path) -> dict[str, Any]:
+def test_two_models_side_by_side_leave_out_small_identities_and_mark_doubt(folder: Path) -> None:
     metrics = biasspark.bias_metrics(folder / "rows.parquet", **SUITE)
     sizes = metrics.filter(pc.field("model") == "score").select(["identity", "subgroup_size"]).to_pylist()
     least = max(row["subgroup_size"] for row in sizes)
-    both = biasspark.side_by_side(metrics, "score", "other", min_rows=least)
+    large = biasspark.side_by_side(metrics, "score", "other", min_rows=least)["identity"].to_pylist()
+    assert large == [row["identity"] for row in sizes if row["subgroup_size"] >= least]
     values = wide = biasspark.side_by_side(metrics, "score", "other")
     for end, value in (("low", 0.1), ("high", 0.9)):
         name = f"bpsn_auc_second_{end}"
         wide = wide.set_column(wide.column_names.index(name), name, pa.array([value] * len(wide)))
-    return {
-        "large": both["identity"].to_pylist(),
-        "expected": [row["identity"] for row in sizes if row["subgroup_size"] >= least],
-        "marked": [biasspark.metric_table(one).html.count(">◦ ") for one in (values, wide)],
-    }
+    plain, doubtful = (biasspark.metric_table(one).html.count(">◦ ") for one in (values, wide))
+    assert doubtful > plain
 
 
-def draw(folder: Path) -> dict[str, Any]:
-    df = comments().rename_columns([SCRIPT if name == "male" else name for name in comments().column_names]).to_pandas()
+@pytest.fixture(scope="module")
+def reports(folder: Path) -> dict[str, str]:
+    """Pages and tables of an identity whose name is a script."""
+    names = [SCRIPT if name == "male" else name for name in comments().column_names]
+    df = comments().rename_columns(names).to_pandas()
+    df.to_parquet(folder / "named.parquet")
     asked = SUITE | {"identities": [SCRIPT, "female"]}
     parts: dict[str, Any] = {"thresholds": [0.5], "label_balance": {"length": "length"}, "templates": "template"}
     plain = biasspark.bias_report(df, out=folder / "report.html", title=SCRIPT, **asked)
-    whole = biasspark.measure(df, **asked, histograms=20, **parts).bias_report()
-    metrics = biasspark.bias_metrics(df, **asked)
-    df.to_parquet(folder / "named.parquet")
-    of_spark = biasspark.local().read.parquet(str(folder / "named.parquet"))
-    same_rows = (of_spark, folder / "named.parquet")
+    for same_rows in (biasspark.local().read.parquet(str(folder / "named.parquet")), folder / "named.parquet"):
+        assert biasspark.bias_report(same_rows, title=SCRIPT, **asked).html == plain.html
+    assert (folder / "report.html").read_text("utf-8") == plain.html
     return {
-        "same": [biasspark.bias_report(one, title=SCRIPT, **asked).html == plain.html for one in same_rows],
         "plain": plain.html,
-        "whole": whole.html,
-        "saved": (folder / "report.html").read_text("utf-8") == plain.html,
-        "shown": plain._repr_html_(),
-        "metrics": biasspark.metric_table(metrics).html,
+        "whole": biasspark.measure(df, **asked, histograms=20, **parts).bias_report().html,
+        "metrics": biasspark.metric_table(biasspark.bias_metrics(df, **asked)).html,
         "table": biasspark.metric_table(biasspark.u_statistics(df, **asked)).html,
+        "shown": plain._repr_html_(),
     }
+
+
+def test_the_page_has_what_was_asked_for_and_says_what_it_lacks(reports: dict[str, str]) -> None:
+    (line,) = re.findall("<dt>Not measured</dt>.*", reports["plain"])
+    assert re.findall(r"the keyword <code>(\w+)</code>", line) == ["thresholds", "templates", "label_balance"]
+    assert "Not measured" not in reports["whole"]
+    sections = re.findall(r'<section id="(\w+)"', reports["whole"])
+    assert {"scores", "thresholds", "templates", "balance", "pinned"} <= set(sections)
+    assert not {"against", "trends", "attribution"} & {*sections, *re.findall(r'href="#(\w+)"', reports["whole"])}
+    assert reports["plain"].count("<svg") > 20
+    assert "gate" in re.findall(r'<section class="verdict.*?</section>', reports["plain"], re.DOTALL)[0]
+
+
+def test_names_of_the_data_are_text(reports: dict[str, str]) -> None:
+    for name in ("plain", "whole", "metrics", "table"):
+        assert SCRIPT not in reports[name]
+        assert escape(SCRIPT, quote=False).replace("_", "_<wbr>") in reports[name]
+    assert "<script" not in reports["shown"]
+    assert 'sandbox="allow-scripts"' in reports["shown"]
+
+
+def test_bands_are_identities_and_objects_that_nothing_names_are_left_out(
+    folder: Path, df: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a path may begin with ~."""
+    bands = pd.cut(df["length"], [-1, int(df["length"].median()), 1000])
+    odd = df.assign(thing=[object()] * len(df), band=bands)
+    monkeypatch.setenv("HOME", str(folder))
+    assert bits(biasspark.bias_metrics(odd, **SUITE)) == bits(biasspark.bias_metrics(df, **SUITE))
+    assert rows_of(biasspark.bias_metrics("~/rows.parquet", **SUITE)) == rows_of(biasspark.bias_metrics(df, **SUITE))
+    by_band = biasspark.bias_metrics(odd, **SUITE | {"identities": {"categorical": ["band"]}})
+    sizes = dict(zip(by_band["identity"], map(int, by_band["subgroup_size"]), strict=True))
+    assert sizes == {f"band={band}": int(size) for band, size in bands.value_counts().items()}
 
 
 def damage_page(file: Path) -> None:
@@ -222,72 +248,82 @@ def damage_page(file: Path) -> None:
     file.write_bytes(content)
 
 
-def measure_odd_columns(folder: Path) -> dict[str, Any]:
-    """Measure a frame with a column of objects, which nothing names, by bands of lengths; a path from ~."""
-    df = comments().to_pandas()
-    bands = pd.cut(df["length"], [-1, int(df["length"].median()), 1000])
-    odd = df.assign(thing=[object()] * len(df), band=bands)
-    df.to_parquet(folder / "home.parquet")
-    os.environ["HOME"] = str(folder)
-    by_band = biasspark.bias_metrics(odd, **SUITE | {"identities": {"categorical": ["band"]}})
-    return {
-        "equal": bits(biasspark.bias_metrics(odd, **SUITE)) == bits(biasspark.bias_metrics("~/home.parquet", **SUITE)),
-        "bands": dict(zip(by_band["identity"], map(int, by_band["subgroup_size"]), strict=True)),
-        "sizes": {f"band={band}": int(size) for band, size in bands.value_counts().items()},
-    }
-
-
-def raise_faults(folder: Path) -> dict[str, str]:
-    df = comments().to_pandas()
-    dated = df.assign(until=[date(9999, 12, 31), *[date(2026, 1, 1)] * (len(df) - 1)])
-    objects = df.assign(thing=[object()] * len(df))
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that cannot be read, or not without doubt."""
+    folder, df = tmp_path_factory.mktemp("damaged"), comments().to_pandas()
     (folder / "text.parquet").write_text("no Parquet", "utf-8")
     (folder / "x.tsv").write_text(df.head(3).to_csv(sep="\t", index=False), "utf-8")
-    for name in ("damaged", "logged/_delta_log", "types"):
+    for name in ("page", "logged/_delta_log", "types"):
         (folder / name).mkdir(parents=True)
     df.to_parquet(folder / "logged" / "a.parquet")
-    for number, kind in enumerate(("int32", "float64")):
-        df.assign(length=df["length"].astype(kind)).to_parquet(folder / "types" / f"{number}.parquet")
+    for number, length in enumerate(("int32", "float64")):
+        df.assign(length=df["length"].astype(length)).to_parquet(folder / "types" / f"{number}.parquet")
     for name in ("a", "b"):
-        df.to_parquet(folder / "damaged" / f"{name}.parquet")
-    damage_page(folder / "damaged" / "b.parquet")
-    calls: dict[str, Callable[[], Any]] = {
-        "empty": lambda: biasspark.bias_metrics(df.head(0), **SUITE),
-        "no such column": lambda: biasspark.bias_metrics(df, **SUITE | {"label": "toxic"}),
-        "no such file": lambda: biasspark.bias_metrics(folder / "none.parquet", **SUITE),
-        "no Parquet": lambda: biasspark.bias_metrics(folder / "text.parquet", **SUITE),
-        "a damaged page": lambda: biasspark.bias_metrics(folder / "damaged", **SUITE),
-        "a table of Delta": lambda: biasspark.bias_metrics(folder / "logged", **SUITE),
-        "tabs": lambda: biasspark.bias_metrics(folder / "x.tsv", **SUITE),
-        "other types": lambda: biasspark.bias_metrics(folder / "types", **SUITE),
-        "objects": lambda: biasspark.bias_metrics(objects, **SUITE, slices={"a": "length > 9", "b": "thing > 1"}),
-        "no such folder": lambda: biasspark.bias_report(df, out=folder / "none" / "x.html", **SUITE),
-        "no metrics": lambda: biasspark.metric_table(df),
-        "no slice": lambda: biasspark.metric_table(biasspark.bias_metrics(df, **SUITE), "short"),
-        "twice": lambda: biasspark.bias_metrics(df.assign(SCORE=1.0), **SUITE),
-        "text as boolean": lambda: biasspark.bias_metrics(df, **SUITE, slices={"a": "length > 9", "b": "NOT language"}),
-        "dates and times": lambda: biasspark.bias_metrics(dated, **SUITE, slices={"a": "TRUE", "b": "until < now()"}),
-    }
-    faults = {}
-    for name, call in calls.items():
-        try:
-            call()
-        except BiasSparkError as error:
-            faults[name] = f"{type(error).__name__}: {error}"
-    return faults
+        df.to_parquet(folder / "page" / f"{name}.parquet")
+    damage_page(folder / "page" / "b.parquet")
+    return folder
 
 
-if __name__ == "__main__":
-    work = Path(sys.argv[1])
-    printed = {
-        "kinds": measure_kinds(work),
-        "functions": compare_functions(),
-        "twice used": measure_twice_used(),
-        "narrow": measure_narrow(work),
-        "side by side": stand_side_by_side(work),
-        "report": draw(work),
-        "odd": measure_odd_columns(work),
-        "faults": raise_faults(work),
-        "left": [path.name for path in Path(tempfile.gettempdir()).glob("biasspark-*")],
-    }
-    (work / "printed.json").write_text(json.dumps(printed), "utf-8")
+FILES = {
+    "none.parquet": "InputError.*none.parquet",
+    "text.parquet": "InputError.*text.parquet",
+    "page": "InputError.*page/b.parquet",
+    "logged": r"InputError.*logged is a Delta table.*DeltaTable\(.*to_pyarrow_table",
+    "x.tsv": r'InputError.*pandas.read_csv\(path, sep="\\t"\)',
+    "types": "InputError.*pandas.*Column: length",
+}
+FRAMES: dict[str, tuple[Callable[[pd.DataFrame], Any], str]] = {
+    "empty": (lambda df: biasspark.bias_metrics(df.head(0), **SUITE), "NoRows|InputError"),
+    "no such column": (
+        lambda df: biasspark.bias_metrics(df, **SUITE | {"label": "toxic"}),
+        "InputError: label.*'?toxic",
+    ),
+    "objects": (
+        lambda df: biasspark.bias_metrics(
+            df.assign(thing=[object()] * len(df)), **SUITE, slices={"a": "length > 9", "b": "thing > 1"}
+        ),
+        r'InputError: df\["thing"\]: Arrow .*slices\["b"\]',
+    ),
+    "no such folder": (
+        lambda df: biasspark.bias_report(df, out="/none/x.html", **SUITE),
+        "ConfigError.*none.* does not exist",
+    ),
+    "no metrics": (biasspark.metric_table, "InputError.*columns"),
+    "no slice": (
+        lambda df: biasspark.metric_table(biasspark.bias_metrics(df, **SUITE), "short"),
+        "InputError.*short",
+    ),
+    "twice": (lambda df: biasspark.bias_metrics(df.assign(SCORE=1.0), **SUITE), "InputError: df.*SCORE"),
+    "text as boolean": (
+        lambda df: biasspark.bias_metrics(df, **SUITE, slices={"a": "length > 9", "b": "NOT language"}),
+        r'InputError: slices\["b"\] = "NOT language".*embedded engine',
+    ),
+    "dates and times": (
+        lambda df: biasspark.bias_metrics(
+            df.assign(until=[date(9999, 12, 31), *[date(2026, 1, 1)] * (len(df) - 1)]),
+            **SUITE,
+            slices={"a": "TRUE", "b": "until < now()"},
+        ),
+        r'InputError: slices\["b"\] = "until < now\(\)".*dates',
+    ),
+}
+
+
+def assert_fault(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(BiasSparkError) as caught:
+        call()
+    text = f"{type(caught.value).__name__}: {caught.value}"
+    assert re.search(words, text, re.DOTALL), text
+    assert not any(word in text for word in ("canary", "[corpus]"))
+
+
+@pytest.mark.parametrize(("name", "words"), FILES.items())
+def test_faults_of_files_name_them(damaged: Path, name: str, words: str) -> None:
+    assert_fault(lambda: biasspark.bias_metrics(damaged / name, **SUITE), words)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_faults_name_what_is_wrong(df: pd.DataFrame, name: str) -> None:
+    call, words = FRAMES[name]
+    assert_fault(lambda: call(df), words)
