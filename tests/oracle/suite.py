@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,26 +69,3 @@ def cut_cells(score: ArrayLike, label: ArrayLike, inside: ArrayLike) -> dict[str
         "background_negative": s[(g == 0) & ~y],
         "background_positive": s[(g == 0) & y],
     }
-
-
-def statistics_rows(
-    score: ArrayLike,
-    label: ArrayLike,
-    identities: Mapping[str, ArrayLike],
-    key: tuple[str, str] = ("m", "all"),
-) -> list[tuple[object, ...]]:
-    """Rows of u_statistics with the integers only, as a ranking engine gives them."""
-    s, y = np.asarray(score, float), np.asarray(label, bool)
-    rows: list[tuple[object, ...]] = [(*key, "(overall)", "negative", "positive", False, *_integers(s[~y], s[y]))]
-    for name, inside in identities.items():
-        cells = cut_cells(s, y, inside)
-        rows += [
-            (*key, name, low, high, " & " in name, *_integers(cells[low], cells[high])) for low, high in PAIRS.values()
-        ]
-    return rows
-
-
-def _integers(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[int | Decimal, ...]:
-    pairs = ordered_doubled(low, high)
-    squares = (int((pairs.sum(axis=axis).astype(object) ** 2).sum()) for axis in (1, 0))
-    return (len(low), len(high), Decimal(int(pairs.sum())), *(Decimal(square) for square in squares))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
-import re
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -23,108 +20,21 @@ from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.survey import survey_corpus
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import rank
+from tests.fixtures.edge_case_corpus import IDENTITIES, MODELS, SLICES, frame_of, is_crossed, make_rows
+from tests.fixtures.measured_edge_cases import measured_edge_cases
+from tests.oracle.counts import count_corpora
 from tests.oracle.intervals import logit_interval
-from tests.oracle.pairs import State, cross_all
-from tests.oracle.suite import PAIRS, statistics_rows
-
-SCHEMA = (
-    "id INT, target DOUBLE, s1 DOUBLE, s2 DOUBLE, c1 DOUBLE, c2 DOUBLE, cat STRING, groups ARRAY<STRING>, "
-    "text STRING, k INT"
-)
-TERMS = {"gay": ["gay", "lesbian"], "african american": ["african american"], "african": ["african"]}
-WORDS = ("gay", "lesbian", "african", "american", "African-American", "African", "Gay", "gays", "x", "y", "the")
-EVERY_KIND: dict[str, Any] = {
-    "columns": ["c1", "c2"],
-    "categorical": ["cat"],
-    "array": "groups",
-    "predicates": {"big": "k > 5"},
-    "terms": {"column": "text", "list": TERMS},
-}
-
-
-def make_rows(n_rows: int = 400, seed: int = 5) -> list[tuple[Any, ...]]:
-    """Ties, both zeros, scores and labels that are none, and annotations that are unknown by row and by identity."""
-    rng = random.Random(seed)
-
-    def fraction() -> float | None:
-        return rng.choice([None, 0.0, 0.0, 0.3, 0.5, 0.8])
-
-    rows = []
-    for number in range(n_rows):
-        annotated = rng.random() < 0.6
-        rows.append(
-            (
-                number,
-                rng.choice([0.0, 0.2, 0.5, 0.9]) if rng.random() < 0.9 else rng.choice([None, math.nan]),
-                rng.choice([None, math.nan, math.inf, -0.0, 0.0, rng.random(), *[rng.randint(-4, 9) / 10] * 9]),
-                rng.gauss(0, 100) if rng.random() < 0.95 else None,
-                fraction() if annotated else None,
-                fraction() if annotated else None,
-                rng.choice(["a", "b c", None]),
-                rng.choice([None, ["u"], ["u", "v", "u"], [], [None, "v"]]),
-                " ".join(rng.choices(WORDS, k=4)) if rng.random() < 0.9 else None,
-                rng.randint(0, 9),
-            )
-        )
-    return rows
+from tests.oracle.suite import PAIRS
 
 
 def measures_of(identities: dict[str, Any], **changes: Any) -> Measures:
     table = {
         "label": {"column": "target", "threshold": 0.5},
-        "models": {"tied": "s1", "smooth": "s2"},
+        "models": {"tied": MODELS["tied"]},
         "identities": identities,
-        "slices": {"odd": "k % 2 = 1"},
+        "slices": SLICES,
     }
     return parse_measures(table | changes)
-
-
-# ---- the oracle
-
-
-def states_of(row: tuple[Any, ...], background: bool) -> dict[str, State]:
-    """In, out or unknown for every single identity of a row, in the order of the configuration."""
-    _, _, _, _, c1, c2, cat, groups, text, k = row
-
-    def known(value: object, state: bool) -> State:
-        return (False if background else None) if value is None else state
-
-    found = {"c1": known(c1, bool(c1 and c1 >= 0.5)), "c2": known(c2, bool(c2 and c2 >= 0.5))}
-    found |= {f"cat={value}": known(cat, cat == value) for value in ("a", "b c")}
-    found |= {value: known(groups, value in (groups or [])) for value in ("u", "v")}
-    found["big"] = k > 5
-    for name, terms in TERMS.items():
-        words = re.compile(rf"(?<!\w)({'|'.join(terms)})(?!\w)", re.IGNORECASE)
-        found[name] = known(text, bool(words.search(text or "")))
-    return found
-
-
-def want_statistics(
-    rows: list[tuple[Any, ...]], measures: Measures, names: Sequence[str]
-) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Everything that u_statistics holds but AUC and variance, by key, counted pair by pair."""
-    names, crossed = list(names), measures.identities.crossed
-    background = measures.identities.unannotated == "background"
-    singles = [[states_of(row, background)[name] for name in names] for row in rows]
-    if crossed.pairs:
-        names += [f"{one} & {other}" for place, one in enumerate(names) for other in names[place + 1 :]]
-    every = [cross_all(states) if crossed.pairs else states for states in singles]
-    states = np.array([[math.nan if state is None else float(state) for state in row] for row in every])
-    listed = [n for n, name in enumerate(names) if " & " not in name or (states[:, n] == 1).sum() >= crossed.min_rows]
-    columns = SCHEMA.replace(",", " ").split()[::2]
-    wanted: list[tuple[Any, ...]] = []
-    for model, column in measures.models.items():
-        place = columns.index(column)
-        usable = [is_number(row[1]) and is_number(row[place]) for row in rows]
-        for name, inside in (("all", [True] * len(rows)), ("odd", [row[-1] % 2 == 1 for row in rows])):
-            chosen = np.flatnonzero(np.array(usable) & np.array(inside))
-            score, label = [rows[row][place] for row in chosen], [rows[row][1] >= 0.5 for row in chosen]
-            wanted += statistics_rows(score, label, {names[n]: states[chosen, n] for n in listed}, (model, name))
-    return {row[:5]: row[5:] for row in wanted}
-
-
-def is_number(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
 
 
 def by_key(counts: Counts) -> dict[tuple[Any, ...], tuple[Any, ...]]:
@@ -149,37 +59,18 @@ def rank_rows(corpus: DataFrame, measures: Measures, engine: str, cuts: Sequence
 # ---- the engines against the definitions
 
 
-@pytest.mark.parametrize(
-    ("engine", "models"),
-    [
-        ("blocks", {"tied": "s1", "smooth": "s2"}),
-        ("windows", {"tied": "s1"}),
-    ],
-)
 @pytest.mark.parametrize("unannotated", ["exclude", "background"])
-def test_every_kind_of_identity_and_two_slices(
-    spark: SparkSession, engine: str, models: dict[str, str], unannotated: str
-) -> None:
-    rows, identities = make_rows(), EVERY_KIND | {"unannotated": unannotated}
-    measures = measures_of(identities, models=models)
-    counts = rank_rows(spark.createDataFrame(rows, SCHEMA), measures, engine, [0.0, 0.5])
-    assert by_key(counts) == want_statistics(rows, measures, list(states_of(rows[0], True)))
-
-
-def test_crossed_pairs_tallies_and_profiles_of_both_engines(spark: SparkSession) -> None:
-    """Sources that are unknown on different rows, one that never is, and pairs that are too small to be listed."""
-    identities = {"columns": ["c1"], "categorical": ["cat"], "predicates": {"big": "k > 5"}}
-    measures = measures_of(identities | {"crossed": {"pairs": True, "min_rows": 40}}, models={"tied": "s1"})
-    rows, singles = make_rows(), ["c1", "cat=a", "cat=b c", "big"]
-    corpus = spark.createDataFrame(rows, SCHEMA)
+def test_both_engines_count_what_all_pairs_of_rows_tell(spark: SparkSession, unannotated: str) -> None:
+    """Every kind of identity, slices, and crossed pairs, some of which have too few rows to be listed."""
+    measures = measures_of(IDENTITIES | {"unannotated": unannotated})
+    corpus = frame_of(spark, make_rows())
     blocks, windows = (
-        rank_rows(corpus, measures, engine, cuts) for engine, cuts in (("blocks", [-0.1, 0.4]), ("windows", [0.0]))
+        rank_rows(corpus, measures, engine, cuts) for engine, cuts in (("blocks", [0.0, 0.5]), ("windows", [0.3]))
     )
-    wanted = want_statistics(rows, measures, singles)
-    assert 0 < len({key[2] for key in wanted if " & " in key[2]}) < 6
+    wanted = {key: row for key, row in by_key(measured_edge_cases(unannotated).counts).items() if key[0] == "tied"}
+    assert any(is_crossed(key[2]) for key in wanted)
     assert by_key(blocks) == by_key(windows) == wanted
     assert (blocks.row_counts, blocks.profiles) == (windows.row_counts, windows.profiles)
-    assert blocks.row_counts.n_rows == len(rows)
 
 
 def test_more_identities_than_are_combined_at_a_time(spark: SparkSession) -> None:
@@ -196,8 +87,9 @@ def test_more_identities_than_are_combined_at_a_time(spark: SparkSession) -> Non
     checked = {
         name: [float(name in row.groups) for row in rows] for name in ("g0000", "g0511", "g0512", "g1024", "g1299")
     }
-    wanted = statistics_rows([row.score for row in rows], [row.toxic for row in rows], checked, ("score", "all"))
-    assert {row[:5]: found[row[:5]] for row in wanted} == {row[:5]: row[5:] for row in wanted}
+    scores, labels = [row.score for row in rows], [row.toxic for row in rows]
+    wanted = by_key(count_corpora({("score", "all"): (scores, labels, checked)}))
+    assert {key: found[key] for key in wanted} == wanted
 
 
 # ---- the same bits, however the rows lie
@@ -237,6 +129,27 @@ def test_a_sample_of_so_few_rows_still_cuts_ranges(spark: SparkSession, annotate
     measures = parse_measures({"label": {"column": "toxic"}, "models": ["smooth"], "identities": ["male"]})
     [cuts] = survey_corpus(spark.read.parquet(annotated_path), measures).boundaries(64)
     assert 32 < len(cuts) < 64
+
+
+def test_only_some_rows_are_counted_if_scores_alone_are_surveyed(spark: SparkSession) -> None:
+    """But all rows of small corpora, and all where values of columns are needed as well. Ids are estimated."""
+    rows = spark.range(300_000, numPartitions=2).selectExpr("id", "id % 2 = 0 AS toxic", "id / 3e5D AS s", "true AS m")
+    measures = parse_measures({"models": ["s"], "label": {"column": "toxic"}, "identities": ["m"]})
+    survey = survey_corpus(rows, measures)
+    assert 300_000 <= survey.n_rows <= 300_000 + 2 * 1023
+    assert survey.rows_text == ("300,000 rows" if survey.is_exact else "about 300,000 rows")
+    median = survey.boundaries(2)[0].item()
+    assert abs(median - 0.5) < 0.05
+    repeated = rows.selectExpr("id DIV if(id < 60000, 2, 1) AS id", "toxic", "s", "m")
+    surveys = [survey_corpus(repeated.repartition(n), measures, "id") for n in (2, 7)]
+    (first, once), (again, twice) = (survey.ids or (0, 0) for survey in surveys)
+    assert first == again
+    assert (once / first, twice / first) == pytest.approx((0.9, 0.9), abs=0.01)
+    assert "about 10% of the rows repeat an id" in " ".join(surveys[0].warnings)
+    valued = parse_measures({"models": ["s"], "label": {"column": "toxic"}, "identities": {"categorical": ["m"]}})
+    for exact in (survey_corpus(rows, valued, "id"), survey_corpus(rows.limit(1000), measures, "id")):
+        assert (exact.is_exact, exact.rows_text) == (True, f"{exact.n_rows:,} rows")
+        assert exact.warnings == ()
 
 
 def test_the_suite_agrees_with_scikit_learn_and_scipy(

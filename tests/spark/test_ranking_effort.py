@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Config, Measures, parse_config, parse_measures
-from biasspark.corpus.survey import survey_corpus
 from biasspark.session import kept
 from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS
 from biasspark.workflows import attribute as attribution
@@ -34,27 +33,6 @@ def measures_of_corpus(**changes: Any) -> Measures:
 
 def is_anything_persisted(spark: SparkSession) -> bool:
     return not spark._jsparkSession.sharedState().cacheManager().isEmpty()
-
-
-def test_only_some_rows_are_counted_if_scores_alone_are_surveyed(spark: SparkSession) -> None:
-    """But all rows of small corpora, and all where values of columns are needed as well. Ids are estimated."""
-    rows = spark.range(300_000, numPartitions=2).selectExpr("id", "id % 2 = 0 AS toxic", "id / 3e5D AS s", "true AS m")
-    measures = parse_measures({"models": ["s"], "label": {"column": "toxic"}, "identities": ["m"]})
-    survey = survey_corpus(rows, measures)
-    assert 300_000 <= survey.n_rows <= 300_000 + 2 * 1023
-    assert survey.rows_text == ("300,000 rows" if survey.is_exact else "about 300,000 rows")
-    median = survey.boundaries(2)[0].item()
-    assert abs(median - 0.5) < 0.05
-    repeated = rows.selectExpr("id DIV if(id < 60000, 2, 1) AS id", "toxic", "s", "m")
-    surveys = [survey_corpus(repeated.repartition(n), measures, "id") for n in (2, 7)]
-    (first, once), (again, twice) = (survey.ids or (0, 0) for survey in surveys)
-    assert first == again
-    assert (once / first, twice / first) == pytest.approx((0.9, 0.9), abs=0.01)
-    assert "about 10% of the rows repeat an id" in " ".join(surveys[0].warnings)
-    valued = parse_measures({"models": ["s"], "label": {"column": "toxic"}, "identities": {"categorical": ["m"]}})
-    for exact in (survey_corpus(rows, valued, "id"), survey_corpus(rows.limit(1000), measures, "id")):
-        assert (exact.is_exact, exact.rows_text) == (True, f"{exact.n_rows:,} rows")
-        assert exact.warnings == ()
 
 
 def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, annotated_path: str) -> None:
@@ -89,6 +67,7 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, anno
     assert max(effort.driver_bytes for effort in (survey, ranking)) < 120_000
 
 
+@pytest.mark.slow
 def test_trials_cost_one_more_scan_and_shuffle(spark: SparkSession, annotated_path: str) -> None:
     measures, efforts = measures_of_corpus(pinned_auc={"trials": 2}), list[Effort]()
     with (
@@ -173,6 +152,7 @@ def test_repeated_ids_cost_one_more_scan(spark: SparkSession, repeated: str) -> 
     assert not is_anything_persisted(spark)
 
 
+@pytest.mark.slow
 def test_attribution_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
     config = configure(repeated, attribution={"numeric": ["length"], "groupings": {"colour": "colour"}, "tree": {}})
     efforts: list[Effort] = []
@@ -229,7 +209,13 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     assert not is_anything_persisted(spark)
 
 
-@pytest.mark.parametrize("asked", [{"groupings": {"length": "length % 3"}}, {"numeric": ["length"], "pairs": {}}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"groupings": {"length": "length % 3"}},
+        pytest.param({"numeric": ["length"], "pairs": {}}, marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_counted_while_rows_are_ranked_keeps_none(
     spark: SparkSession, repeated: str, asked: dict[str, Any]
 ) -> None:
@@ -245,6 +231,7 @@ def test_what_is_counted_while_rows_are_ranked_keeps_none(
     assert len(tables) == 1  # there are no tables of losses
 
 
+@pytest.mark.slow
 def test_comparing_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
     config, efforts = configure(repeated, compare={"baseline": "old"}), list[Effort]()
     with (
