@@ -131,7 +131,10 @@ def test_runs_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("table", "moment"),
-    [("bias_metrics", "before"), pytest.param("bias_runs", "before", marks=pytest.mark.slow), ("bias_runs", "after")],
+    [
+        ("bias_metrics", "before"),
+        *(pytest.param("bias_runs", moment, marks=pytest.mark.slow) for moment in ("before", "after")),
+    ],
 )
 def test_a_killed_run_is_seen_whole_or_not_at_all(tmp_path: Path, table: str, moment: str) -> None:
     write_corpus(tmp_path)
@@ -150,6 +153,7 @@ def test_a_killed_run_is_seen_whole_or_not_at_all(tmp_path: Path, table: str, mo
     assert len(published(tmp_path)["bias_metrics"]) == (n_runs + 1) * len(before["bias_metrics"])
 
 
+@pytest.mark.slow
 def test_two_jobs_at_once_publish_a_run_each_whole(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta")

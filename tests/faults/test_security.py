@@ -48,7 +48,7 @@ N_ROWS = 30 * len(VALUES)
 def run_job(config: str, folder: Path) -> Done:
     path = folder / "job.toml"
     path.write_text(config, encoding="utf-8")
-    return run_main(job.main, "--config", path, "--run-date", RUN_DATE)
+    return run_main(job.COMMAND, "--config", path, "--run-date", RUN_DATE)
 
 
 # ---- sockets

@@ -32,18 +32,14 @@ RULES = [
     {"name": "holds", "metric": "auc", "max_drop": 0.9},
     {"name": "floor", "metric": "auc", "min": 0.1},
 ]
-JOBS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
-    "date": (bias_metrics, None, ("--run-date", NEXT)),
-    "rerun": (bias_metrics, None, ("--run-date", RUN_DATE)),
-    "report": (report, report.COMMAND.parser, ("--run-date", RUN_DATE, "--out", "page.html")),
-    "export": (export, export.COMMAND.parser, ("--run-date", RUN_DATE, "--table", "bias_metrics", "--out", "rows.csv")),
-    "side_by_side": (
-        print_side_by_side,
-        print_side_by_side.COMMAND.parser,
-        ("--run-date", RUN_DATE, "--models", "m", "n"),
-    ),
-    "window": (window, window.COMMAND.parser, ("--from", RUN_DATE, "--to", RUN_DATE)),
-    "maintain": (maintain, maintain.COMMAND.parser, ("--run-date", "2026-06-01")),
+JOBS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "date": (bias_metrics, ("--run-date", NEXT)),
+    "rerun": (bias_metrics, ("--run-date", RUN_DATE)),
+    "report": (report, ("--run-date", RUN_DATE, "--out", "page.html")),
+    "export": (export, ("--run-date", RUN_DATE, "--table", "bias_metrics", "--out", "rows.csv")),
+    "side_by_side": (print_side_by_side, ("--run-date", RUN_DATE, "--models", "m", "n")),
+    "window": (window, ("--from", RUN_DATE, "--to", RUN_DATE)),
+    "maintain": (maintain, ("--run-date", "2026-06-01")),
 }
 LEVELS = ("table", "date", "run", "file")
 
@@ -91,11 +87,11 @@ def test_no_job_takes_a_ledger_that_may_not_be_read_for_an_empty_one(
     config, warehouse = accepted
     (file,) = (warehouse / "bias_runs").rglob("*.parquet")
     path = [file.parents[2], *reversed(file.parents[:2]), file][LEVELS.index(level)]
-    job, parser, flags = JOBS[name]
+    job, flags = JOBS[name]
     monkeypatch.chdir(warehouse.parent)
     before = list_files(warehouse.parent)
     with closed(path):
-        done = run_main(job.main, "--config", config, *flags, parser=parser and parser())
+        done = run_main(job.COMMAND, "--config", config, *flags)
     if level == "table" and name in ("export", "side_by_side"):  # they list one date alone
         assert done.code == 0, done.err
         return
@@ -186,7 +182,7 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
     gone = file.rename(warehouse.parent / file.name)
     try:
         flags = ("--config", config, "--run-date", RUN_DATE, "--reason", "seen")
-        done = run_main(accept_run.main, *flags, parser=accept_run.COMMAND.parser())
+        done = run_main(accept_run.COMMAND, *flags)
     finally:
         gone.rename(file)
     assert done.code == 3, done.err
@@ -218,9 +214,7 @@ def test_a_window_takes_no_damaged_state_for_a_whole_one(
     contents = [file.read_bytes() for file in files]
     try:
         damage(files)
-        done = run_main(
-            window.main, "--config", config, "--from", RUN_DATE, "--to", RUN_DATE, parser=window.COMMAND.parser()
-        )
+        done = run_main(window.COMMAND, "--config", config, "--from", RUN_DATE, "--to", RUN_DATE)
     finally:
         for file, content in zip(files, contents, strict=True):
             file.write_bytes(content)

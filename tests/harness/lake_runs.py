@@ -188,7 +188,7 @@ def run_job(spark: SparkSession, folder: Path, kind: str, run_dates: Sequence[da
     efforts: list[Effort] = []
     for run_date in run_dates:
         with watch(spark, JOB_ROWS, efforts):
-            done = run_main(bias_metrics.main, "--config", config, "--run-date", run_date, "--set", output)
+            done = run_main(bias_metrics.COMMAND, "--config", config, "--run-date", run_date, "--set", output)
         if done.code:
             return {"fault": done.err}
     run = replace(start_run(), run_id=done.summary["run_id"])
@@ -212,7 +212,7 @@ def measure_delta_corpus(spark: SparkSession, folder: Path) -> dict[str, Any]:
     rows.write.format("delta").partitionBy("city").save(str(corpus))
     spark.sql(f"DELETE FROM delta.{quote_name(str(corpus))} WHERE toxicity_1 > 0.8")
     flags = delta_corpus_flags(folder, f"{DELTA_CORPUS} by spark")
-    done = run_main(bias_metrics.main, *flags)
+    done = run_main(bias_metrics.COMMAND, *flags)
     if done.code:
         return {"fault": done.err}
     run, store = replace(start_run(), run_id=done.summary["run_id"]), PathStore(f"{folder}/{DELTA_CORPUS} by spark")

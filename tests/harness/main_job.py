@@ -62,7 +62,10 @@ def toml(value: Any) -> str:
 
 
 def write_config(folder: Path, **tables: Any) -> Path:
-    """Write a configuration of plain names over rows of `make_rows`, with the keys that a test changes."""
+    """Write a configuration of plain names over rows of `make_rows`, with the keys that a test changes.
+
+    None takes a table or a key away.
+    """
     base: Tables = {
         "corpus": {"name": "comments", "path": str(folder / "corpus"), "id": "id"},
         "label": {"column": "target", "threshold": 0.5},
@@ -71,8 +74,9 @@ def write_config(folder: Path, **tables: Any) -> Path:
         "output": {"path": str(folder / "warehouse")},
     }
     for name, changes in tables.items():
-        merged = base.get(name, {}) | changes
-        base[name] = {key: value for key, value in merged.items() if value is not None}
+        merged = base.pop(name, {}) | (changes or {})
+        if changes is not None:
+            base[name] = {key: value for key, value in merged.items() if value is not None}
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{uuid4().hex}.toml"
     path.write_text("\n".join(f"{name} = {toml(table)}" for name, table in base.items()), encoding="utf-8")
@@ -80,7 +84,7 @@ def write_config(folder: Path, **tables: Any) -> Path:
 
 
 def run(config: Path, *flags: str, run_date: str = RUN_DATE) -> Done:
-    done = run_main(job.main, "--config", config, "--run-date", run_date, *flags)
+    done = run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
     assert CANARY not in done.out + done.err
     return done
 

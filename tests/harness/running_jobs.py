@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import re
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from biasspark.cli import DRY_RUN, Outcome, make_parser, on_date, run_job
+from biasspark.cli import Command, run_job
 from biasspark.command import run_command
 from biasspark.tables.views import DUCKDB_FILE
 
@@ -32,12 +31,9 @@ class Done(NamedTuple):
         return found
 
 
-def run_main(
-    main: Callable[[argparse.Namespace], Outcome], *flags: object, parser: argparse.ArgumentParser | None = None
-) -> Done:
-    """Run a job with these arguments; none prints a traceback."""
-    parser = parser or make_parser("", flags=(*on_date("the run date"), DRY_RUN))
-    return _record(lambda: run_job(main, parser, list(map(str, flags))))
+def run_main(command: Command, *flags: object) -> Done:
+    """Run a job with these arguments, as its file in jobs/ does; none prints a traceback."""
+    return _record(lambda: run_job(command.main, command.parser(), list(map(str, flags))))
 
 
 def run_embedded(name: str, *flags: object) -> Done:

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.workflows import attribute as job
+from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, ask, run_main
 
-CONFIG = """
-[corpus]
-name = "people"
-path = "{folder}/corpus"
-id = "id"
-[label]
-column = "y"
-[models]
-m = "s"
-odds = "odds"
-[attribution]
-write_examples = true
-numeric = ["age"]
-categorical = ["job's"]
-groupings = {{ job = "`job's`" }}
-segments = {{ old = "age >= 40" }}
-tree = {{ max_depth = 1, min_leaf = 5 }}
-[output]
-path = "{folder}/warehouse"
-"""
+ATTRIBUTION: dict[str, Any] = {
+    "write_examples": True,
+    "numeric": ["age"],
+    "categorical": ["job's"],
+    "groupings": {"job": "`job's`"},
+    "segments": {"old": "age >= 40"},
+    "tree": {"max_depth": 1, "min_leaf": 5},
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +33,18 @@ def folder(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     ]
     schema = "id INT, y BOOLEAN, s DOUBLE, odds DOUBLE, age INT, `job's` STRING"
     spark_session.createDataFrame(rows, schema).write.parquet(str(folder / "corpus"))
-    (folder / "job.toml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
     return folder
 
 
-def run(folder: Path, *flags: str) -> Done:
-    return run_main(job.main, "--config", folder / "job.toml", "--run-date", "2026-01-15", *flags)
+def run(folder: Path, *flags: str, **tables: Any) -> Done:
+    asked: dict[str, Any] = {
+        "label": {"column": "y", "threshold": None},
+        "models": {"m": "s", "odds": "odds"},
+        "identities": None,
+        "attribution": ATTRIBUTION,
+    }
+    config = write_config(folder, **asked | tables)
+    return run_main(job.COMMAND, "--config", config, "--run-date", "2026-01-15", *flags)
 
 
 @pytest.fixture(scope="module")
@@ -100,22 +96,20 @@ def test_the_job_prints_the_worst_of_all_that_is_searched(folder: Path, searched
     assert correlations[1].split() == ["attribution", "loss", "model", "m"]  # odds has no losses
 
 
-def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path, tmp_path: Path) -> None:
-    text = CONFIG.format(folder=folder).replace("tree =", "# tree =")
-    (tmp_path / "job.toml").write_text(text, encoding="utf-8")
-    done = run(tmp_path, "--dry-run")
+def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path) -> None:
+    unsearched = ATTRIBUTION | {"tree": None}
+    done = run(folder, "--dry-run", attribution=unsearched)
     assert done.code == 0, done.err
     first = done.err.splitlines()[0]
     assert first.startswith("warning: attribution, `numeric` and `categorical`: ")
     assert all(word in first for word in ('"age"', '"job\'s"', "`tree`", "`slice_search`", "`pairs`"))
     for asked in (".tree={}", ".slice_search={}", ".pairs={}", "={write_examples=true}"):
-        assert "warning" not in run(tmp_path, "--dry-run", "--set", f"attribution{asked}").err
+        assert "warning" not in run(folder, "--dry-run", "--set", f"attribution{asked}", attribution=unsearched).err
 
 
 def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
-    text = CONFIG.format(folder=folder).replace("groupings", "# groupings").replace("tree =", "# tree =")
-    (tmp_path / "job.toml").write_text(text, encoding="utf-8")
-    code, out, err = run(tmp_path, "--set", f"output.path={tmp_path}/warehouse")
+    unsearched = ATTRIBUTION | {"groupings": None, "tree": None}
+    code, out, err = run(folder, "--set", f"output.path={tmp_path}/warehouse", attribution=unsearched)
     assert code == 0, err
     assert out.splitlines()[1].split()[:3] == ["measure", "segment", "n_rows"]
     assert sum("`tree`" in text for text in json.loads(out.splitlines()[-1])["warnings"]) == 1
@@ -145,14 +139,10 @@ def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
     assert not (folder / "nowhere").exists()
 
 
-def test_the_job_needs_its_table_and_an_id(folder: Path, tmp_path: Path) -> None:
-    text = CONFIG.format(folder=folder)
-    (tmp_path / "job.toml").write_text(text.replace('id = "id"', ""), encoding="utf-8")
-    code, _, err = run(tmp_path)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "[corpus] id: missing. [attribution] splits and samples by it." in err
-    start, end = text.index("[attribution]"), text.index("[output]")
-    (tmp_path / "job.toml").write_text(text[:start] + text[end:], encoding="utf-8")
-    code, _, err = run(tmp_path)
-    assert code == 2
-    assert "[attribution]: missing." in err
+def test_the_job_needs_its_table_and_an_id(folder: Path) -> None:
+    for tables, fault in (
+        ({"corpus": {"id": None}}, "[corpus] id: missing. [attribution] splits and samples by it."),
+        ({"attribution": None}, "[attribution]: missing."),
+    ):
+        done = run(folder, **tables)
+        assert (done.code, done.err.count("\n"), fault in done.err) == (2, 1, True)

@@ -9,6 +9,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -80,6 +82,11 @@ def test_marker_files_may_be_empty(spark: SparkSession, few_rows: Path, tmp_path
     for name in ("_SUCCESS", ".hidden.crc", "_started_1"):
         (tmp_path / "rows" / name).touch()
     assert read(spark, tmp_path / "rows").count() == 20
+
+
+def test_columns_that_differ_only_in_case(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({name: [1.0] for name in ("y", "s", "S", "u")}), tmp_path / "a.parquet")
+    assert holds(fault_of(spark, tmp_path), f"corpus: path {tmp_path}: two of its columns differ only in case.")
 
 
 # ---- files of another format, and corrupt ones

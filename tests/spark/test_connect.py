@@ -71,7 +71,7 @@ def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
     """The tables of a run with every part, measured in a classic session by few jobs."""
     efforts: list[Effort] = []
     with watch(spark_session, N_ROWS, efforts):
-        done = run_main(job.main, *flags_of(place, "classic"))
+        done = run_main(job.COMMAND, *flags_of(place, "classic"))
     assert done.code == 0, done.err
     assert efforts[0].n_jobs <= MOST_SPARK_JOBS
     tables = read_tables(place.folder / "classic")

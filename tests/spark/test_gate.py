@@ -66,8 +66,7 @@ def write_corpus(folder: Path, shift: float) -> None:
 
 
 def run(job: Any, config: Path, run_date: str, *flags: str) -> Done:
-    parser = accept_run.COMMAND.parser() if job is accept_run else None
-    return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=parser)
+    return run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -112,90 +111,11 @@ def test_missing_and_mistyped_columns_end_with_3_all_at_once(published: Path) ->
     assert done.err.count("\n") == 13  # and one line of progress: Spark's own warnings do not show
 
 
-Damage = Callable[[Path], None]
-
-
-def corrupt_pages(folder: Path) -> None:
-    """Zero the pages and keep the footer, so that the schema can be read."""
-    file = folder / "part-1.parquet"
-    whole = bytearray(file.read_bytes())
-    footer = int.from_bytes(whole[-8:-4], "little") + 8
-    whole[4:-footer] = bytes(len(whole) - footer - 4)
-    file.write_bytes(whole)
-
-
-def score_nothing(folder: Path) -> None:
-    write_parquet(folder, make_rows(100) | {"score": [math.nan] * 99 + [math.inf]})
-
-
-def add_twin(folder: Path) -> None:
-    write_parquet(folder, make_rows(100) | {"Score": [0.5] * 100})
-
-
-DAMAGES: dict[str, tuple[Damage, str]] = {
-    "columns that differ in case": (add_twin, "corpus: path {path}: two of its columns differ only in case. "),
-    "corrupt pages": (corrupt_pages, "corpus: a file cannot be read. "),
-    "no usable score": (score_nothing, "model m: none of its 100 scores in column 'score' can be used (nan_score 99, "),
-}
-"""test_broken_input.py has many more, without a job."""
-
-
-@pytest.mark.spark("how Spark reads files")
-@pytest.mark.parametrize("name", DAMAGES)
-def test_input_that_cannot_be_read_ends_with_3(spark: SparkSession, published: Path, tmp_path: Path, name: str) -> None:
-    path = write_parquet(tmp_path / "corpus", make_rows(100))
-    damage, fault = DAMAGES[name]
-    damage(path)
-    config = write_config(tmp_path, corpus={"path": str(path)}, output={"path": f"{published}/warehouse"})
-    with untouched(published):
-        done = run(config)
-    assert_refused(done, 3, fault.format(path=path))
-
-
-SOURCES: list[tuple[dict[str, Any], str]] = [
-    ({"path": "nofs://x/y"}, "corpus: path nofs://x/y: "),
-    ({"path": None, "table": "nowhere.comments"}, "corpus: table nowhere.comments: "),
-    ({"filter": "length"}, '[corpus] filter = "length". '),
-    ({"filter": "comment_text RLIKE '('"}, "[corpus] filter = \"comment_text RLIKE '('\". "),
-    ({"run_date_column": "day", "filter": "day < '2026'"}, "[corpus] filter = \"day < '2026'\". "),
-]
-"""test_broken_input.py, test_schema_faults.py and test_sources.py have many more, without a job."""
-
-
-@pytest.mark.spark("names tables and other file systems")
-@pytest.mark.parametrize(("corpus", "fault"), SOURCES, ids=lambda value: str(value) if isinstance(value, dict) else "")
-def test_a_source_that_does_not_fit_ends_with_3(
-    spark: SparkSession, published: Path, corpus: dict[str, str], fault: str
-) -> None:
-    with untouched(published / "warehouse"):
-        done = run(write_config(published, corpus=corpus))
-    assert_refused(done, 3, fault)
-
-
 # ---- input that looks like a result
 
 
-def one_label(rows: Rows) -> Rows:
-    return rows | {"target": [0.1] * len(rows["id"])}
-
-
-def words(rows: Rows) -> Rows:
-    return rows | {name: ["yes, perhaps"] * len(rows["id"]) for name in ("male", "female")}
-
-
 MEANINGLESS: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str]] = {
-    "one label": (one_label, {}, "[label] threshold = 0.5. "),
-    "a misspelled positive value": (
-        lambda rows: rows | {"target": ["toxic", "ok"] * (len(rows["id"]) // 2)},
-        {"label": {"threshold": None, "positive": ["toxik"]}},
-        '[label] positive = ["toxik"]. ',
-    ),
-    "labels in words": (
-        lambda rows: rows | {"target": ["toxic", "ok"] * (len(rows["id"]) // 2)},
-        {"label": {"threshold": None}},
-        '[label] column = "target". ',
-    ),
-    "identities in words": (words, {}, "[identities]: "),
+    "one label": (lambda rows: rows | {"target": [0.1] * len(rows["id"])}, {}, "[label] threshold = 0.5. "),
     "an id that repeats": (
         lambda rows: rows | {"id": ["same"] * len(rows["id"])},
         {"corpus": {"duplicates": "reject"}},
@@ -207,6 +127,7 @@ MEANINGLESS: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str]] = {
         '[templates] column = "words". ',
     ),
 }
+"""test_mistakes.py has many more, without a job."""
 
 
 @pytest.mark.parametrize("name", MEANINGLESS)

@@ -18,6 +18,7 @@ from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.workflows import maintain as job
 from biasspark.workflows.maintain import Policy, copy_run, plan_maintenance, remove_runs
+from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, run_main
 from tests.harness.sample_run import RUN_DATE, read_latest, record_of, skew_tables, start_run, table_rows
 
@@ -42,16 +43,11 @@ def latest(folder: Path) -> list[tuple[object, ...]]:
     return read_latest(folder, "identity, pinned_auc", table=PINNED_SKEW.name)
 
 
-def maintain(tmp_path: Path, folder: Path, *flags: str, maintenance: str = "") -> Done:
-    config = tmp_path / "job.toml"
-    config.write_text(
-        '[corpus]\nname = "civil"\npath = "x"\n[label]\ncolumn = "y"\n'
-        '[models]\nm = "m"\n[identities]\ncolumns = ["a"]\n'
-        f'[output]\npath = "{folder}"\n[maintenance]\n{maintenance}',
-        encoding="utf-8",
+def maintain(tmp_path: Path, folder: Path, *flags: str, **maintenance: int) -> Done:
+    config = write_config(
+        tmp_path / "jobs", corpus={"name": "civil"}, output={"path": str(folder)}, maintenance=maintenance
     )
-    flags = ("--config", str(config), "--run-date", "2030-01-01", *flags)
-    return run_main(job.main, *flags, parser=job.COMMAND.parser())
+    return run_main(job.COMMAND, "--config", config, "--run-date", "2030-01-01", *flags)
 
 
 @LISTING
@@ -144,7 +140,7 @@ def test_partitions_of_a_catalog_go_with_their_directories(spark: SparkSession, 
 
 
 def test_keys_of_maintenance_are_checked(tmp_path: Path) -> None:
-    done = maintain(tmp_path, tmp_path, maintenance="keep_days = -1\ngrace_hours = 0\ncompact = 1\nkeep = 2\n")
+    done = maintain(tmp_path, tmp_path, keep_days=-1, grace_hours=0, compact=1, keep=2)
     assert done.code == 2
     for fault in ("keep_days = -1", "grace_hours = 0", "compact = 1", "keep"):
         assert f"[maintenance] {fault}" in done.err

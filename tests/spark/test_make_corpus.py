@@ -14,7 +14,7 @@ from tests.harness.running_jobs import Done, run_main
 
 
 def make(*flags: object) -> Done:
-    return run_main(job.main, *flags, parser=job.COMMAND.parser())
+    return run_main(job.COMMAND, *flags)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def assert_alike(measured: biasspark.MeasuredCorpus, name: str, comments: DataFr
     assert rows_of(frame) == rows_of(alone), name
 
 
+@pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_two_tables_take_one_survey_and_one_ranking_and_nothing_is_cached(
     spark: SparkSession, comments: DataFrame

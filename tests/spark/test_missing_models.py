@@ -24,11 +24,10 @@ RISE = {"name": "fnr holds", "metric": "fnr", "threshold": 0.5, "max_rise": 0.1,
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows with a score, an empty one, and one with 90% words; 60 rows have no label."""
+    """Rows with a score and an empty one; 60 rows have no label."""
     rows = make_rows(N_ROWS)
     rows["target"] = [None if n % 10 == 0 else value for n, value in enumerate(rows["target"])]
     rows["gone"] = [float("nan")] * N_ROWS
-    rows["words"] = [str(score) if n % 10 == 5 else "n/a" for n, score in enumerate(rows["score"])]
     return write_parquet(tmp_path_factory.mktemp("missing") / "corpus", rows)
 
 
@@ -37,7 +36,7 @@ def configure(folder: Path, corpus: Path, models: dict[str, str], **tables: Any)
 
 
 def run_other(job: Any, config: Path) -> Done:
-    return run_main(job.main, "--config", config, "--run-date", RUN_DATE)
+    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE)
 
 
 def assert_nothing_published(done: Done, folder: Path, *parts: str) -> None:
@@ -148,59 +147,16 @@ def test_a_run_with_more_rejected_rows_than_are_allowed_is_refused(
     assert run(configure(tmp_path, corpus, models, rejects={"max_share": 0.1})).code == 0
 
 
-@pytest.mark.parametrize("name", ["bias_metrics", *(pytest.param(name, marks=pytest.mark.slow) for name in JOBS)])
-def test_a_model_of_which_most_scores_cannot_be_read_is_refused(
-    spark: SparkSession, tmp_path: Path, corpus: Path, name: str
-) -> None:
-    """Only 60 of the 540 scores on rows with a label are numbers."""
-    job, tables = JOBS.get(name, (None, {}))
-    models = {"new": "score", "n": "words"}
-    config = configure(tmp_path, corpus, models, rejects={"max_share": 0.5}, **tables)
-    parts = ("model n", "'words'", "480 of its 540", "score_not_numeric 480", "0.8889", "max_share = 0.5")
-    assert_nothing_published(run_other(job, config) if job else run(config), tmp_path, *parts)
-
-
-CASES = {
-    "pass": (0, "accepted", "insufficient_evidence"),
-    "warn": (0, "accepted", "warn"),
-    "fail": (5, "published", "fail"),
-}
-
-
-@pytest.mark.parametrize(
-    ("insufficient", "by_rule"),
-    [
-        *(pytest.param(name, False, marks=pytest.mark.slow if name == "pass" else ()) for name in CASES),
-        *(pytest.param(name, True, marks=() if name == "fail" else pytest.mark.slow) for name in CASES),
-    ],
-)
-def test_insufficient_evidence_counts_as_the_gate_or_the_rule_says(
-    spark: SparkSession, tmp_path: Path, corpus: Path, insufficient: str, by_rule: bool
-) -> None:
-    """The first run has no baseline for its two AUCs."""
-    code, status, gate = CASES[insufficient]
-    rule = {"name": "auc holds", "metric": "auc", "max_drop": 0.1, "models": ["new", "again"]}
-    asked: dict[str, Any] = {"insufficient": insufficient, "rule": [rule]}
-    if by_rule:
-        rule["insufficient"] = insufficient
-        asked["insufficient"] = "pass" if insufficient == "fail" else "fail"
-    done = run(configure(tmp_path, corpus, {"new": "score", "again": "length"}, gate=asked))
-    assert done.code == code, done.err
-    assert (done.summary["status"], done.summary["gate"]) == (status, gate)
-    counted = [warning for warning in done.summary["warnings"] if warning.startswith("gate: 2 checks")]
-    assert len(counted) == (insufficient == "warn")
-    ((published, warnings),) = ask(tmp_path / "warehouse", "SELECT status, warnings FROM bias_runs")
-    assert (published, [warning for warning in warnings if warning.startswith("gate: 2 checks")]) == (status, counted)
-    rows = ask(tmp_path / "warehouse", "SELECT outcome, decided FROM latest_bias_alerts")
-    assert rows == [(gate, False)] * 2
-
-
-def test_a_comparison_without_enough_evidence_warns_where_the_gate_says_so(
+def test_a_run_without_enough_evidence_warns_where_the_gate_says_so(
     spark: SparkSession, tmp_path: Path, corpus: Path
 ) -> None:
-    rule = {"name": "no worse", "metric": "auc", "max_drop": 0.0, "baseline": "old"}
-    tables: dict[str, Any] = {"compare": {"baseline": "old"}, "gate": {"insufficient": "warn", "rule": [rule]}}
-    done = run_other(compare_models, configure(tmp_path, corpus, {"new": "score", "old": "score"}, **tables))
-    assert done.code == 0, done.err
-    assert (done.summary["status"], done.summary["gate"]) == ("accepted", "warn")
-    assert [warning for warning in done.summary["warnings"] if warning.startswith("gate: 1 check has")]
+    """The first run has no baseline for its two AUCs."""
+    rule = {"name": "auc holds", "metric": "auc", "max_drop": 0.1, "models": ["new", "again"]}
+    gate = {"insufficient": "warn", "rule": [rule]}
+    done = run(configure(tmp_path, corpus, {"new": "score", "again": "length"}, gate=gate))
+    assert (done.code, done.summary["status"], done.summary["gate"]) == (0, "accepted", "warn"), done.err
+    counted = [warning for warning in done.summary["warnings"] if warning.startswith("gate: 2 checks")]
+    assert len(counted) == 1
+    ((status, warnings),) = ask(tmp_path / "warehouse", "SELECT status, warnings FROM bias_runs")
+    assert (status, set(counted) <= set(warnings)) == ("accepted", True)
+    assert ask(tmp_path / "warehouse", "SELECT outcome, decided FROM latest_bias_alerts") == [("warn", False)] * 2

@@ -66,7 +66,7 @@ def run(folder: Path, *flags: str) -> Done:
     (folder / "warehouse").mkdir(exist_ok=True)
     config = folder / "c.toml"
     config.write_text(CONFIG, "utf-8")
-    return run_main(job.main, "--config", config, "--run-date", RUN_DATE, *flags)
+    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE, *flags)
 
 
 @pytest.fixture(scope="module")

@@ -219,7 +219,7 @@ def config(corpus: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(config: Path, *flags: str) -> Done:
-    return run_main(job.main, "--config", config, "--run-date", RUN_DATE, *flags)
+    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE, *flags)
 
 
 def test_the_job_publishes_what_the_function_returns(config: Path, rows: pd.DataFrame, found: pd.DataFrame) -> None:
@@ -253,7 +253,7 @@ def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, foun
     """With the baseline and the model exchanged, better becomes worse."""
     rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
     flags = ("--config", config, "--run-date", RUN_DATE, "--dry-run", *rules)
-    nightly = run_main(bias_metrics.main, *flags)
+    nightly = run_main(bias_metrics.COMMAND, *flags)
     assert "left to the nightly job; judged by biasspark compare: fails, warns, keeps" in nightly.out
     done = run(config, *rules, "--set", f"output.path={config.parent}/gated")
     assert done.code == 5, done.err

@@ -124,7 +124,7 @@ def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 def run(config: Path, day: int, corpus: str, *changes: str) -> Done:
     flags = [part for change in (f"corpus.path={config.parent}/{corpus}", *changes) for part in ("--set", change)]
-    return run_main(bias_metrics.main, "--config", config, "--run-date", f"2026-01-0{day}", *flags)
+    return run_main(bias_metrics.COMMAND, "--config", config, "--run-date", f"2026-01-0{day}", *flags)
 
 
 # ---- what is kept

@@ -110,7 +110,7 @@ def run(folder: Path, *flags: str, **changes: Any) -> Done:
         "pinned_skew": {"identity": "g", "cell": "background_positive", "fraction": 0.25, "trials": 5},
     }
     config = write_config(folder, **{name: table for name, table in (tables | changes).items() if table is not None})
-    return run_main(job.main, "--config", config, "--run-date", RUN_DATE, *flags)
+    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE, *flags)
 
 
 def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, folder: Path) -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +18,7 @@ from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
 from tests.harness.example_run import write_table
+from tests.harness.submitting import clean_environment, daemon, read_from, spark_home
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
 QUERIES = (
@@ -34,7 +30,6 @@ QUERIES = (
     "stale_windows",
 )
 FIRST = date(2026, 1, 1)
-SPARK_HOME = Path(pyspark.__file__).parent
 
 Rows = list[dict[str, Any]]
 
@@ -274,9 +269,8 @@ def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:
 # ---- from the outside
 
 
-ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 SETTINGS = (
-    *("--conf", "spark.sql.catalogImplementation=in-memory", "--conf", "spark.ui.enabled=false"),
+    *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
     *("--conf", "spark.sql.session.timeZone=UTC", "--conf", "spark.sql.shuffle.partitions=1"),
 )
 
@@ -302,8 +296,8 @@ def run_queries(shell: Sequence[str], warehouse: Path, folder: Path) -> str:
     script.write_text(script_of(warehouse), "utf-8")
     program, *options = shell
     done = subprocess.run(
-        [SPARK_HOME / "bin" / program, *options, "-f", script],
-        env=os.environ | ENVIRONMENT,
+        [spark_home() / "bin" / program, *options, "-f", script],
+        env=clean_environment(SPARK_HOME=str(spark_home())),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -316,55 +310,25 @@ def run_queries(shell: Sequence[str], warehouse: Path, folder: Path) -> str:
 
 @pytest.mark.slow
 def test_the_sql_shell_answers(warehouse: Path, answers: dict[str, Rows], tmp_path: Path) -> None:
-    printed = run_queries(["spark-sql", "--master", "local[1]", *SETTINGS], warehouse, tmp_path)
+    in_memory = ("--conf", "spark.sql.catalogImplementation=in-memory")
+    printed = run_queries(["spark-sql", *SETTINGS, *in_memory], warehouse, tmp_path)
     assert count_rows(printed) == {name: len(rows) for name, rows in answers.items()}
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-@pytest.fixture
-def thrift_server(tmp_path: Path) -> Iterator[int]:
-    """A thrift server on loopback; gives its port."""
-    port = free_port()
-    loopback = {"hive.server2.thrift.bind.host": "127.0.0.1", "hive.server2.thrift.port": str(port)}
-    metastore = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
-    flags = [word for key, value in loopback.items() for word in ("--conf", f"spark.hadoop.{key}={value}")]
-    flags += ["--conf", f"spark.hadoop.javax.jdo.option.ConnectionURL={metastore}", *SETTINGS[2:]]
-    server = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
-    with (tmp_path / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            [SPARK_HOME / "bin" / "spark-submit", "--master", "local[1]", *flags, "--class", server, "spark-internal"],
-            env=os.environ | ENVIRONMENT,
-            cwd=tmp_path,
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            yield port
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def wait_for(port: int, seconds: int = 120) -> None:
-    for _ in range(seconds):
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(1)
-    raise TimeoutError(f"nothing listens at {port}")
-
-
 @pytest.mark.slow
-def test_the_thrift_server_answers_beeline(
-    thrift_server: int, warehouse: Path, answers: dict[str, Rows], tmp_path: Path
-) -> None:
-    wait_for(thrift_server)
-    # Temporary views last as long as the connection: one beeline makes them and asks.
-    url = f"jdbc:hive2://127.0.0.1:{thrift_server}/default"
-    printed = run_queries(["beeline", "-u", url, "--outputformat=tsv2", "--silent=true"], warehouse, tmp_path)
+def test_the_thrift_server_answers_beeline(warehouse: Path, answers: dict[str, Rows], tmp_path: Path) -> None:
+    """On loopback, at any port. Temporary views last as long as a connection: one beeline makes them and asks."""
+    metastore = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
+    hadoop = {
+        "hive.server2.thrift.bind.host": "127.0.0.1",
+        "hive.server2.thrift.port": "0",
+        "javax.jdo.option.ConnectionURL": metastore,
+    }
+    flags = [word for key, value in hadoop.items() for word in ("--conf", f"spark.hadoop.{key}={value}")]
+    server = ("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", "spark-internal")
+    submit = ("org.apache.spark.deploy.SparkSubmit", *SETTINGS, *flags, *server)
+    with daemon(spark_home(), tmp_path / "server", *submit) as (_, log):
+        port = read_from(log, r"ThriftBinaryCLIService on port (\d+)")
+        url = f"jdbc:hive2://127.0.0.1:{port}/default"
+        printed = run_queries(["beeline", "-u", url, "--outputformat=tsv2", "--silent=true"], warehouse, tmp_path)
     assert count_rows(printed) == {name: len(rows) for name, rows in answers.items()}

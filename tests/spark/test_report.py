@@ -148,7 +148,7 @@ def run_here(spark: SparkSession, warehouse: PathStore, tmp_path: Path) -> Calla
     config = write_config(tmp_path, corpus={"name": "civil"}, output={"path": warehouse.path})
 
     def run(job: Any, *flags: object, run_date: object = RUN_DATE) -> Done:
-        return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=job.COMMAND.parser())
+        return run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
 
     return run
 

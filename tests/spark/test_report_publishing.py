@@ -63,7 +63,7 @@ def publish(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) 
         config = write_config(folder, corpus={"name": "civil"})
         overrides = [part for setting in settings for part in ("--set", setting)]
         arguments = ("--config", config, "--run-date", RUN_DATE, *flags, *overrides)
-        return run_main(report.main, *arguments, parser=report.COMMAND.parser())
+        return run_main(report.COMMAND, *arguments)
 
     return run
 
@@ -104,7 +104,7 @@ def mount(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Any, str]]:
 
 
 @classic
-@pytest.mark.parametrize("has_both_interfaces", [True, False])
+@pytest.mark.parametrize("has_both_interfaces", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_page_is_published_to_another_file_system_and_replaced(
     publish: Callable[..., Done], mount: tuple[Any, str], tmp_path: Path, has_both_interfaces: bool
 ) -> None:

@@ -89,7 +89,7 @@ def run(warehouse: Path, tmp_path: Path) -> Callable[..., Done]:
 
     def run_it(*flags: str, corpus: str = "civil", run_date: date = RUN_DATE, folder: Path = warehouse) -> Done:
         config = write_config(tmp_path, corpus={"name": corpus}, output={"path": str(folder)})
-        return run_main(job.main, "--config", config, "--run-date", run_date, *flags, parser=job.COMMAND.parser())
+        return run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
 
     return run_it
 

@@ -273,6 +273,7 @@ def test_a_catalog_holds_the_views(spark: SparkSession, catalog: CatalogStore) -
         assert spark.table(view).columns == list(BIAS_METRICS.names)
 
 
+@pytest.mark.slow
 def test_a_catalog_shows_accepted_runs(spark: SparkSession, catalog: CatalogStore) -> None:
     publish(spark, suite_tables(0.61), start_run(), catalog, replace(record_of(), status=ACCEPTED))
     publish(spark, suite_tables(0.62), start_run(), catalog, record_of())

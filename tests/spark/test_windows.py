@@ -20,7 +20,7 @@ from biasspark.windows.sketch import RangeBoundaries, SketchHeader, sketch_rows
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import window as window_metrics
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
-from tests.harness.main_job import toml
+from tests.harness.main_job import write_config
 from tests.harness.ranking_without_spark import encoding_of
 from tests.harness.running_jobs import Done, ask, run_main
 
@@ -30,13 +30,11 @@ TYPES = {"s2": pa.float32(), "groups": pa.list_(pa.string()), "k": pa.int32(), "
 
 
 def measure(config: Path, run_date: str, *flags: str) -> Done:
-    flags = ("--config", str(config), "--run-date", run_date, *flags)
-    return run_main(bias_metrics.main, *flags, parser=bias_metrics.COMMAND.parser())
+    return run_main(bias_metrics.COMMAND, "--config", config, "--run-date", run_date, *flags)
 
 
 def merge(config: Path, first: str, last: str, *flags: str) -> Done:
-    parser = window_metrics.COMMAND.parser()
-    return run_main(window_metrics.main, "--config", config, "--from", first, "--to", last, *flags, parser=parser)
+    return run_main(window_metrics.COMMAND, "--config", config, "--from", first, "--to", last, *flags)
 
 
 def write_rows(folder: Path, rows: list[tuple[Any, ...]], date_of: Callable[[Mapping[str, Any]], str]) -> Path:
@@ -49,11 +47,10 @@ def write_rows(folder: Path, rows: list[tuple[Any, ...]], date_of: Callable[[Map
     return folder
 
 
-def write_config(folder: Path, name: str, **tables: Any) -> Path:
-    table: dict[str, Any] = {
-        "corpus": {"name": "awkward", "path": str(folder / "corpus"), "id": "id", "run_date_column": "day"},
-        "label": {"column": "target", "threshold": 0.5},
-        "models": {"tied": "s1", "narrow": "s2", "same": "same"},
+def configure(folder: Path, **tables: Any) -> Path:
+    asked: dict[str, Any] = {
+        "corpus": {"name": "awkward", "run_date_column": "day"},
+        "models": {"m": None, "tied": "s1", "narrow": "s2", "same": "same"},
         "identities": {
             "columns": ["c1", "c2"],
             "categorical": ["cat"],
@@ -66,11 +63,8 @@ def write_config(folder: Path, name: str, **tables: Any) -> Path:
         "histograms": {"bins": 7},
         "pinned_auc": {},
         "state": {"keep": True},
-        "output": {"path": str(folder / "warehouse")},
-    } | tables
-    path = folder / name
-    path.write_text("\n".join(f"{key} = {toml(part)}" for key, part in table.items()), encoding="utf-8")
-    return path
+    }
+    return write_config(folder, **asked | tables)
 
 
 @dataclass(frozen=True)
@@ -94,13 +88,8 @@ def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     """
     folder = tmp_path_factory.mktemp("windows")
     write_rows(folder / "corpus", make_rows(N_ROWS), lambda row: FIRST if row["cat"] == "a" else LAST)
-    config = write_config(folder, "runs.toml")
-    whole = write_config(
-        folder,
-        "union.toml",
-        corpus={"name": "union", "path": str(folder / "corpus"), "id": "id"},
-        ranking={"ranges": 2},
-    )
+    config = configure(folder)
+    whole = configure(folder, corpus={"name": "union"}, ranking={"ranges": 2})
     backfill = measure(config, f"{FIRST}..{LAST}")
     union = measure(whole, LAST)
     (folder / "corpus").rename(folder / "gone")
@@ -219,8 +208,7 @@ def test_missing_runs_and_those_that_differ_are_listed_together(place: Place) ->
 
 @pytest.mark.parametrize("is_dated", [True, False])
 def test_runs_that_may_have_measured_the_same_rows_are_a_warning(place: Place, is_dated: bool) -> None:
-    name = {} if is_dated else {"corpus": {"name": "awkward", "path": str(place.folder / "corpus"), "id": "id"}}
-    config = write_config(place.folder, f"dated_{is_dated}.toml", **name)
+    config = place.config if is_dated else configure(place.folder, corpus={"name": "awkward"})
     done = merge(config, FIRST, LAST, "--allow-missing")
     assert done.code == 0, done.err
     assert any("run_date_column" in warning for warning in done.summary["warnings"]) != is_dated
