@@ -54,14 +54,6 @@ output = { path = "warehouse" }
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
-    assert {page for page in PAGES if not any(block.page == page for block in BLOCKS)} == {
-        "SECURITY.md",
-        "docs/development.md",
-        "docs/faults.md",
-        "docs/glossary.md",
-        "docs/questions.md",
-        "docs/tables.md",
-    }
     assert [str(block) for block in BLOCKS if block.remark not in REMARKS.get(block.language, ())] == []
 
 
@@ -269,12 +261,6 @@ def test_examples_of_help_can_be_run(job: str, monkeypatch: pytest.MonkeyPatch, 
     for line in lines:
         program, *words = shlex.split(line, comments=True)
         check_submission(program, words)
-
-
-def test_every_job_says_what_the_date_is_to_it() -> None:
-    flags = [(job, flag) for job in JOBS for flag in parser_of(job)._actions if flag.dest == "run_date"]
-    assert len(flags) == len(JOBS) - 2  # make_corpus has none, and a window has two ends
-    assert [job for job, flag in flags if not flag.help or flag.help == "the run date to measure"] == []
 
 
 def check_script(program: str, words: list[str]) -> None:

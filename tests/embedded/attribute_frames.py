@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,10 @@ from sklearn.metrics import roc_auc_score
 import biasspark
 from biasspark.errors import Fault, InputError
 from biasspark.workflows import attribute as attribution
+from tests.harness.main_job import RUN_DATE, write_config
+from tests.harness.submitting import run_python
 
 N_ROWS = 1200
-RUN_DATE = ("--run-date", "2026-01-15")
 
 
 def frame(**changes: Any) -> pd.DataFrame:
@@ -180,28 +179,15 @@ def test_a_corrupt_file_is_named_as_such(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[2000:4000] = bytes(2000)
     path.write_bytes(data)
-    config = f"""
-        corpus = {{ name = "c", path = "{path}", id = "id" }}
-        label = {{ column = "y" }}
-        models = {{ s = "s" }}
-        attribution = {{ numeric = ["age"], tree = {{}} }}
-        output = {{ path = "{tmp_path / "warehouse"}" }}
-    """
-    (tmp_path / "c.toml").write_text(config, encoding="utf-8")
-    assert run_job(["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *RUN_DATE]) == (
-        3,
-        "corrupt",
-    )
-    (tmp_path / "c.toml").write_text(config.replace('id = "id"', 'id = "id", format = "csv"'), encoding="utf-8")
-    path.rename(tmp_path / "rows.csv")
-    command = ["attribute", "--engine", "embedded", "--config", str(tmp_path / "c.toml"), *RUN_DATE]
-    assert run_job([*command, "--set", f"corpus.path='{tmp_path / 'rows.csv'}'"]) == (3, "is a Parquet file")
-
-
-def run_job(arguments: list[str]) -> tuple[int, str]:
-    """Return the exit code of a job, and what its error says of the file."""
-    command = [sys.executable, "-m", "biasspark", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, next(
-        (text for text in ("is a Parquet file", "corrupt") if text in done.stderr), done.stderr
-    )
+    changes: dict[str, Any] = {"label": {"column": "y", "threshold": None}, "models": {"m": None, "s": "s"}}
+    changes |= {"identities": None, "attribution": {"numeric": ["age"], "tree": {}}}
+    for corpus, said in (
+        ({"path": str(path)}, "corrupt"),
+        ({"path": str(path.with_suffix(".csv")), "format": "csv"}, "is a Parquet file"),
+    ):
+        path.rename(corpus["path"])
+        config = write_config(tmp_path, corpus=corpus, **changes)
+        flags = ("--engine", "embedded", "--config", config, "--run-date", RUN_DATE)
+        done = run_python("-m", "biasspark", "attribute", *flags)
+        assert (done.returncode, said in done.stderr) == (3, True), done.stderr
+        path = Path(corpus["path"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
@@ -13,30 +14,13 @@ from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from tests.embedded.test_jobs import run, summary
-from tests.harness.main_job import RUN_DATE
+from tests.harness.main_job import RUN_DATE, write_config
 from tests.harness.running_jobs import ask
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 TERMS = ("gay", "muslim", "old")
 IMBALANCED = (("gay", 0.02), ("muslim", 0.02))
-CONFIG = """
-[corpus]
-name = "mine"
-path = "train.parquet"
-id = "id"
-[label]
-column = "toxicity"
-threshold = 0.5
-[identities]
-terms = {{ column = "text", list = ["gay", "muslim", "old"] }}
-[mitigation]
-text = "text"
-{mitigation}
-[output]
-path = "{folder}/warehouse"
-{more}
-"""
 
 
 def write(folder: Path, name: str, request: ImbalancedRequest | MadlibsRequest) -> None:
@@ -57,13 +41,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def configure(folder: Path, name: str, mitigation: str, more: str = "") -> tuple[object, ...]:
-    (folder / name).write_text(CONFIG.format(folder=folder, mitigation=mitigation, more=more), "utf-8")
-    return "--config", folder / name, "--run-date", RUN_DATE
+def configure(folder: Path, models: dict[str, str] | None = None, **mitigation: Any) -> tuple[object, ...]:
+    config = write_config(
+        folder,
+        corpus={"name": "mine", "path": "train.parquet"},
+        label={"column": "toxicity"},
+        models=models and {"m": None} | models,
+        identities={"columns": None, "terms": {"column": "text", "list": list(TERMS)}},
+        mitigation={"text": "text", "test": "test.parquet"} | mitigation,
+    )
+    return "--config", config, "--run-date", RUN_DATE
 
 
 def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
-    flags = configure(folder, "mine.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
+    flags = configure(folder, pool="pool.parquet")
     assert summary(run("mitigation", *flags, "--dry-run"))["status"] == "planned"
     assert not (folder / "warehouse").exists()
     done = summary(run("mitigation", *flags))
@@ -108,24 +99,15 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     (scored,) = (warehouse / "mitigation").glob("*/*/test_set")
     table = pq.read_table(scored, partitioning=None).rename_columns(["id", "text", "toxicity", "old", "other", "new"])
     pq.write_table(table, folder / "scored.parquet")
-    models = '[models]\nbaseline = "old"\nmitigated = "new"'
-    own_scores = configure(folder, "own.toml", 'train = false\ntest = "scored.parquet"', models)
+    own_scores = configure(folder, {"baseline": "old", "mitigated": "new"}, train=False, test="scored.parquet")
     again = summary(run("mitigation", *own_scores, "--set", "corpus.name=own"))
     for before, after in zip(done["models"][::2], again["models"], strict=True):
         assert {**before, "n_training": 3_000, "n_added": 0} == after
 
 
-def test_what_is_not_there_is_refused_before_anything_is_trained(folder: Path) -> None:
-    flags = configure(folder, "wrong.toml", 'pool = "test.parquet"\ntest = "test.parquet"')
-    done = run("mitigation", *flags, "--set", "mitigation.text=comment")
-    assert done.code == 3
-    assert "comment" in done.err
-    assert "training" not in done.err
-
-
 @pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])
 def test_faults_name_the_key_that_is_written(folder: Path, key: str, value: str) -> None:
-    flags = configure(folder, "faults.toml", 'pool = "pool.parquet"\ntest = "test.parquet"')
+    flags = configure(folder, pool="pool.parquet")
     done = run("mitigation", *flags, "--dry-run", "--set", f"mitigation.{key}={value}")
     assert (done.code, f"[mitigation] {key}" in done.err) == (3, True), done.err
     assert "corpus: " not in done.err

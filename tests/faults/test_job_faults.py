@@ -63,9 +63,9 @@ def test_submit_runs_the_job_and_no_text_leaves_the_corpus(place: Place, tmp_pat
     ]
     options = ("--master", "local[2]", *(word for event in events for word in ("--conf", event)))
     # A run that keeps its state withholds nothing.
-    own = ("--config", str(place.config("submitted", privacy="")), "--set", "state.keep=true")
+    flags = place.flags("submitted", privacy=None, state={"keep": True})
     summaries = []
-    for job_flags in ((JOB, *own, "--run-date", RUN_DATE), (WINDOW_JOB, *own, "--from", RUN_DATE, "--to", RUN_DATE)):
+    for job_flags in ((JOB, *flags), (WINDOW_JOB, *flags[:2], "--from", RUN_DATE, "--to", RUN_DATE)):
         code, printed = submit(*options, *job_flags, cwd=tmp_path)
         assert code == 0, printed
         summaries.append(json.loads(printed.splitlines()[-1]))

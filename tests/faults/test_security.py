@@ -15,11 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.tables.views import DUCKDB_FILE
-from biasspark.workflows import measure as job
 from tests.harness.listening_sockets import find_descendants, find_listening
-from tests.harness.running_jobs import Done, run_main
+from tests.harness.main_job import RUN_DATE, run, run_well, write_config
 
-RUN_DATE = "2026-01-15"
 CANARY = "canary-91ab"
 VALUES = [
     "",
@@ -43,12 +41,6 @@ VALUES = [
     "'; DROP TABLE x; --",
 ]
 N_ROWS = 30 * len(VALUES)
-
-
-def run_job(config: str, folder: Path) -> Done:
-    path = folder / "job.toml"
-    path.write_text(config, encoding="utf-8")
-    return run_main(job.COMMAND, "--config", path, "--run-date", RUN_DATE)
 
 
 # ---- sockets
@@ -86,17 +78,14 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     (tmp_path / "lake" / "corpus").mkdir(parents=True)
     pq.write_table(pa.table(rows), tmp_path / "lake" / "corpus" / "a.parquet")
     warehouse = tmp_path / "lake" / "warehouse"
-    done = run_job(
-        f"""
-        corpus = {{ name = "../../x", path = "{tmp_path}/lake/corpus", id = "id" }}
-        label = {{ column = "y" }}
-        models = {{ "../m" = "s" }}
-        identities = {{ categorical = ["cat"], array = "tags" }}
-        output = {{ path = "{warehouse}" }}
-        """,
-        tmp_path,
+    config = write_config(
+        tmp_path / "lake",
+        corpus={"name": "../../x"},
+        label={"column": "y", "threshold": None},
+        models={"m": None, "../m": "s"},
+        identities={"columns": None, "categorical": ["cat"], "array": "tags"},
     )
-    assert done.code == 0, done.err
+    done = run_well(config)
     assert json.loads(done.out.splitlines()[-1])["rejects"] == {}
     assert not any(character in done.out for character in "\u202e\u200f\x00")
 
@@ -110,7 +99,7 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     assert len(found) == 2 * len(VALUES)
 
     outside = {path for path in tmp_path.rglob("*") if path.is_file() and warehouse not in path.parents}
-    assert outside == {tmp_path / "job.toml", tmp_path / "lake" / "corpus" / "a.parquet"}
+    assert outside == {config, tmp_path / "lake" / "corpus" / "a.parquet"}
     for file in warehouse.rglob("*.parquet"):
         table, run_date, run, _ = file.relative_to(warehouse).parts
         assert table.isidentifier()
@@ -134,16 +123,14 @@ def test_a_table_that_fails_fast_does_not_print_the_record(spark: SparkSession, 
         f"OPTIONS (path '{tmp_path}/rows.csv', mode 'FAILFAST')"
     )
     try:
-        done = run_job(
-            f"""
-            corpus = {{ name = "c", table = "fails_fast", id = "id" }}
-            label = {{ column = "y" }}
-            models = {{ m = "s" }}
-            identities = {{ columns = ["u"] }}
-            output = {{ path = "{tmp_path}/warehouse" }}
-            """,
+        config = write_config(
             tmp_path,
+            corpus={"path": None, "table": "fails_fast"},
+            label={"column": "y", "threshold": None},
+            models={"m": "s"},
+            identities={"columns": ["u"]},
         )
+        done = run(config)
     finally:
         spark.sql("DROP TABLE fails_fast")
     assert done.code == 3

@@ -188,7 +188,7 @@ def test_a_worker_of_a_standalone_master_that_is_killed_changes_no_number(
         started = [*(daemon.pid for daemon in master.daemons), process.pid]
         addresses = find_listening(set().union(*map(find_descendants, started)))
         assert all(address.is_loopback for address in addresses)
-        os.killpg(master.workers[0].pid, signal.SIGKILL)
+        os.killpg(master.daemons[1].pid, signal.SIGKILL)
         printed, _ = process.communicate(timeout=300)
     assert process.returncode == 0, printed
     assert read_tables(place.folder / "standalone") == numbers

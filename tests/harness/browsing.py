@@ -22,13 +22,6 @@ NEEDS_BROWSER = [
 """The marks of a module whose tests take a browser."""
 
 
-def needs_browser(test: Any) -> Any:
-    """Mark a single test as one that takes a browser."""
-    for mark in NEEDS_BROWSER:
-        test = mark(test)
-    return test
-
-
 @contextmanager
 def launched() -> Iterator[Any]:
     """Have a browser for the block."""

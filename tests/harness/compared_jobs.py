@@ -4,84 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasspark.tables.schemas import Table, tables_of
+from tests.harness.main_job import RUN_DATE, write_config
 from tests.harness.sample_run import read_latest
 from tests.harness.submitting import ROOT
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
-RUN_DATE = "2026-01-15"
 CANARY = "canary7e2d"
 N_ROWS = 400
-CONFIG = """
-[corpus]
-name = "comments"
-path = "corpus"
-id = "id"
-options = {{ password = "canary7e2d" }}
-[label]
-column = "target"
-threshold = 0.5
-[models]
-one = "score"
-two = "score_text"
-[identities]
-columns = ["male", "female"]
-terms = {{ column = "comment_text", list = ["gay", "christian: christian, catholic"] }}
-crossed = {{ pairs = true, min_rows = 10 }}
-[slices]
-short = "length < 100"
-mentions = "comment_text LIKE '%gay%'"
-[thresholds]
-at = [0.5]
-
-[histograms]
-bins = 20
-
-[label_balance]
-text = "comment_text"
-buckets = [5, 20, 50]
-
-[pinned_auc]
-trials = 5
-
-{privacy}
-[gate]
-[[gate.rule]]
-name = "floor"
-metric = "bpsn_auc"
-min = 0.01
-[[gate.rule]]
-name = "no step back"
-metric = "auc"
-max_drop = 0.1
-
-[output]
-path = "{warehouse}"
-"""
-PRIVACY = """
-[privacy]
-min_group_rows = 5
-"""
+PARTS: dict[str, Any] = {
+    "corpus": {"options": {"password": CANARY}},
+    "models": {"m": None, "one": "score", "two": "score_text"},
+    "identities": {
+        "columns": ["male", "female"],
+        "terms": {"column": "comment_text", "list": ["gay", "christian: christian, catholic"]},
+        "crossed": {"pairs": True, "min_rows": 10},
+    },
+    "slices": {"short": "length < 100", "mentions": "comment_text LIKE '%gay%'"},
+    "thresholds": {"at": [0.5]},
+    "histograms": {"bins": 20},
+    "label_balance": {"text": "comment_text", "buckets": [5, 20, 50]},
+    "pinned_auc": {"trials": 5},
+    "privacy": {"min_group_rows": 5},
+    "gate": {
+        "rule": [
+            {"name": "floor", "metric": "bpsn_auc", "min": 0.01},
+            {"name": "no step back", "metric": "auc", "max_drop": 0.1},
+        ]
+    },
+}
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder with a corpus, and configurations that write into warehouses beside it."""
+    """A folder with a corpus, and warehouses beside it."""
 
     folder: Path
 
-    def config(self, warehouse: str, privacy: str = PRIVACY) -> Path:
-        path = self.folder / f"{warehouse}.toml"
-        path.write_text(CONFIG.format(warehouse=self.folder / warehouse, privacy=privacy), encoding="utf-8")
-        return path
-
-    def flags(self, warehouse: str) -> list[str]:
-        return ["--config", str(self.config(warehouse)), "--run-date", RUN_DATE]
+    def flags(self, warehouse: str, **tables: Any) -> list[str]:
+        """Return the flags of a job with every part that writes into a warehouse; `tables` replace tables."""
+        config = write_config(self.folder, **PARTS | {"output": {"path": str(self.folder / warehouse)}} | tables)
+        return ["--config", str(config), "--run-date", RUN_DATE]
 
 
 def make_place(folder: Path) -> Place:

@@ -12,10 +12,11 @@ import sysconfig
 import time
 import venv
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -163,23 +164,11 @@ def make_cluster(folder: Path) -> Cluster:
 # ---- a standalone master with two workers
 
 
-@dataclass(frozen=True)
-class Standalone:
+class Standalone(NamedTuple):
     """A master and two workers of Spark."""
 
     address: str
-    folder: Path
-    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Options of spark-submit for a job of a few rows that begins once both workers are there, and uses both."""
-        settings = ("spark.cores.max=2", "spark.scheduler.minRegisteredResourcesRatio=1")
-        return ("--master", self.address, *(part for setting in settings for part in ("--conf", setting)))
-
-    @property
-    def workers(self) -> list[subprocess.Popen[bytes]]:
-        return self.daemons[1:]
+    daemons: list[subprocess.Popen[bytes]]
 
 
 @contextlib.contextmanager
@@ -194,7 +183,7 @@ def standalone(home: Path, folder: Path) -> Iterator[Standalone]:
 
         master, log = start(folder / "master", "master.Master")
         address = read_from(log, r"spark://127\.0\.0\.1:\d+")
-        found = Standalone(address, folder, [master])
+        found = Standalone(address, [master])
         for number in range(2):
             own = folder / f"worker-{number}"
             options = ("--cores", "1", "--memory", "1g", "--work-dir", str(own / "work"), address)

@@ -20,7 +20,8 @@ from scipy.stats import pmean
 from sklearn.metrics import roc_auc_score
 
 from tests.oracle.bias_names import name_bias
-from tests.oracle.intervals import auc_interval, newcombe_gap
+from tests.oracle.intervals import auc_interval
+from tests.oracle.optional_metrics import threshold_rates, threshold_summary
 from tests.oracle.suite import PAIRS
 
 OVERALL = "(overall)"
@@ -73,6 +74,7 @@ def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) ->
     """Compute the tables of one model and slice."""
     tables: Tables = defaultdict(dict)
     score, positive = rows[column], is_positive(rows, config)
+    arrays, states = (score.to_numpy(), positive.to_numpy(bool)), dict[str, Scores]()
     whole = {"negative": np.sort(score[~positive]), "positive": np.sort(score[positive])}
     overall = compare_cells(whole["negative"], whole["positive"])
     tables["u_statistics"][OVERALL, "negative", "positive"] = overall
@@ -99,11 +101,11 @@ def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) ->
             "known_auc": compare_cells(*of_known)["auc"],
         }
         tables["score_histograms"] |= count_bins(identity, cells, config)
-        for threshold in config["thresholds"]["at"]:
-            tables["threshold_rates"][identity, threshold] = compare_rates(cells, threshold)
+        states[identity] = np.where(known, inside.reindex(rows.index, fill_value=False), np.nan)
     for threshold in config["thresholds"]["at"]:
-        of_threshold = {key[0]: row for key, row in tables["threshold_rates"].items() if key[1] == threshold}
-        tables["threshold_summary"][threshold,] = sum_up_rates(whole, threshold, of_threshold)
+        for identity, state in states.items():
+            tables["threshold_rates"][identity, threshold] = threshold_rates(*arrays, state, threshold, LEVEL)
+        tables["threshold_summary"][threshold,] = threshold_summary(*arrays, states, threshold)
     tables["model_summary"][()] = sum_up(overall, tables)
     return tables
 
@@ -196,58 +198,6 @@ def count_bins(identity: str, cells: Cells, config: Mapping[str, Any]) -> dict[t
             of_bin = {"bin_low": float(ends[place]), "bin_high": float(ends[place + 1]), "n_rows": int(counts[place])}
             found[identity, cell, place] = of_bin
     return found
-
-
-def decide(negative: Scores, positive: Scores, threshold: float) -> tuple[Values, Values]:
-    """Decide what is at or above a threshold, and give the counts and the rates of that."""
-    right, wrong = (int((scores >= threshold).sum()) for scores in (positive, negative))
-    counts = {
-        "n_true_positive": right,
-        "n_false_positive": wrong,
-        "n_true_negative": len(negative) - wrong,
-        "n_false_negative": len(positive) - right,
-    }
-    return counts, {name: share(*parts) for name, parts in rates_of(counts).items()}
-
-
-def rates_of(counts: Values) -> dict[str, tuple[int, int]]:
-    """Give of every rate how many rows are counted, and among how many."""
-    tp, fp, tn, fn = (
-        counts[f"n_{what}"] for what in ("true_positive", "false_positive", "true_negative", "false_negative")
-    )
-    return {
-        "tpr": (tp, tp + fn),
-        "fpr": (fp, fp + tn),
-        "tnr": (tn, fp + tn),
-        "fnr": (fn, tp + fn),
-        "precision": (tp, tp + fp),
-        "selection_rate": (tp + fp, tp + fp + tn + fn),
-    }
-
-
-def compare_rates(cells: Cells, threshold: float) -> Values:
-    """Give counts and rates of subgroup and background, and by how much the rates differ."""
-    counts, rates = decide(cells["subgroup_negative"], cells["subgroup_positive"], threshold)
-    other_counts, other_rates = decide(cells["background_negative"], cells["background_positive"], threshold)
-    values = counts | rates | {f"background_{name}": value for name, value in (other_counts | other_rates).items()}
-    for name, rate in rates.items():
-        other, gap = other_rates[name], f"{name}_gap"
-        values |= dict.fromkeys((gap, f"{gap}_low", f"{gap}_high"))
-        if rate is not None and other is not None:
-            values[gap] = rate - other
-            ends = newcombe_gap(rates_of(counts)[name], rates_of(other_counts)[name], LEVEL)
-            values |= {f"{gap}_low": ends[0], f"{gap}_high": ends[1]}
-    return values
-
-
-def sum_up_rates(whole: Cells, threshold: float, identities: Mapping[str, Values]) -> Values:
-    """Give the error rates of a slice, and how much those of identities differ from them altogether."""
-    _, rates = decide(whole["negative"], whole["positive"], threshold)
-    values = {name: rates[name] for name in ("fpr", "fnr")}
-    for name, difference in (("fpr", "false_positive"), ("fnr", "false_negative")):
-        apart = [abs(rates[name] - row[name]) for row in identities.values() if row[name] is not None]
-        values[f"{difference}_equality_difference"] = sum(apart) if apart else None
-    return values
 
 
 def sum_up(overall: Values, tables: Tables) -> Values:

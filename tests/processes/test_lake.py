@@ -191,6 +191,7 @@ def test_a_catalog_that_is_nowhere_is_named_with_its_settings(life: dict[str, Re
 )
 def test_delta_refuses_nan(life: dict[str, Results], kind: str, words: str) -> None:
     assert words in select(life, kind)["nan"]
+    assert select(life, "iceberg jdbc")["nan"] == "no error"
 
 
 def test_iceberg_knows_the_key_and_keeps_few_files_of_metadata(life: dict[str, Results], life_folder: Path) -> None:
@@ -215,13 +216,3 @@ def test_the_docs_name_the_runtimes_that_are_not_in_the_files() -> None:
         if spark != SPARK_OF_THE_FILES
     ]
     assert [artifact for artifact in artifacts if f"`{artifact}`" not in RUNS_PAGE.read_text("utf-8")] == []
-
-
-def test_the_docs_say_which_tables_refuse_what(life: dict[str, Results]) -> None:
-    rows = re.findall(r"^\| `(path|catalog) = .*\|$", RUNS_PAGE.read_text("utf-8"), re.MULTILINE)
-    assert rows == ["path", "path", "catalog", "catalog", "catalog"]
-    for line in RUNS_PAGE.read_text("utf-8").splitlines():
-        if line.startswith("|") and 'format = "' in line:
-            refused = line.split("|")[4].strip()
-            assert refused == ("NULL in a key, NaN" if "delta" in line else "NULL in a key")
-    assert select(life, "iceberg jdbc")["nan"] == "no error"

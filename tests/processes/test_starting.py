@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from tests.harness.main_job import CANARY, RUN_DATE, make_rows, write_config, write_parquet
-from tests.harness.submitting import ROOT, clean_environment, submit
+from tests.harness.submitting import ROOT, run_python, submit
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
 ALL_FILES = "-dac_override,-dac_read_search"
 """What root loses in order to be refused what others are."""
-
-
-def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the driver's Python without spark-submit, as a notebook or a plain job does."""
-    kept = {name: value for name, value in clean_environment().items() if name != "JAVA_HOME"}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env=kept | {"PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def find_error(printed: str) -> str:
@@ -61,7 +44,7 @@ def tools(tmp_path: Path) -> str:
 
 
 def test_a_job_without_java_says_how_to_get_it(config: Path, tools: str) -> None:
-    done = run_python(JOB, "--engine", "spark", "--config", str(config), "--run-date", RUN_DATE, PATH=tools)
+    done = run_python(JOB, "--engine", "spark", "--config", config, "--run-date", RUN_DATE, PATH=tools, JAVA_HOME="")
     error = find_error(done.stderr)
     assert done.returncode == 2
     assert all(words in error for words in ("Java 17 or newer", "JAVA_HOME is not set", "scripts/submit"))
@@ -69,7 +52,7 @@ def test_a_job_without_java_says_how_to_get_it(config: Path, tools: str) -> None
 
 def test_a_session_without_java_says_how_to_get_it(tools: str) -> None:
     program = "from biasspark.session import build_session; build_session('notebook', {'spark.master': 'local[2]'})"
-    done = run_python("-c", program, PATH=tools)
+    done = run_python("-c", program, PATH=tools, JAVA_HOME="")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith("biasspark.errors.ConfigError: Java: none was found")
@@ -103,22 +86,6 @@ def test_a_java_that_ends_at_once_is_no_missing_one(config: Path) -> None:
     assert done.returncode == 1
     assert "ended at once" in error
     assert "Java 17 or newer" not in error
-
-
-# ---- jars of another Spark
-
-
-@pytest.mark.slow
-def test_a_lake_runtime_for_another_spark_ends_the_job_before_any_work(config: Path, tmp_path: Path) -> None:
-    major, minor, *_ = pyspark.__version__.split(".")
-    other = f"{major}.{int(minor) + 1}"
-    jar = tmp_path / f"iceberg-spark-runtime-{other}_2.13-1.12.0.jar"
-    with zipfile.ZipFile(jar, "w") as archive:
-        archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
-    code, printed = submit("--jars", str(jar), JOB, "--config", str(config), "--run-date", RUN_DATE, cwd=tmp_path)
-    error = find_error(printed)
-    assert code == 2, printed
-    assert f"{jar.name} is for Spark {other}, and Spark {pyspark.__version__} runs" in error
 
 
 # ---- files that may not be read

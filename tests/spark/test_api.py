@@ -52,18 +52,6 @@ def test_the_tables_of_the_job_less_the_columns_of_the_run(comments: DataFrame) 
         assert [field.dataType for field in frame.schema] == [schema[name].dataType for name in frame.columns]
 
 
-def test_one_row_for_every_model_slice_and_identity(comments: DataFrame) -> None:
-    metrics = biasspark.bias_metrics(comments, slices={"news": "board = 'news'"}, **MEASURED).collect()
-    keys = {(row.model, row.slice, row.identity) for row in metrics}
-    models, slices, identities = ("toxicity_1", "toxicity_6"), ("all", "news"), ("male", "female")
-    assert keys == {(model, name, identity) for model in models for name in slices for identity in identities}
-    assert len(metrics) == len(keys)
-    assert not any(row.crossed for row in metrics)
-    for row in metrics:
-        cells = [row.n_subgroup_negative, row.n_subgroup_positive, row.n_background_negative, row.n_background_positive]
-        assert sum(cells) == (200 if row.slice == "all" else 100)
-
-
 def test_every_option_reaches_the_numbers(comments: DataFrame) -> None:
     options = {
         "identity_threshold": 0.9,
@@ -106,17 +94,6 @@ def test_frames_that_hold_their_rows_keep_values_and_types(spark: SparkSession) 
         assert str(to_arrow(held, rows.schema).to_pylist()) == str(part.to_pylist())  # NaN is not itself
 
 
-def test_models_that_stand_side_by_side_are_there(comments: DataFrame) -> None:
-    metrics = biasspark.bias_metrics(comments, **MEASURED)
-    assert biasspark.side_by_side(metrics, "toxicity_6", "toxicity_1").count() == 2
-    with pytest.raises(biasspark.InputError) as caught:
-        biasspark.side_by_side(metrics, "toxicty_1", "Toxicity_6")
-    for message, named in zip(caught.value.messages, ("toxicty_1", "Toxicity_6"), strict=True):
-        assert all(f'"{name}"' in message for name in (named, "toxicity_1", "toxicity_6"))
-    with pytest.raises(biasspark.InputError, match="no row"):
-        biasspark.side_by_side(metrics.where("model IS NULL"), "toxicity_1", "toxicity_6")
-
-
 def test_an_expression_that_fails_on_a_row_is_named(comments: DataFrame) -> None:
     with pytest.raises(biasspark.InputError, match=r'slices."broken".') as caught:
         biasspark.label_balance(comments, slices={"broken": "assert_true(id < 9) IS NULL"}, **MEASURED)
@@ -149,12 +126,6 @@ def test_the_columns_are_named_where_none_of_them_is_asked_for(spark: SparkSessi
     with pytest.raises(biasspark.InputError) as caught:
         biasspark.bias_metrics(spark.createDataFrame([("1", "2")], ["_c0", "_c1"]), **MEASURED | {"models": "score"})
     assert "_c0, _c1" in caught.value.messages[0]
-
-
-def test_no_rows(comments: DataFrame) -> None:
-    with pytest.raises(biasspark.InputError) as caught:
-        biasspark.model_summary(comments.where("id < 0"), **MEASURED)
-    assert str(caught.value) == ("df: no rows, so there is nothing to measure.")
 
 
 @pytest.mark.classic("Spark Connect makes columns without a JVM")

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import product
-from pathlib import Path
 from statistics import stdev
 from typing import Any
 
@@ -24,7 +23,6 @@ from biasspark.errors import ABSENT, ConfigError, Fault, InputError
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import tables_of
 from biasspark.workflows.attribute import list_tables, rank_surveyed, survey_rows
-from tests.harness.spark_effort import Effort, watch
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
 
@@ -354,21 +352,6 @@ def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) 
         assert sorted(map(str, rows)) == sorted(map(str, found[name])), name
 
 
-@pytest.mark.slow
-@pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_every_row_is_attributed_by_one_scan_and_one_shuffle(spark: SparkSession, tmp_path: Path) -> None:
-    """With their ids; before, one scan is a survey, and of one the scores alone are shuffled and counted."""
-    corpus_of(spark).write.parquet(str(tmp_path / "corpus"))
-    corpus = spark.read.parquet(str(tmp_path / "corpus"))
-    efforts: list[Effort] = []
-    with watch(spark, len(ROWS), efforts):
-        rows = biasspark.example_attributions(corpus, id="id", models=["s1", "s2"], label="target", ranges=3)
-    with watch(spark, len(ROWS), efforts):
-        rows.write.format("noop").mode("overwrite").save()
-    assert [(effort.n_queries, effort.n_scans) for effort in efforts] == [(2, 2), (1, 1)]
-    assert efforts[1].n_shuffles == 1
-
-
 def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(n, n % 3 == 0, (n * 7 % 11) - 5.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE"
@@ -450,11 +433,6 @@ def test_trees_of_losses_alone_need_probabilities(spark: SparkSession) -> None:
         frame, id="id", models=["s"], label="y", numeric=["s"], targets=["gini"], tree={"min_leaf": 2}
     )
     assert found.isEmpty()
-
-
-def test_unknown_keys_of_a_part_are_faults() -> None:
-    with pytest.raises(ConfigError, match=r"\[attribution.tree\] depth: there is no such key"):
-        parse_measures({**MEASURED, "attribution": {"numeric": ["age"], "tree": {"depth": 3}}})
 
 
 def test_tables_of_one_ranking_are_those_of_the_functions(spark: SparkSession, found: Found) -> None:

@@ -25,7 +25,6 @@ from tests.harness.small_corpora import (
     measures_of,
     read,
     read_and_rank,
-    write_rows,
 )
 from tests.harness.spark_versions import IS_3_5
 
@@ -169,17 +168,6 @@ def test_a_file_that_was_cut_short(spark: SparkSession, few_rows: Path, tmp_path
     if not has_checksum:
         (file.parent / f".{file.name}.crc").unlink()
     assert holds(fault_of(spark, tmp_path / "rows"), f"corpus: path {tmp_path}/rows: {CORRUPT}", f"File: {file}.")
-
-
-def test_a_page_that_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
-    write_rows(spark, tmp_path / "rows", 5000)
-    [file] = (tmp_path / "rows").glob("*.parquet")
-    content = bytearray(file.read_bytes())
-    content[200:4000] = bytes(3800)
-    file.write_bytes(content)
-    for checksum in file.parent.glob(".*.crc"):
-        checksum.unlink()
-    assert holds(fault_of(spark, tmp_path / "rows"), f"corpus: {CORRUPT}", f"File: {file}.")
 
 
 # ---- files of other types

@@ -1,23 +1,19 @@
-"""Every synthetic corpus on Spark: the same rows whatever the partitions, and the columns that configurations read."""
+"""Every synthetic corpus on Spark: the same rows whatever the partitions, and their terms as the job finds them."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
+import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
-from biasspark.config import load_config
-from biasspark.errors import ConfigError
 from biasspark.synthetic.chunks import CHUNK_ROWS, Request, generate, make_table, map_chunks
 from biasspark.synthetic.civil import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest, TermCell, cell_chunk, cell_comments
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.score_cells import DISTRIBUTIONS, HEIGHTS, ScoreDistributionsRequest, TallAverageShortRequest
+from biasspark.synthetic.score_cells import ScoreDistributionsRequest, TallAverageShortRequest
 
-ROOT = Path(__file__).resolve().parents[2]
 CELLS = (ScoreDistributionsRequest(seed=11, rows_per_cell=50), TallAverageShortRequest(seed=11, rows_per_cell=50))
 SMALL = (*CELLS, *(kind(rows=50, seed=11) for kind in (CivilRequest, ImbalancedRequest, MadlibsRequest)))
 LARGE = (
@@ -54,12 +50,6 @@ def test_a_corpus_is_what_its_request_makes(spark: SparkSession, asked: Request)
     assert rows_of(corpus, "id") == rows_in(wanted)
 
 
-@pytest.mark.parametrize("asked", [CivilRequest(0, 1), TallAverageShortRequest(1, rows_per_cell=0)], ids=name_of)
-def test_wrong_arguments_are_refused_before_any_work(spark: SparkSession, asked: Request) -> None:
-    with pytest.raises(ConfigError):
-        generate(spark, asked)
-
-
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_comments_of_a_plan_are_the_same_in_any_partitions(spark: SparkSession, partitions: int) -> None:
     cells = [TermCell("gay", 20, 59, CHUNK_ROWS + 1), TermCell("gay", 60, 179, 4), TermCell("old", 20, 59, 0)]
@@ -69,28 +59,18 @@ def test_comments_of_a_plan_are_the_same_in_any_partitions(spark: SparkSession, 
     assert rows_of(cell_comments(frame.repartition(partitions), 3), "id", "comment_text") == wanted
 
 
-def measure(spark: SparkSession, name: str, asked: Request) -> DataFrame:
-    """Measure a corpus as its configuration says."""
-    config = load_config(ROOT / "conf" / name)
-    metrics: DataFrame = biasspark.bias_metrics(
-        generate(spark, asked),
-        models=config.models,
-        label=config.label.column,
-        identities=config.identities,
-        slices=config.slices,
+TERMS = ("gay", "african", "african american", "american", "Middle Eastern", "d'or `odd`, b.c")
+
+
+def test_job_finds_the_terms_where_their_columns_are_1(spark: SparkSession) -> None:
+    """Also those with spaces, quotes and dots in their names, and terms within terms."""
+    corpus = generate(spark, MadlibsRequest(1_200, 5, TERMS)).withColumn("score", F.length("comment_text"))
+    by_column, by_term = (
+        biasspark.bias_metrics(corpus, models=["score"], label="label", identities=identities)
+        for identities in ({"columns": TERMS}, {"terms": {"column": "comment_text", "list": list(TERMS)}})
     )
-    return metrics
-
-
-def test_the_configuration_measures_every_distribution(spark: SparkSession) -> None:
-    suite = measure(spark, "shapes.toml", ScoreDistributionsRequest(1, rows_per_cell=40))
-    cells = ("n_background_negative", "n_background_positive", "n_subgroup_negative", "n_subgroup_positive")
-    found = {row["slice"]: tuple(row[cell] for cell in cells) for row in suite.where("identity = 'subgroup'").collect()}
-    sizes = dict.fromkeys((one.name for one in DISTRIBUTIONS), (40, 40, 40, 40)) | {"C": (40, 40, 20, 60)}
-    assert found == sizes | {"all": (320, 320, 300, 340)}
-
-
-def test_the_configuration_measures_every_height(spark: SparkSession) -> None:
-    suite = measure(spark, "heights.toml", TallAverageShortRequest(1, rows_per_cell=40))
-    found = {row.identity: (row.n_subgroup_negative, row.n_subgroup_positive) for row in suite.collect()}
-    assert found == dict.fromkeys((f"height={height}" for height in HEIGHTS), (40, 40))
+    rows = by_column.orderBy("identity").collect()
+    assert rows == by_term.orderBy("identity").collect()
+    sizes = {row.identity: (row.n_subgroup_negative, row.n_subgroup_positive) for row in rows}
+    nested = dict.fromkeys(("african", "american"), (200, 200))
+    assert {name: sizes[name] for name in TERMS} == dict.fromkeys(TERMS, (100, 100)) | nested

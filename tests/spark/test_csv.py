@@ -19,6 +19,7 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import Fault, InputError
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.workflows.corpus_job import Plan, describe_plan
+from tests.harness.least_configuration import changed
 from tests.harness.small_corpora import count_and_reject, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads CSV")
@@ -139,20 +140,12 @@ def test_partitions_files_without_header_line_and_files_in_another_order(spark: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "reads_types"),
-    [({}, False), ({"slices": {"x": "s > 1"}}, True), ({"slices": {"x": "s > 1"}, "schema": "s INT"}, False)],
+    ("corpus", "slices", "reads_types"),
+    [({}, {}, False), ({}, {"x": "s > 1"}, True), ({"schema": "s INT"}, {"x": "s > 1"}, False)],
 )
-def test_the_plan_has_a_pass_for_the_types(tmp_path: Path, changes: dict[str, Any], reads_types: bool) -> None:
-    config = {
-        "corpus": {"name": "c", "path": "rows", "format": "csv"}
-        | {key: changes[key] for key in changes if key == "schema"},
-        "label": {"column": "y"},
-        "models": {"s": "s"},
-        "identities": {"columns": ["u"]},
-        "slices": changes.get("slices", {}),
-        "output": {"path": "out"},
-    }
-    plan = describe_plan(Plan({}, ["survey"]), parse_config(config, tmp_path), 3, (), "spark")
+def test_the_plan_has_a_pass_for_the_types(corpus: dict[str, str], slices: dict[str, str], reads_types: bool) -> None:
+    config = parse_config(changed(corpus={"format": "csv"} | corpus, slices=slices), Path())
+    plan = describe_plan(Plan({}, ["survey"]), config, 3, (), "spark")
     assert ("read the types" in plan) == reads_types
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,8 @@ import biasspark
 from biasspark.api.frame_kinds import spark_rows
 from biasspark.errors import InputError
 from tests.embedded.measure_frames import SUITE, bits, comments, kind
-from tests.harness.submitting import run_python
 
 pytestmark = pytest.mark.spark("frames of Spark")
-EMBEDDED = """
-import json, sys
-from tests.embedded.measure_frames import SUITE, bits, comments
-import biasspark
-biasspark.local()
-print(json.dumps(bits(biasspark.bias_metrics(comments().to_pandas(), **SUITE))))
-"""
 
 
 def odd_frame() -> pd.DataFrame:
@@ -98,11 +89,3 @@ def test_arrow_and_paths_give_arrow(spark: SparkSession, tmp_path: Path) -> None
     assert bits(of_path) == bits(of_table)
     with pytest.raises(InputError, match=r"none\.parquet"):
         biasspark.u_statistics(tmp_path / "none.parquet", **SUITE)
-
-
-@pytest.mark.slow
-def test_the_embedded_engine_gives_the_bits_of_spark(spark: SparkSession) -> None:
-    pytest.importorskip("pysail")
-    embedded = run_python("-c", EMBEDDED)
-    assert embedded.returncode == 0, embedded.stderr
-    assert json.loads(embedded.stdout) == bits(biasspark.bias_metrics(comments().to_pandas(), **SUITE))

@@ -16,7 +16,7 @@ from biasspark.cli import Progress
 from biasspark.config import Config, parse_config
 from biasspark.errors import InputError
 from biasspark.gate.alerts import GateInput
-from biasspark.tables.ledger import accept, append_to_ledger, check_latest, list_accepted
+from biasspark.tables.ledger import append_to_ledger
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
@@ -36,40 +36,6 @@ def run_of(day: int, run_id: str = "now", corpus: str = "civil") -> Run:
 
 
 # ---- the ledger
-
-
-@pytest.fixture(scope="module")
-def ledger(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
-    """Three dates: accepted; failed; accepted, then rerun and failed. Another corpus is accepted on the last."""
-    store = PathStore(str(tmp_path_factory.mktemp("ledger")))
-    for day, run_id, status, corpus in (
-        (1, "a", "accepted", "civil"),
-        (2, "b", "published", "civil"),
-        (3, "c", "accepted", "civil"),
-        (3, "d", "published", "civil"),
-        (3, "e", "accepted", "other"),
-    ):
-        append_to_ledger(spark_session, store, run_of(day, run_id, corpus), record(status))
-    return store
-
-
-def test_the_accepted_runs_of_the_dates_before(spark: SparkSession, ledger: PathStore) -> None:
-    def list_ids(day: int, most: int = 9) -> list[str]:
-        return [run.run_id for run in list_accepted(spark, ledger, run_of(day), most)]
-
-    # A run that is run again is compared with the runs before it.
-    assert [list_ids(day) for day in (1, 2, 3, 4)] == [[], ["a"], ["a"], ["c", "a"]]
-    assert list_ids(4, 1) == ["c"]
-    assert list_accepted(spark, ledger, Run(date(2026, 1, 9), "civil", "other_job", "x", datetime.now(UTC))) == {}
-
-    for _ in range(2):  # twice means what once does
-        accept(spark, ledger, run_of(3, "d"), "checked", "Ada")
-    assert [list_ids(day) for day in (2, 4)] == [["a"], ["d", "a"]]
-
-    check_latest(spark, ledger, run_of(3, "d"), "d")
-    for run_id, words in (("c", "superseded"), ("x", "no such run")):
-        with pytest.raises(InputError, match=words):
-            check_latest(spark, ledger, run_of(3, "d"), run_id)
 
 
 # ---- accepted runs

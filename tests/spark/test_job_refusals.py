@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import run_job
 from biasspark.session import is_connect
 from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
-from biasspark.workflows import measure as job
 from tests.conftest import ROOT
 from tests.harness.main_job import (
     CANARY,
@@ -60,25 +58,6 @@ def test_a_wrong_configuration_ends_with_2_and_names_every_fault(published: Path
         '[ranking] engine = "fast". ',
     )
     assert "starting the engine" not in done.err
-
-
-@pytest.mark.parametrize(
-    ("flags", "fault"),
-    [
-        (["--run-date", RUN_DATE], "the following arguments are required: --config"),
-        (["--config", "x.toml"], "the following arguments are required: --run-date"),
-        (["--config", "x.toml", "--run-date", "15.1.2026"], 'argument --run-date: "15.1.2026". '),
-        (["--config", "x.toml", "--run-date", RUN_DATE, "--fast"], "unrecognized arguments: --fast"),
-        (["--config", "nowhere.toml", "--run-date", RUN_DATE], '"nowhere.toml": '),
-    ],
-    ids=["no config", "no date", "no such date", "no such flag", "no such file"],
-)
-def test_wrong_usage_ends_with_2(flags: list[str], fault: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_job(job.main, job.COMMAND.parser(), flags) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.splitlines()[-1].partition(": error: ")[2].startswith(fault)
-    assert "Traceback" not in printed.err
 
 
 def test_missing_and_mistyped_columns_end_with_3_all_at_once(published: Path) -> None:

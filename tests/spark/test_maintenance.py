@@ -137,10 +137,3 @@ def test_partitions_of_a_catalog_go_with_their_directories(spark: SparkSession, 
     assert catalog.read(spark, PINNED_SKEW, current).count() == 2
     assert spark.table(catalog.name(PINNED_SKEW.name)).count() == 2
     assert catalog.list_runs(spark, BIAS_RUNS) == {(RUN_DATE, run.run_id) for run in (old, current)}
-
-
-def test_keys_of_maintenance_are_checked(tmp_path: Path) -> None:
-    done = maintain(tmp_path, tmp_path, keep_days=-1, grace_hours=0, compact=1, keep=2)
-    assert done.code == 2
-    for fault in ("keep_days = -1", "grace_hours = 0", "compact = 1", "keep"):
-        assert f"[maintenance] {fault}" in done.err

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
-from biasspark import ConfigError, MeasuredCorpus
+from biasspark import MeasuredCorpus
 from biasspark.tables.schemas import LABEL_BALANCE, PINNED_AUC, SCORE_HISTOGRAMS, TEMPLATE_SCORES, Table
 from tests.fixtures.edge_case_corpus import Meaning, assert_rows, frame_of, is_crossed, make_rows, measures
 from tests.fixtures.measured_edge_cases import LENGTHS, TRIALS, measure_on_spark, measured_edge_cases
@@ -169,28 +169,7 @@ def test_trials_follow_from_the_seed_alone(spark: SparkSession) -> None:
     assert draw(1, 7) == draw(3, 7, ranges=7) != draw(1, 8)
 
 
-def test_trials_need_blocks(spark: SparkSession) -> None:
-    with pytest.raises(ConfigError, match="trials"):
-        biasspark.pinned_auc(frame_of(spark, make_rows()[:9]), trials=3, **measures(engine="windows"))
-
-
 # ---- thresholds and bins
-
-
-def test_a_grid_has_both_ends_and_is_joined_by_named_thresholds(spark: SparkSession) -> None:
-    corpus = frame_of(spark, make_rows()[:60], 1)
-    asked = measures(models=["s1"], identities=["c1"], slices=None)
-    both = biasspark.threshold_summary(corpus, at=[0.05, 0.3], grid={"low": 0.0, "high": 1.0, "steps": 10}, **asked)
-    assert sorted(row.threshold for row in both.collect()) == sorted({0.05, *(step / 10 for step in range(11))})
-
-
-def test_float32_scores_reach_the_threshold_that_they_are_written_as(spark: SparkSession) -> None:
-    """0.7 is more than the float32 of 0.7, which as a double is 0.699999988."""
-    assert float(np.float32(0.7)) < 0.7
-    scores = [(0.7, True, 1.0), (0.69, True, 1.0), (0.7, False, 1.0)]
-    table = spark.createDataFrame(scores, "s FLOAT, label BOOLEAN, c DOUBLE")
-    [row] = biasspark.threshold_rates(table, at=[0.7], models=["s"], label="label", identities=["c"]).collect()
-    assert (row.threshold, row.n_true_positive, row.n_false_negative, row.n_false_positive) == (0.7, 1, 1, 1)
 
 
 @pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
@@ -208,16 +187,3 @@ def test_every_row_is_in_one_bin_where_scores_hardly_differ(spark: SparkSession,
         expected = {(model, "u", cell): size for model in scores for cell, size in sizes.items()}
         expected |= {(model, "(overall)", cell): 5 for model in scores for cell in ("negative", "positive")}
         assert totals == expected
-
-
-def test_what_cannot_be_asked(spark: SparkSession) -> None:
-    corpus = frame_of(spark, make_rows()[:9], 1)
-    with pytest.raises(ConfigError, match=r"^thresholds"):
-        biasspark.threshold_rates(corpus, **measures())
-    with pytest.raises(ConfigError, match=r"^bins"):
-        biasspark.score_histograms(corpus, bins=0, **measures())
-    kept = {name: value for name, value in measures().items() if name not in ("models", "slices")}
-    with pytest.raises(ConfigError, match="text and length"):
-        biasspark.label_balance(corpus, text="text", length="length", **kept)
-    with pytest.raises(ConfigError, match=r"^buckets"):
-        biasspark.label_balance(corpus, buckets=[10, 20], **kept)

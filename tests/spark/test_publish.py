@@ -399,14 +399,6 @@ def test_check_names_another_cause_as_a_write_that_failed(
     assert caught.value.exit_code == 1
 
 
-def test_a_password_in_a_path_is_not_repeated(spark: SparkSession) -> None:
-    store = PathStore("nosuch://me:secret@host/warehouse")
-    with pytest.raises(BiasSparkError) as caught:
-        store.check(spark, [BIAS_METRICS])
-    assert "nosuch://(redacted)@host/warehouse" in str(caught.value)
-    assert "secret" not in str(caught.value)
-
-
 # ---- a catalog
 
 

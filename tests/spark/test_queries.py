@@ -146,14 +146,6 @@ def test_every_query_is_tested() -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark("views for Spark")
-def test_spark_gives_the_columns_that_duckdb_gives(asked: dict[str, DataFrame], answers: dict[str, Rows]) -> None:
-    assert {name: frame.columns for name, frame in asked.items()} == {
-        name: list(rows[0]) for name, rows in answers.items()
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.spark("views for Spark")
 def test_spark_gives_what_duckdb_gives(asked: dict[str, DataFrame], answers: dict[str, Rows]) -> None:
     assert {name: [row.asDict() for row in frame.collect()] for name, frame in asked.items()} == answers
 

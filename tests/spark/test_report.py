@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from biasspark.workflows import export_table as export
 from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
 from tests.fixtures.made_up_report import MODELS, RUN_DATE, SCRIPT, alert, make_report
-from tests.harness.browsing import launched, needs_browser, opening
 from tests.harness.example_run import write_history, write_run, write_table
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, run_main
@@ -162,36 +161,6 @@ def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore,
     assert "accepted by hand" in page.read_text("utf-8")
     assert SCRIPT not in page.read_text("utf-8")
     assert card.read_text("utf-8").startswith("### Unintended bias")
-
-
-@pytest.fixture
-def open_page() -> Iterator[Callable[..., Any]]:
-    with launched() as browser, opening(browser) as open_page:
-        yield open_page
-
-
-@pytest.mark.slow
-@needs_browser
-def test_a_browser_shows_what_the_job_drew_from_published_tables(
-    run_here: Any, open_page: Callable[..., Any], tmp_path: Path
-) -> None:
-    """A gate, a baseline run, attribution, a comparison, and the trends of four runs."""
-    write_run(tmp_path / "lake")
-    write_history(tmp_path / "lake")
-    out = tmp_path / "report.html"
-    code, _, err = run_here(report, "--out", out, "--set", f"output.path={json.dumps(str(tmp_path / 'lake'))}")
-    assert code == 0, err
-    page = open_page(out.as_uri())
-    assert page.get_by_role("heading", name="The gate failed: 1 of 2 checks").is_visible()
-    assert page.locator("table.checks").get_by_text("Warning").is_visible()
-    assert page.get_by_text("Since 14 January 2026 (the last accepted run)").is_visible()
-    assert page.get_by_text("Worse: toxicity_1, black, BPSN AUC").is_visible()
-    assert page.get_by_text("toxicity_6 is significantly worse than toxicity_1 in").first.is_visible()
-    assert page.locator("#attribution table.heat").first.is_visible()
-    assert page.locator("#attribution .tree").first.is_visible()
-    assert page.get_by_text("4 runs, 12 January 2026 to 15 January 2026").is_visible()
-    assert page.get_by_role("img", name="Overall AUC and the worst metrics").bounding_box()["width"] > 900
-    assert page.get_by_text("Not measured").count() == 0
 
 
 def test_a_run_that_is_not_published_is_refused_with_those_that_are(run_here: Any) -> None:

@@ -170,13 +170,6 @@ def test_a_date_without_a_published_run(run: Any, tmp_path: Path) -> None:
         assert all(word in done.err.splitlines()[-1] for word in words)
 
 
-def test_names_that_the_run_lacks(run: Any) -> None:
-    done = run("--models", "toxicity_1", "toxicity_9", "--slice", "long")
-    assert (done.code, done.out) == (3, "")
-    faults = [line for line in done.err.splitlines() if "error: " in line]
-    assert ["toxicity_9" in faults[0], "long" in faults[1], len(faults)] == [True, True, 2]
-
-
 def test_files_that_are_gone(run: Any, spark: SparkSession, tmp_path: Path) -> None:
     store = PathStore(str(tmp_path / "warehouse"))
     add_run(spark, store, LATEST, [])
