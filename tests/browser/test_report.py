@@ -58,10 +58,25 @@ def open_report(browser: Any, report: str) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Any, report: str) -> Iterator[Any]:
-    """The report, opened once for tests that leave it as it was: opening takes longer than what most of them do."""
+def opened(browser: Any, report: str) -> Iterator[Any]:
     with opening(browser) as open_page:
         yield open_page(report)
+
+
+FOLD = """
+document.querySelectorAll('details').forEach((one) => { one.dataset.first ??= one.open; });
+document.querySelectorAll('details').forEach((one) => { one.open = one.dataset.first === 'true'; });
+location.hash = '';
+"""
+
+
+@pytest.fixture
+def page(opened: Any) -> Any:
+    """The report, opened once, which takes longer than most tests, in its first size and folded as it first was."""
+    opened.set_viewport_size({"width": 1280, "height": 900})
+    opened.emulate_media(color_scheme="light", media="screen")
+    opened.evaluate(FOLD)
+    return opened
 
 
 def find_table(page: Any) -> Any:
@@ -98,8 +113,7 @@ def test_the_verdict_is_seen_first(page: Any) -> None:
     assert page.get_by_text("Worse: toxicity_1, black, BPSN AUC").is_visible()
 
 
-def test_sections_and_pictures_are_visible(open_report: Any) -> None:
-    page = open_report()
+def test_sections_and_pictures_are_visible(page: Any) -> None:
     for title in ("Models side by side", "The worst identities", "Every identity", "Score distributions"):
         assert page.get_by_role("heading", name=title, exact=True).is_visible()
     for label in ("Intervals of the five metrics", "False and true positive rates", "Overall AUC and the worst"):
@@ -142,8 +156,7 @@ def test_tables_sort_by_click_and_back(page: Any) -> None:
     assert read_column(page, 0) == first
 
 
-def test_differences_are_sorted_by_their_numbers(open_report: Any) -> None:
-    page = open_report()
+def test_differences_are_sorted_by_their_numbers(page: Any) -> None:
     table = page.locator("#against table[data-sort]")
     assert not table.is_visible()
     page.get_by_text("All differences for 8 identities").click()
@@ -172,8 +185,7 @@ def test_everything_is_there_without_javascript(open_report: Any) -> None:
     assert page.locator("#identities table.metrics").nth(1).is_visible()
 
 
-def test_a_link_unfolds_the_slice_that_it_leads_to(open_report: Any) -> None:
-    page = open_report()
+def test_a_link_unfolds_the_slice_that_it_leads_to(page: Any) -> None:
     page.get_by_role("link", name="short", exact=True).first.click()
     assert page.locator("#identities table.metrics").nth(1).is_visible()
     page.locator("#slice-1").get_by_role("link", name="intervals").click()
@@ -183,8 +195,7 @@ def test_a_link_unfolds_the_slice_that_it_leads_to(open_report: Any) -> None:
     assert page.get_by_role("img", name="Scores of gay by toxicity_1, slice short").is_visible()
 
 
-def test_a_number_leads_to_its_definition(open_report: Any) -> None:
-    page = open_report()
+def test_a_number_leads_to_its_definition(page: Any) -> None:
     link = page.locator("#identities thead").first.get_by_role("link", name="BPSN AUC")
     assert "how often a positive of the background" in link.get_attribute("title")
     link.click()
@@ -193,8 +204,7 @@ def test_a_number_leads_to_its_definition(open_report: Any) -> None:
     assert "how often a positive of the background" in target.inner_text()
 
 
-def test_the_page_never_scrolls_sideways(open_report: Any) -> None:
-    page = open_report()
+def test_the_page_never_scrolls_sideways(page: Any) -> None:
     for _ in ("folded", "unfolded"):
         for width in (360, 400, 768, 1280, 1920):
             page.set_viewport_size({"width": width, "height": 900})

@@ -18,10 +18,6 @@ def texts(notebook: nbformat.NotebookNode) -> Iterator[tuple[int, str]]:
             yield number, output.get("text") or output.data["text/plain"]
 
 
-def test_there_are_three() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["attribution", "launch_decision", "pandas_frame"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_prints_what_is_committed(path: Path) -> None:

@@ -155,13 +155,6 @@ def catalog_settings(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def without_delta_rs() -> Iterator[None]:
-    """Have Spark do all in folders of Delta, as where the library is not installed."""
-    with patch.object(delta, "is_installed", lambda: False):
-        yield
-
-
-@contextmanager
 def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
     """Have a store fail before it writes one table."""
     write = store.write
@@ -363,7 +356,8 @@ def main(out: str, folder: str, *kinds: str) -> None:
     run_dates = [RUN_DATE - timedelta(days=1), RUN_DATE]
     spark = build_session("lake runs", read_settings(place, list(kinds)))
     for kind in kinds:
-        with without_delta_rs() if kind == "delta by spark" else nullcontext():
+        # Without delta-rs Spark does all in folders of Delta.
+        with patch.object(delta, "is_installed", lambda: False) if kind == "delta by spark" else nullcontext():
             seen[kind] = live(spark, STORES[kind](place), optimize=kind not in WITH_JOB)
             if kind in WITH_JOB:
                 seen[kind]["job"] = run_job(spark, place, kind, run_dates)

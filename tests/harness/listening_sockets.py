@@ -47,13 +47,9 @@ def find_listening(pids: Iterable[int]) -> set[IPv4Address | IPv6Address]:
     if not (PROC / "net" / "tcp").exists():
         pytest.skip("only Linux tells who listens")
     sockets = {name for pid in pids for name in open_files(pid)}
-    rows = [line.split() for kind in ("tcp", "tcp6") for line in list_sockets(kind)]
+    tables = (PROC / "net" / kind for kind in ("tcp", "tcp6"))
+    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
     return {read_address(row[1]) for row in rows if row[3] == LISTEN and f"socket:[{row[9]}]" in sockets}
-
-
-def list_sockets(kind: str) -> list[str]:
-    table = PROC / "net" / kind
-    return table.read_text().splitlines()[1:] if table.exists() else []
 
 
 def read_address(field: str) -> IPv4Address | IPv6Address:

@@ -128,32 +128,22 @@ def membership_fields(
     states: Mapping[str, Sequence[State]],
     values: Mapping[int, Sequence[Any]] | None = None,
 ) -> Fields:
-    """Give the bit fields of states of flags by identity, and of values by place of their source."""
-    return _state_fields(encoding, states) | _value_fields(encoding, values or {})
+    """Give the bit fields of states of flags by identity, and of values by place of their source.
 
-
-def _state_fields(encoding: Encoding, states: Mapping[str, Sequence[State]]) -> Fields:
-    """Give the bit fields of sources of flags: a source is unknown on the rows on which all its identities are."""
-    fields: Fields = {}
-    for source in encoding.sources:
-        if source.kind != "flags":
-            continue
-        columns = {name: states[name] for name in source.identities}
-        for name, column in columns.items():
-            number = encoding.number[name]
-            fields["member", number] = [state is True for state in column]
-            if source.nullable:
-                fields["unknown", number] = [state is None for state in column]
-    return fields
-
-
-def _value_fields(encoding: Encoding, values: Mapping[int, Sequence[Any]]) -> Fields:
-    """Give the bit fields that say where the sources of values are known."""
-    return {
+    A source of flags is unknown on the rows on which all its identities are.
+    """
+    fields: Fields = {
         ("known", encoding.nullable_sources.index(place)): [value is not None for value in column]
-        for place, column in values.items()
+        for place, column in (values or {}).items()
         if encoding.sources[place].nullable
     }
+    for source in encoding.sources:
+        for name in source.identities if source.kind == "flags" else ():
+            number = encoding.number[name]
+            fields["member", number] = [state is True for state in states[name]]
+            if source.nullable:
+                fields["unknown", number] = [state is None for state in states[name]]
+    return fields
 
 
 def pack(

@@ -81,37 +81,24 @@ def jobs(request: pytest.FixtureRequest, life: dict[str, Results]) -> tuple[str,
     return request.param, select(life, request.param)["job"], life["parquet"]["job"]
 
 
-def test_readers_see_the_latest_published_run_of_each_date(results: Results) -> None:
+def test_readers_see_the_latest_published_run_of_each_date_and_nothing_of_one_that_fails(results: Results) -> None:
+    """Neither rows of a run that is published, nor what one left that died, are published with more rows."""
     assert results["latest"] == BEFORE_LAST
     assert results["rows"] == [["a", 0.7], ["b", 0.7]]
-
-
-def test_a_run_that_fails_before_the_ledger_is_seen_by_nobody(results: Results) -> None:
     assert results["broken"] == "BiasSparkError: bias_runs: broken"
     assert results["stored"] == sorted(results["runs"])
-
-
-def test_rows_never_double(results: Results) -> None:
-    """Neither those of a run that is published, nor what one left that died, are published with more rows."""
     assert "is published already" in results["published twice"]
     assert "4 rows were read back. They are not the 2 rows written" in results["written twice"]
 
 
-def test_tables_say_what_they_hold(results: Results) -> None:
+def test_tables_say_what_they_hold_and_get_new_columns(results: Results) -> None:
+    """The table was made without its last column, and got one more of a version to come. A misfit is refused."""
     comments = {column.name: column.comment for column in PINNED_SKEW.columns}
     assert results["comments"] == comments | {"of_tomorrow": None}
     assert results["comment"] == PINNED_SKEW.comment
-
-
-def test_columns_are_added_and_a_misfit_is_refused_with_both_lists(results: Results) -> None:
-    # The table was made without its last column, and got one more of a version to come.
-    assert PINNED_SKEW.values[-1].name in results["comments"]
     assert results["misfit"].startswith("InputError: ")
     assert "its columns are not those of pinned_skew. It has " in results["misfit"]
     assert "The table has corpus STRING, model STRING" in results["misfit"]
-
-
-def test_a_key_is_never_null(results: Results) -> None:
     assert results["required"] == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
     assert re.search("NOT.NULL|non-nullable field", results["null key"])  # the latter is Spark 3.5's own
 

@@ -63,15 +63,22 @@ def test_past_200_groups_the_rest_is_one(spark: SparkSession) -> None:
     assert others["ordered_doubled"] == sum(2 * (high > low) + (high == low) for high in own[1] for low in own[0])
 
 
-def test_values_that_are_written_like_the_groups_of_null_and_others_belong_to_them(spark: SparkSession) -> None:
-    values = ["(null)", None, "(other)", "x"]
-    frame = spark.createDataFrame(
-        [(n, n % 2 == 0, float(n % 7), values[n % 4]) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE, g STRING"
-    )
-    rows = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "g"}).collect()
-    groups = {row["positive_group"]: row["n_positive"] for row in rows}
-    assert groups == {"(null)": 10, "(other)": 10, "x": 0}
-    assert len(rows) == 9
+@pytest.mark.parametrize(
+    ("kind", "values", "groups"),
+    [
+        ("STRING", ["(null)", None, "(other)", "x", "x"], {"(null)": 10, "(other)": 5, "x": 10}),
+        ("FLOAT", [0.0, -0.0, 0.1, math.nan, None], {"(null)": 10, "0.0": 10, "0.1": 5}),
+    ],
+    ids=["written like those groups", "zeros and NaN"],
+)
+def test_values_belong_to_the_groups_of_null_and_others(
+    spark: SparkSession, kind: str, values: list[Any], groups: dict[str, int]
+) -> None:
+    rows = [(number, number % 2 == 0, number / 100, values[number % 5]) for number in range(50)]
+    frame = spark.createDataFrame(rows, f"id INT, y BOOLEAN, s DOUBLE, g {kind}")
+    crosses = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "g"}).collect()
+    assert {row["positive_group"]: row["n_positive"] for row in crosses} == groups
+    assert len(crosses) == len(groups) ** 2
 
 
 HOSTILE = ("it's", "\\", "a\\nb", "${x} $1", 'say "so"\n', "", "' OR 1=1 --", "null", "ünï 😀")
@@ -112,14 +119,6 @@ def test_a_bin_is_what_its_predicate_selects(spark: SparkSession, kind: str) -> 
         for predicate, inside in predicates.items():
             written = predicate.replace("`job's`", '"job\'s"')
             assert {row for (row,) in connection.sql(f"SELECT id FROM rows WHERE {written}").fetchall()} == inside
-
-
-def test_both_zeros_are_one_group_and_nan_is_that_of_null(spark: SparkSession) -> None:
-    levels = [0.0, -0.0, 0.1, math.nan, None]
-    rows = [(number, number % 2 == 0, number / 100, levels[number % 5]) for number in range(50)]
-    frame = spark.createDataFrame(rows, "id INT, y BOOLEAN, s DOUBLE, level FLOAT")
-    crosses = biasspark.auc_crosses(frame, id="id", models=["s"], label="y", groupings={"g": "level"}).collect()
-    assert {row["positive_group"]: row["n_positive"] for row in crosses} == {"(null)": 10, "0.0": 10, "0.1": 5}
 
 
 def test_columns_that_tell_no_groups_are_refused(spark: SparkSession) -> None:

@@ -250,23 +250,6 @@ def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(job_runs: JobRuns
 
 
 @pytest.mark.slow
-@pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_repeated_ids_are_left_out_for_two_scans_more(spark: SparkSession, tmp_path: Path) -> None:
-    rows = make_rows() | {"id": [f"c{number % 1950}" for number in range(N_ROWS)]}
-    config = write_config(tmp_path, corpus={"duplicates": "reject"})
-    write_parquet(tmp_path / "corpus", rows)
-    efforts: list[Effort] = []
-    with watch(spark, N_ROWS, efforts):
-        done = run_well(config)
-    assert done.summary["rejects"] == {"duplicate_id": 2 * (N_ROWS - 1950)}
-    assert ask(tmp_path / "warehouse", "SELECT count(*), count(DISTINCT row_id) FROM latest_rejected_rows") == [
-        (2 * (N_ROWS - 1950), N_ROWS - 1950)
-    ]
-    assert efforts[0].n_scans == 4  # survey, ids, ranking, rejects
-    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
-
-
-@pytest.mark.slow
 def test_what_fails_after_a_run_is_published_is_a_warning(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,28 +144,6 @@ def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
     assert experiment.ask("SELECT count(*) FROM it", "corpus") == [(ROWS,)]
 
 
-def test_scores_are_probabilities_of_sentences_that_no_model_has_seen(experiment: Experiment) -> None:
-    models = ("baseline", "control", "mitigated")
-    described = experiment.ask("DESCRIBE it", "test_set")
-    assert [row[:2] for row in described] == [
-        *(("id", "BIGINT"), ("comment_text", "VARCHAR"), ("label", "BOOLEAN"), ("template", "VARCHAR")),
-        *((model, "DOUBLE") for model in models),
-    ]
-    for model in models:
-        [(least, most, n_scores)] = experiment.ask(
-            f"SELECT min({model}), max({model}), count(DISTINCT {model}) FROM it", "test_set"
-        )
-        assert 0 < least < 0.2
-        assert 0.8 < most < 1
-        assert n_scores > 100
-    trained = {
-        text
-        for corpus in ("corpus", "control", "mitigated")
-        for text in experiment.ask("SELECT comment_text FROM it", corpus)
-    }
-    assert not trained & set(experiment.ask("SELECT comment_text FROM it", "test_set"))
-
-
 def test_a_dry_run_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     done = run(tmp_path, "--dry-run")
     assert done.code == 0, done.err

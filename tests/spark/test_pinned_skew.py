@@ -55,17 +55,6 @@ def test_the_same_rows_in_any_order_and_partitions(spark: SparkSession, partitio
     assert 0 < abs(change["h"]) < abs(change["g"])
 
 
-def test_an_identity_that_is_not_there_is_an_error_that_lists_those_that_are(spark: SparkSession) -> None:
-    rows = [(0.5, True, "Asian"), (0.2, False, "white")]
-    corpus = spark.createDataFrame(rows, "score double, label boolean, race string")
-    measured: dict[str, Any] = {"models": ["score"], "label": "label", "identities": {"categorical": ["race"]}}
-    with pytest.raises(biasspark.InputError, match="race=Asian, race=white"):
-        biasspark.pinned_skew(corpus, identity="race=Asain", **measured)
-    with pytest.raises(biasspark.ConfigError) as refused:
-        biasspark.pinned_skew(corpus, identity="gay", trials=0, **measured | {"cell": "negative"})
-    assert all(name in str(refused.value) for name in ("cell", "trials", "identity"))
-
-
 EMPTY = {
     "subgroup_negative": "IF(label, g, 0)",
     "subgroup_positive": "IF(label, 0, g)",

@@ -57,16 +57,6 @@ def test_values_stay_in_their_rows_where_a_filter_skips_pages(spark: SparkSessio
     assert [row.asDict() for row in read_rows] == [row for row in rows if row["b"]]
 
 
-def test_csv_with_options_and_scores_that_are_no_numbers(spark: SparkSession, tmp_path: Path) -> None:
-    lines = ["yes;0.5", "no; 1e3 ", "TRUE;", "f;high", "0;NaN", "1;-Infinity", "perhaps;1"]
-    (tmp_path / "rows.csv").write_text("\n".join(lines))
-    options = {"header": "false", "sep": ";"}
-    rows = read(spark, tmp_path, format="csv", options=options, schema="y STRING, s STRING")
-    examples = examples_of(rows.withColumn("u", F.lit(1.0)), measures_of())
-    assert examples.labels == [True, False, True, False, False, True, "null_label"]
-    assert examples.scores() == [0.5, 1000.0, "null_score", "score_not_numeric", "nan_score", "infinite_score", 1.0]
-
-
 def test_csv_with_quotes_and_line_ends_in_a_text(spark: SparkSession, tmp_path: Path) -> None:
     texts = ['she said "no", twice', "two\nlines, and\r\na third", '"', "", 'a \\ and "quotes"', "plain"]
     with (tmp_path / "rows.csv").open("w", encoding="utf-8", newline="") as file:

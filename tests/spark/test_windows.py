@@ -109,30 +109,16 @@ def test_a_range_is_measured_date_by_date(place: Place) -> None:
     assert whole["failed"] == [{"run_date": SECOND, "exit_code": 3}]
 
 
-def test_a_window_reads_nothing_of_the_corpus(place: Place) -> None:
-    assert not (place.folder / "corpus").exists()
-    assert place.window.code == 0, place.window.err
-
-
 @pytest.mark.parametrize("table", WINDOW_TABLES, ids=lambda table: table.name)
 def test_a_window_is_its_union_ranked_at_once(place: Place, table: Any) -> None:
+    """It reads nothing of the corpus, which is gone by then."""
     assert (place.window.code, place.union.code) == (0, 0), place.window.err
+    assert not (place.folder / "corpus").exists()
     columns = ", ".join(f'"{name}"' for name in table.value_columns)
     found = ask(place.warehouse, f"SELECT {columns} FROM latest_window_{table.name} ORDER BY ALL")
     wanted = ask(place.warehouse, f"SELECT {columns} FROM latest_{table.name} WHERE corpus = 'union' ORDER BY ALL")
     assert len(wanted) > 3
     assert found == wanted
-
-
-def test_every_row_of_a_window_is_in_one_bin(place: Place) -> None:
-    """Also for a model with a single score outside of 0 to 1."""
-    sums = (
-        "SELECT model, slice, sum(n_rows) FROM latest_window_score_histograms WHERE identity = '(overall)' GROUP BY ALL"
-    )
-    sizes = "SELECT model, slice, n_low + n_high FROM latest_window_u_statistics"
-    wanted = ask(place.warehouse, f"{sizes} WHERE identity = '(overall)' ORDER BY ALL")
-    assert len(wanted) == 3 * 2
-    assert ask(place.warehouse, f"{sums} ORDER BY ALL") == wanted
 
 
 def test_crossed_pairs_are_filtered_once_runs_are_merged(place: Place) -> None:
