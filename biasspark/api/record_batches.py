@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
 
+from biasspark.arrow_types import replace_types, simple_type
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.text import describe_type, list_first
 
@@ -30,21 +31,6 @@ _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _NO_TYPE = "Arrow has no single type for its values"
 _ONLY_OF_POLARS = ("Object", "Int128", "UInt128")
 """Types of Polars that Arrow does not have."""
-
-_AS_IN_PARQUET = {
-    pa.null(): pa.int32(),
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20),
-    pa.float16(): pa.float32(),
-    pa.date64(): pa.date32(),
-    **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
-    pa.large_string(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
-}
-"""Arrow types, and the types by which Spark reads them from Parquet. It does not read half floats."""
 
 
 class Rows(NamedTuple):
@@ -219,31 +205,15 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
 
 def _as_in_parquet(kind: pa.DataType, *, keeps_dictionaries: bool = False) -> pa.DataType:
     """Return the type by which Spark reads a type from Parquet, or one with dictionaries of values of such types."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _as_in_parquet(kind.storage_type, keeps_dictionaries=keeps_dictionaries)
-    if pa.types.is_dictionary(kind):
-        values = _as_in_parquet(kind.value_type)
-        return pa.dictionary(kind.index_type, values) if keeps_dictionaries else values
-    if pa.types.is_nested(kind):
-        return _nested_in_parquet(kind, keeps_dictionaries)
+    return replace_types(kind, _simple_in_parquet, keeps_dictionaries=keeps_dictionaries)
+
+
+def _simple_in_parquet(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
-    if pa.types.is_decimal(kind) and kind.precision <= 38:
-        return pa.decimal128(kind.precision, kind.scale)
-    return _AS_IN_PARQUET.get(kind, kind)
-
-
-def _nested_in_parquet(kind: pa.DataType, keeps_dictionaries: bool) -> pa.DataType:
-    def inner(of: pa.DataType) -> pa.DataType:
-        return _as_in_parquet(of, keeps_dictionaries=keeps_dictionaries)
-
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, inner(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(inner(kind.key_type), inner(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(inner(kind.value_type))
-    return kind
+    if pa.types.is_float16(kind):  # Spark does not read it
+        return pa.float32()
+    return pa.int64() if pa.types.is_duration(kind) else simple_type(kind)
 
 
 def _check_names(names: Sequence[str], name: str) -> None:

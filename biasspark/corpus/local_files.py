@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
+from biasspark.arrow_types import UNSIGNED, replace_types, simple_type
 from biasspark.config import Corpus
 from biasspark.corpus.csv_rows import refuse_utf_16
 from biasspark.corpus.input_files import (
@@ -53,20 +54,6 @@ _READABLE_FEATURES = {"appendOnly", "deletionVectors", "timestampNtz", "v2Checkp
 """Table features that do not change how rows are read; tables that have deletion vectors are refused."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _INT96_TYPE = b"has times of 96 bits"
-_UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-"""The types that Spark reads for unsigned Arrow types."""
-_PLAIN = {
-    **_UNSIGNED,
-    pa.null(): pa.int32(),
-    pa.date64(): pa.date32(),
-    pa.large_string(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    # Older versions of pyarrow lack views.
-    **({pa.string_view(): pa.string(), pa.binary_view(): pa.binary()} if hasattr(pa, "string_view") else {}),
-}
-"""The types that Spark reads for other simple Arrow types, too."""
-_MOST_DIGITS = 38
-"""The digits of Spark's widest decimal."""
 
 _ROWS = 1 << 17
 _CONVERT_LOCK = Lock()
@@ -282,32 +269,19 @@ def _read_schema(file: Path) -> pa.Schema | None:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     """Return the type that Spark reads for a type, without details that only Arrow has."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(kind.storage_type)
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_nested(kind):
-        return _plain_nested(kind)
+    return replace_types(kind, _plain_simple)
+
+
+def _plain_simple(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         return pa.timestamp("us", kind.tz and "UTC")
-    if pa.types.is_decimal(kind) and kind.precision <= _MOST_DIGITS:
-        return pa.decimal128(kind.precision, kind.scale)
-    return _PLAIN.get(kind, kind)
-
-
-def _plain_nested(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, _plain(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(_plain(kind.value_type))
-    return kind
+    return simple_type(kind)
 
 
 def _is_read_as_plain(kind: pa.DataType) -> bool:
     """Return whether the embedded engine reads a type as the one that Spark reads for it."""
-    return _plain(kind) == kind or kind in _UNSIGNED or pa.types.is_timestamp(kind) or _PLAIN.get(kind) == pa.string()
+    is_text = simple_type(kind) == pa.string()
+    return _plain(kind) == kind or kind in UNSIGNED or pa.types.is_timestamp(kind) or is_text
 
 
 def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
