@@ -1,7 +1,8 @@
 """The skeleton of every ranking job: cut rows into parts, measure the parts of each range, combine the counts.
 
-    rows --cut--> parts --one shuffle by (model, slice, range)--> ranges --measure--> counts of a range
-         --small shuffle by (model, slice, chunk)--> groups --combine--> counts of the whole score line --> driver
+    cut_examples    rows --cut--> parts
+    count_ranges    --one shuffle by (model, slice, range)--> ranges --measure--> counts of ranges
+    combine_counts  --small shuffle by (model, slice, chunk)--> groups --combine--> counts of the score line --> driver
 
 Every job takes EXAMPLES, as their `Encoding` describes them, and the *boundaries* of each model: ascending scores that
 cut its score line into *ranges*, in each slice. Range r holds the scores in ``[boundaries[r - 1], boundaries[r])``.
@@ -59,9 +60,17 @@ Combine: TypeAlias = Callable[[Key, Iterator[memoryview]], bytes]
 """Maps a (model, slice, chunk) and its counts by range, by ascending score, to counts of the whole score line."""
 
 
-def list_chunks(n_identities: int, size: int) -> list[range]:
-    """Split identities, numbered from 0, into chunks. A worker combines the counts of one chunk in memory."""
-    return [range(n_identities)[start : start + size] for start in range(0, n_identities, size)]
+def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:
+    """Return the parts of EXAMPLES, from which additional columns may be read. Lazy; no shuffle."""
+    return cut_batches(
+        examples.select(*encoding.read_columns, *further),
+        lambda batches: (part for rows in hold_rows(batches, encoding) for part in cut(rows)),
+    )
+
+
+def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> DataFrame:
+    """Cut the batches of each task into parts. Lazy; no shuffle."""
+    return rows.mapInArrow(lambda batches: _to_batches(cut(batches), _PARTS), _PARTS)
 
 
 def count_ranges(
@@ -82,48 +91,9 @@ def count_ranges(
     return map_to_counts(gather_ranges(parts, boundaries, n_slices, groups_a_task), rows)
 
 
-def sum_arrays(_: Key, ranges: Iterator[memoryview]) -> bytes:
-    """Return the sums of the packed arrays of all ranges, packed likewise: a `Combine`."""
-    return pack(add_arrays(map(unpack, ranges)))
-
-
-def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
-    """Return the elementwise sums of lists of arrays."""
-    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))
-
-
 def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsRow]]) -> DataFrame:
     """Measure the batches of each task: return ``model, slice, score_range, chunk, data``. Lazy."""
     return rows.mapInArrow(lambda batches: _to_batches(measure(batches), _COUNTS), _COUNTS)
-
-
-def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
-    """Return the combined counts by (model, slice, chunk), about `n_groups` of them; negative chunks are left out.
-
-    Runs one Spark action, with a shuffle of the counts.
-    """
-
-    def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
-        for key, of_chunk in _read_groups(batches, (0, 1, 3)):
-            ranges = sorted(of_chunk, key=itemgetter(2))
-            yield *key, combine(key, (data for *_, data in ranges))
-
-    gathered = counts.where("chunk >= 0").repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)
-    combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
-    return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
-
-
-def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:
-    """Return the parts of EXAMPLES, from which additional columns may be read. Lazy; no shuffle."""
-    return cut_batches(
-        examples.select(*encoding.read_columns, *further),
-        lambda batches: (part for rows in hold_rows(batches, encoding) for part in cut(rows)),
-    )
-
-
-def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> DataFrame:
-    """Cut the batches of each task into parts. Lazy; no shuffle."""
-    return rows.mapInArrow(lambda batches: _to_batches(cut(batches), _PARTS), _PARTS)
 
 
 def gather_ranges(
@@ -174,6 +144,37 @@ def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
         for *_, kind, data in rows:
             parts.setdefault(kind, []).append(data)
         yield key, parts
+
+
+def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
+    """Return the combined counts by (model, slice, chunk), about `n_groups` of them; negative chunks are left out.
+
+    Runs one Spark action, with a shuffle of the counts.
+    """
+
+    def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+        for key, of_chunk in _read_groups(batches, (0, 1, 3)):
+            ranges = sorted(of_chunk, key=itemgetter(2))
+            yield *key, combine(key, (data for *_, data in ranges))
+
+    gathered = counts.where("chunk >= 0").repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)
+    combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
+    return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
+
+
+def sum_arrays(_: Key, ranges: Iterator[memoryview]) -> bytes:
+    """Return the sums of the packed arrays of all ranges, packed likewise: a `Combine`."""
+    return pack(add_arrays(map(unpack, ranges)))
+
+
+def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
+    """Return the elementwise sums of lists of arrays."""
+    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))
+
+
+def list_chunks(n_identities: int, size: int) -> list[range]:
+    """Split identities, numbered from 0, into chunks. A worker combines the counts of one chunk in memory."""
+    return [range(n_identities)[start : start + size] for start in range(0, n_identities, size)]
 
 
 def _count_tasks(rows: DataFrame, n_groups: int, groups_a_task: int = GROUPS_A_TASK) -> int:
