@@ -25,7 +25,7 @@ from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts, join_cells
 from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.range_job import CountsRow, map_to_counts
-from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
+from biasspark.ranking.row_blocks import BLOCK, Blocks, decode_blocks
 from biasspark.ranking.task_rows import Batches
 
 AUC = "auc"
@@ -179,7 +179,7 @@ def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
     models = {value.target.model for value in values}
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
-        for model, of_model in groupby(read_blocks(batches, columns), key=itemgetter(0)):
+        for model, of_model in groupby(decode_blocks(batches, columns), key=itemgetter(0)):
             sums = (CellSums.of(block, model, values) for _, _, block in of_model if model in models)
             for number, joined in enumerate(join_sums(sums)):
                 yield model, 0, number, BLOCK, joined.encode(values)

@@ -26,7 +26,7 @@ from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
 from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batches, sum_arrays
-from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, read_blocks
+from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, decode_blocks
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
 MOST_SETS = 16
@@ -120,7 +120,7 @@ def _vary_chunk(
     n_regions = {(target.model, target.slice): len(of_target.numbers) for target, of_target in regions.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
-        for model, score_range, block in read_blocks(batches, columns):
+        for model, score_range, block in decode_blocks(batches, columns):
             for target, of_target in regions.items():
                 if target.model == model and score_range in of_target.offsets:
                     yield from cut_block(block, target, of_target, of_target.offsets[score_range], edges[model])

@@ -20,7 +20,6 @@ from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_r
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse
 from biasspark.ranking.row_blocks import BLOCK, Answer, Blocks, Query, RowRanking, Search, read_answers, send
-from biasspark.ranking.task_rows import Key
 from biasspark.session import kept
 
 
@@ -58,22 +57,12 @@ def rank_blocks(
     are read first.
     """
 
-    def measure_all(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
-        for slice_number in range(ranking.description.columns.n_slices):
-            if len(rows := block.rows_of(slice_number)):
-                scores, label = block.scores[rows], block.label[rows]
-                runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
-                yield slice_number, 0, count_range(runs, [], [0], None).encode()  # without identities
-
-    def combine_all(_: Key, ranges: Iterator[memoryview]) -> bytes:
-        return combine(map(RangeCounts.decode, ranges), 0).encode()
-
     def measure_losses(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
         of_slices = sum_losses(block, links[model] if links else None, with_losses=bool(links))
         return ((slice_number, 0, [sums]) for slice_number, sums in enumerate(of_slices))
 
-    has_sums = links is not None or ranking.description.is_split
-    queries = [Query(measure_all, combine_all), *[Query(measure_losses)] * has_sums, *map(next, searches.values())]
+    sums_losses = links is not None or ranking.description.is_split
+    queries = [_count_all(), *[Query(measure_losses)] * sums_losses, *map(next, searches.values())]
     with ExitStack() as stack:
         placed = ranking.place(examples, queries)
         if ranking.keeps_blocks:
@@ -84,10 +73,23 @@ def rank_blocks(
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
         counted = {key: RangeCounts.decode(data) for key, data in of_all.items()}
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
-        losses, train = _read_losses(ranking, counts, answers.pop(0) if has_sums else {})
+        losses, train = _read_losses(ranking, counts, answers.pop(0) if sums_losses else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
         blocks = Blocks(frame, ranking.description.columns, ranking.description.features, n_rows)
         yield RankedBlocks(blocks, counts, losses if links else {}, train, results)
+
+
+def _count_all() -> Query:
+    """Count all rows of every model and slice, without identities, as `RangeCounts`."""
+
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+        for slice_number in range(block.cells.columns.n_slices):
+            if len(rows := block.rows_of(slice_number)):
+                scores, label = block.scores[rows], block.label[rows]
+                runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
+                yield slice_number, 0, count_range(runs, [], [0], None).encode()
+
+    return Query(measure, lambda _, ranges: combine(map(RangeCounts.decode, ranges), 0).encode())
 
 
 def _read_losses(

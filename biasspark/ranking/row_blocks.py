@@ -278,7 +278,7 @@ def query_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
         measuring = _Measuring(queries)
-        for model, score_range, block in read_blocks(batches, columns, decode):
+        for model, score_range, block in decode_blocks(batches, columns, decode):
             yield from measuring.add(model, score_range, block)
         yield from measuring.finish()
 
@@ -324,7 +324,7 @@ def refuse_large_range(n_rows: int) -> None:
         )
 
 
-def read_blocks(
+def decode_blocks(
     batches: Batches, columns: CellColumns, decode: Callable[[memoryview, CellColumns], Any] = RowBlock.decode
 ) -> Iterator[tuple[int, int, Any]]:
     """Yield the model, the range and the block of each row of a task."""

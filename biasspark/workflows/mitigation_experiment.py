@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -377,9 +377,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
             summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
             return Outcome(summary=summary, table=describe_experiment(config, mitigation))
         run = new_run(run_date, config.corpus.name, measure.JOB)
-        with follow_tasks(spark, progress.advance), ExitStack() as stack:
-            folder = f"{config.output.path}/{FOLDER}/{run.partition}"
-            data = stack.enter_context(prepare_training(spark, folder, experiment, progress))
+        folder = f"{config.output.path}/{FOLDER}/{run.partition}"
+        preparing = prepare_training(spark, folder, experiment, progress)
+        with follow_tasks(spark, progress.advance), preparing as data:
             test_set = score_test_set(spark, folder, experiment, data, progress)
             measured = experiment.measured
             tables = {schemas.LABEL_BALANCE: data.balance, schemas.TRAINING_BALANCE: data.by_model}
