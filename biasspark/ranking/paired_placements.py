@@ -16,19 +16,11 @@ from pyspark.sql import DataFrame
 from biasspark.arrays import Floats
 from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.encoding import Encoding
+from biasspark.ranking import range_job
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.paired_products import PairedRows, Products, place_by_first, sum_products
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
-from biasspark.ranking.range_job import (
-    combine_counts,
-    count_ranges,
-    cut_batches,
-    cut_examples,
-    gather_ranges,
-    read_ranges,
-    sum_arrays,
-)
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
 
@@ -54,7 +46,7 @@ def sum_paired_placements(
             yield from _cut_rows(slice_number, paired, boundaries[0], sets)
 
     def place(batches: Batches) -> Iterator[Part]:
-        for (_, slice_number, _), parts in read_ranges(batches):
+        for (_, slice_number, _), parts in range_job.read_ranges(batches):
             if parts.get(Kind.ROWS):
                 yield from _cut_rows(slice_number, place_by_first(*read_rows(parts)), boundaries[1], sets)
 
@@ -63,10 +55,10 @@ def sum_paired_placements(
             yield 0, pack([sum_products(*read_rows(parts))])
 
     n_slices = len(encoding.slices)
-    by_first = cut_examples(examples, encoding, cut)
-    by_second = cut_batches(gather_ranges(by_first, boundaries[:1], n_slices), place)
-    counts = count_ranges(by_second, boundaries[1:], n_slices, measure)
-    combined = combine_counts(counts, sum_arrays, n_slices)
+    by_first = range_job.cut_examples(examples, encoding, cut)
+    by_second = range_job.cut_batches(range_job.gather_ranges(by_first, boundaries[:1], n_slices), place)
+    counts = range_job.count_ranges(by_second, boundaries[1:], n_slices, measure)
+    combined = range_job.combine_counts(counts, range_job.sum_arrays, n_slices)
     named: dict[tuple[tuple[str, str], str, str], Products] = {}
     for (_, slice_number, _), data in combined.items():
         [sums] = unpack(data)

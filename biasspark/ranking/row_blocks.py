@@ -24,6 +24,7 @@ from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.features import Feature
+from biasspark.ranking import range_job
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
@@ -37,18 +38,6 @@ from biasspark.ranking.kernels.row_block import (
     SmallInts,
     join_cells,
     keep_cells,
-)
-from biasspark.ranking.range_job import (
-    Combine,
-    CountsRow,
-    add_arrays,
-    combine_counts,
-    count_ranges,
-    cut_examples,
-    gather_ranges,
-    map_to_counts,
-    read_ranges,
-    sum_arrays,
 )
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
@@ -76,7 +65,7 @@ class Query(NamedTuple):
     """
 
     measure: Callable[[int, int, Any], Iterable[tuple[int, int, Any]]]
-    combine: Combine | None = None
+    combine: range_job.Combine | None = None
 
 
 Answer: TypeAlias = Mapping[Key, Any]
@@ -126,9 +115,9 @@ class RowRanking:
         and comparison, and the cells.
         """
 
-        def rows(batches: Batches) -> Iterator[CountsRow]:
+        def rows(batches: Batches) -> Iterator[range_job.CountsRow]:
             measuring = _Measuring(queries)
-            for key, parts in read_ranges(batches):
+            for key, parts in range_job.read_ranges(batches):
                 if key[0] == CORPUS:
                     yield *key, 0, add_up(parts[Kind.COUNTS])
                 elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
@@ -140,9 +129,9 @@ class RowRanking:
                     yield from self._cut_again(key[0], parts)
             yield from measuring.finish()
 
-        parts = cut_examples(examples, self.encoding, self._cut, *self.description.names)
+        parts = range_job.cut_examples(examples, self.encoding, self._cut, *self.description.names)
         edges = [*self.boundaries, *(self.boundaries[baseline] for _, baseline in self.comparisons)]
-        return map_to_counts(gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
+        return range_job.map_to_counts(range_job.gather_ranges(parts, edges, 1, BLOCKS_A_TASK), rows)
 
     def compare(self, placed: DataFrame) -> DataFrame:
         """Return the blocks of comparisons, given the result of `place`. Lazy: one more shuffle of their rows."""
@@ -158,7 +147,7 @@ class RowRanking:
             "model", "slice", F.shiftright(number, 1).alias("score_range"), kind.alias("kind"), "data"
         )
         edges = [self.boundaries[model] for model, _ in self.comparisons]
-        return count_ranges(parts, edges, 1, measure, BLOCKS_A_TASK)
+        return range_job.count_ranges(parts, edges, 1, measure, BLOCKS_A_TASK)
 
     def _cut(self, rows: TaskRows) -> Iterator[Part]:
         yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
@@ -201,7 +190,7 @@ class RowRanking:
         block = RowBlock(scores, cell, cells, placements, offsets.total.reshape(2, -1), draws)
         return block, [array[..., order] for array in further]
 
-    def _cut_again(self, number: int, parts: Parts) -> Iterator[CountsRow]:
+    def _cut_again(self, number: int, parts: Parts) -> Iterator[range_job.CountsRow]:
         """Place the rows of a comparison among the scores of the baseline, and cut them into ranges of the model."""
         model, _ = self.comparisons[number - len(self.encoding.models)]
         placed, [scores] = self._place(parts)
@@ -234,7 +223,7 @@ class _Measuring:
         self.queries = queries
         self.totals: dict[Key, list[Ints]] = {}
 
-    def add(self, model: int, score_range: int, block: Any) -> Iterator[CountsRow]:
+    def add(self, model: int, score_range: int, block: Any) -> Iterator[range_job.CountsRow]:
         """Yield the measured bytes of a block, and add up the arrays."""
         for number, query in enumerate(self.queries):
             for slice_, chunk, measured in query.measure(model, score_range, block):
@@ -242,9 +231,10 @@ class _Measuring:
                 if query.combine:
                     yield model, slice_, score_range, key[2], measured
                 else:
-                    self.totals[key] = add_arrays([self.totals[key], measured]) if key in self.totals else measured
+                    parts = [self.totals[key], measured] if key in self.totals else [measured]
+                    self.totals[key] = range_job.add_arrays(parts)
 
-    def finish(self) -> Iterator[CountsRow]:
+    def finish(self) -> Iterator[range_job.CountsRow]:
         """Yield the sums of arrays."""
         for (model, slice_, chunk), arrays in self.totals.items():
             yield model, slice_, 0, chunk, pack(arrays)
@@ -261,9 +251,9 @@ def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answ
         if key[0] == CORPUS:
             return add_up(ranges)
         chunk, number = divmod(key[2], n_queries)
-        return (queries[number].combine or sum_arrays)((key[0], key[1], chunk), ranges)
+        return (queries[number].combine or range_job.sum_arrays)((key[0], key[1], chunk), ranges)
 
-    combined = combine_counts(counts, combine, N_GROUPS)
+    combined = range_job.combine_counts(counts, combine, N_GROUPS)
     row_counts = np.frombuffer(combined.pop((CORPUS, ROW_COUNTS, 0), b""), np.int64)
     answers: list[dict[Key, Any]] = [{} for _ in queries]
     for (model, slice_, chunk), data in combined.items():
@@ -276,13 +266,13 @@ def query_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
     """Answer some queries. Runs one Spark action, which reads the blocks."""
     columns, decode = blocks.columns, blocks.decode
 
-    def rows(batches: Batches) -> Iterator[CountsRow]:
+    def rows(batches: Batches) -> Iterator[range_job.CountsRow]:
         measuring = _Measuring(queries)
         for model, score_range, block in decode_blocks(batches, columns, decode):
             yield from measuring.add(model, score_range, block)
         yield from measuring.finish()
 
-    return read_answers(map_to_counts(blocks.frame, rows), queries)[0]
+    return read_answers(range_job.map_to_counts(blocks.frame, rows), queries)[0]
 
 
 def run_searches(
