@@ -75,7 +75,7 @@ Slice: TypeAlias = tuple[int, ...]
 """Ascending indices of predicates, of which no two are on one feature."""
 
 
-class Counts(NamedTuple):
+class SliceCounts(NamedTuple):
     """Integers summed over the rows of a slice: training rows, estimation rows, and the sums below.
 
     In units, `total` is the sum of the training values, and `bound` that of max(m - value, 0), where m is the mean of
@@ -90,7 +90,7 @@ class Counts(NamedTuple):
     fingerprint: int
 
 
-_Listed: TypeAlias = tuple[Condition, Counts]
+_Listed: TypeAlias = tuple[Condition, SliceCounts]
 
 
 def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozenset[int]]:
@@ -119,16 +119,16 @@ class BestSlices:
     settings: SliceSearch
     features: Sequence[Feature]
     predicates: Sequence[Predicate]
-    whole: Counts
-    best: list[tuple[Slice, Counts]] = field(default_factory=list)
+    whole: SliceCounts
+    best: list[tuple[Slice, SliceCounts]] = field(default_factory=list)
     parents: list[tuple[int, Slice]] = field(default_factory=list)
     steepest: dict[Slice, Fraction] = field(default_factory=dict)
-    seen: set[Counts] = field(default_factory=set)
+    seen: set[SliceCounts] = field(default_factory=set)
     left_out: int = 0
 
     @classmethod
     def of(cls, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> BestSlices:
-        """Return the slices of one predicate, given by feature the `Counts` of each bin, int64, shape (bins, 5)."""
+        """Return the slices of one predicate, given by feature the counts of each bin, int64, shape (bins, 5)."""
         predicates = [
             Predicate(index, bins)
             for index, (feature, counts) in enumerate(zip(features, by_bin, strict=True))
@@ -144,7 +144,7 @@ class BestSlices:
         """The score that a slice must exceed to be among the best."""
         return self._score(self.best[-1][1]) if len(self.best) == self.settings.most else 0
 
-    def take(self, counted: Mapping[Slice, Counts]) -> None:
+    def take(self, counted: Mapping[Slice, SliceCounts]) -> None:
         """Take the slices of one length, and keep the best and those to extend."""
         listed, steepest, bounds = [*self.best], dict[Slice, Fraction](), list[tuple[int, Slice]]()
         for conjunction, counts in sorted(counted.items()):
@@ -180,7 +180,7 @@ class BestSlices:
         conjunction comes first, then the one of earlier predicates: by feature, then by bin.
         """
         listed = [(dict(self.predicates[one] for one in conjunction), counts) for conjunction, counts in self.best]
-        distinct: dict[Counts, Condition] = {}
+        distinct: dict[SliceCounts, Condition] = {}
         numeric = [index for index, feature in enumerate(self.features) if feature.numeric]
         for condition, counts in sorted(_join_slices(listed, numeric), key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
@@ -196,7 +196,7 @@ class BestSlices:
         condition, counts = listed
         return -self._score(counts), len(condition), sorted((index, min(bins)) for index, bins in condition.items())
 
-    def _score(self, counts: Counts) -> int:
+    def _score(self, counts: SliceCounts) -> int:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
 
 
@@ -264,7 +264,7 @@ def _join_on(listed: Sequence[_Listed], index: int) -> Sequence[_Listed]:
         for number, (below, so_far) in enumerate(joined):
             if _adjoins(below, condition, index):
                 bins = below[index] | condition[index]
-                joined[number] = {**below, index: bins}, Counts(*map(sum, zip(so_far, counts, strict=True)))
+                joined[number] = {**below, index: bins}, SliceCounts(*map(sum, zip(so_far, counts, strict=True)))
                 break
         else:
             joined.append((condition, counts))
@@ -280,5 +280,5 @@ def _adjoins(below: Condition, above: Condition, index: int) -> bool:
     )
 
 
-def _add_up(counts: Ints) -> Counts:
-    return Counts(*counts.sum(axis=0).tolist())
+def _add_up(counts: Ints) -> SliceCounts:
+    return SliceCounts(*counts.sum(axis=0).tolist())

@@ -16,14 +16,14 @@ import pandas as pd
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, hash_bins
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.slice_kernel import MOST_CANDIDATES, BestSlices, Counts, Predicate, Slice, list_batches
+from biasspark.attribution.slice_kernel import MOST_CANDIDATES, BestSlices, Predicate, Slice, SliceCounts, list_batches
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.row_block import Cells, SmallInts
 from biasspark.ranking.row_blocks import Query, Search
 
 Count: TypeAlias = Callable[[SmallInts, Ints], list[Ints]]
-"""Adds up `Counts`, given by feature the bin of each cell, and what a cell adds to each of the counts."""
+"""Adds up `SliceCounts`, given by feature the bin of each cell, and what a cell adds to each of the counts."""
 
 
 class SearchedSlices(NamedTuple):
@@ -59,7 +59,7 @@ def search_slices(
     """
     if not (features and values):
         return SearchedSlices([()] * len(values), {})
-    nothing = [np.zeros((feature.n_bins, len(Counts._fields)), np.int64) for feature in features]
+    nothing = [np.zeros((feature.n_bins, len(SliceCounts._fields)), np.int64) for feature in features]
     keys = [(value.target.model, value.target.slice, number) for number, value in enumerate(values)]
 
     def count_bins(bins: SmallInts, counts: Ints) -> list[Ints]:
@@ -71,9 +71,9 @@ def search_slices(
         counters = {number: make_counter(searches[number].predicates, slices) for number, slices in batch.items()}
         counted = yield _ask(values, counters)
         for number, slices in batch.items():
-            [sums] = counted.get(keys[number], [np.zeros((len(Counts._fields), 0), np.int64)])
+            [sums] = counted.get(keys[number], [np.zeros((len(SliceCounts._fields), 0), np.int64)])
             enough = np.flatnonzero((sums[:2] >= settings.min_rows).all(axis=0)).tolist()
-            searches[number].take({slices[index]: Counts(*sums[:, index].tolist()) for index in enough})
+            searches[number].take({slices[index]: SliceCounts(*sums[:, index].tolist()) for index in enough})
     warnings = {
         number: f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
         "Those with the highest bounds were counted. One that was not may have a score of up to "
@@ -99,7 +99,7 @@ def _ask(values: Sequence[SummedValue], counters: Mapping[int, Count]) -> Query:
 
 
 def count_cells(cells: Cells, sums: Ints, shift: int) -> Ints:
-    """Return the five `Counts` by cell, given the sums of `CellSums` of a value.
+    """Return the five `SliceCounts` by cell, given the sums of `CellSums` of a value.
 
     Their ceiling is at least the mean of the training rows. The hash of a cell's bins has so many bits that sums over
     all rows have 63 at most.
@@ -111,7 +111,7 @@ def count_cells(cells: Cells, sums: Ints, shift: int) -> Ints:
 
 
 def make_counter(predicates: Sequence[Predicate], slices: Sequence[Slice]) -> Count:
-    """Return a function that adds up `Counts` by slice: one int64 array, shape (5, slices).
+    """Return a function that adds up `SliceCounts` by slice: one int64 array, shape (5, slices).
 
     Slices on the same features are looked up together, by a number whose digits are the indices of their predicates.
     Costs about 40 ns for each cell and set of features that slices are on, whatever the number of slices.

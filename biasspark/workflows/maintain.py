@@ -56,7 +56,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MaintenancePlan:
     """The plan of a maintenance.
 
     ``fragmented`` runs are in small files, to be copied into fewer. ``undated`` runs are not in the ledger and of
@@ -69,7 +69,7 @@ class Plan:
     lost: Mapping[str, list[str]]
 
 
-def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> Plan:
+def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compact: bool) -> MaintenancePlan:
     """Plan the maintenance from the ledger and the runs in every table. Nothing is changed.
 
     Raises `InputError` if there is no ledger, as with a misspelled path.
@@ -88,7 +88,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     first = (policy.now - policy.keep).date()
     recent = [to_run(row) for row in latest_runs(ledger).values() if row["run_date"] >= first]
     removals, undated = choose_removals(stored, ledger, policy)
-    return Plan(
+    return MaintenancePlan(
         tuple(removals),
         tuple(run for run in recent if compact and _is_fragmented(spark, store, run, stored)),
         tuple(undated),
@@ -201,7 +201,7 @@ JOB = "maintain"
 COLUMNS = ("run_date", "run_id", "table", "reason", "since")
 
 
-def _describe(plan: Plan, status: str, more_warnings: Sequence[str] = (), **more: object) -> Outcome:
+def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] = (), **more: object) -> Outcome:
     """Return the outcome: removals by table and run, and warnings about lost tables."""
     rows = [{name: getattr(removal, name) for name in COLUMNS} for removal in plan.removals]
     summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}

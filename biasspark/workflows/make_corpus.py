@@ -22,7 +22,7 @@ from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
 
 
-class Kind(NamedTuple):
+class CorpusKind(NamedTuple):
     """A kind of corpus: its help, its request for parsed flags, and its flags."""
 
     help: str
@@ -50,7 +50,7 @@ _SHARE = "share of comments without annotations (0.75)"
 _HARMLESS = "only harmless comments, drawn like those of the corpus, but different ones"
 _TERMS = "a list of terms (the fifty of conf/identity_terms.txt)"
 CORPORA = {
-    "civil": Kind(
+    "civil": CorpusKind(
         "comments with 24 identities and two models' scores",
         lambda flags: CivilRequest(flags.rows, flags.seed, flags.unannotated, flags.text),
         (
@@ -59,29 +59,29 @@ CORPORA = {
             flag("--text", action="store_true", help="add comment_text"),
         ),
     ),
-    "shapes": Kind(
+    "shapes": CorpusKind(
         "scores in eight shapes, none to G, that show what each metric sees",
         lambda flags: score_cells.ScoreDistributionsRequest(flags.seed, flags.rows_per_cell),
         (_rows_per_cell("four cells of a shape", 20 * score_cells.ROWS_PER_CELL),),
     ),
-    "heights": Kind(
+    "heights": CorpusKind(
         "scores of tall, average and short people, that show what an AUC within a group misses",
         lambda flags: score_cells.TallAverageShortRequest(flags.seed, flags.rows_per_cell),
         (_rows_per_cell("six cells", score_cells.ROWS_PER_CELL),),
     ),
-    "pinned": Kind(
+    "pinned": CorpusKind(
         "scores of three groups that differ only in the balance of labels, which moves pinned AUC",
         lambda flags: score_cells.PinnedBalanceRequest(flags.seed, flags.rows_per_cell),
         (_rows_per_cell("two cells of the background; a group has twice as many", score_cells.ROWS_PER_CELL),),
     ),
-    "madlibs": Kind(
+    "madlibs": CorpusKind(
         "templated sentences about 50 identity terms, half of them toxic",
         lambda flags: MadlibsRequest(
             flags.rows, flags.seed, read_terms(flags.terms) if flags.terms else IDENTITY_TERMS
         ),
         (_rows("sentences"), flag("--terms", type=Path, metavar="FILE", help=_TERMS)),
     ),
-    "imbalanced": Kind(
+    "imbalanced": CorpusKind(
         "comments in which some identity terms are mostly toxic, to train a biased classifier on",
         lambda flags: ImbalancedRequest(flags.rows, flags.seed, harmless=flags.harmless),
         (_rows("comments"), flag("--harmless", action="store_true", help=_HARMLESS)),

@@ -13,7 +13,7 @@ import numpy as np
 
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import list_slices
-from biasspark.attribution.slice_kernel import BestSlices, Counts, Slice, list_batches
+from biasspark.attribution.slice_kernel import BestSlices, Slice, SliceCounts, list_batches
 from biasspark.attribution.slice_search import make_counter
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature, write_predicate
@@ -60,7 +60,7 @@ def search_samples(
             sample = samples[number]
             [sums] = make_counter(searches[number].predicates, slices)(sample.bins.T, np.array(each_row(sample)))
             counted = zip(slices, sums.T.tolist(), strict=True)
-            searches[number].take({one: Counts(*counts) for one, counts in counted})
+            searches[number].take({one: SliceCounts(*counts) for one, counts in counted})
     return [Searched(one.conditions(), one.missed) for one in searches], batches
 
 
