@@ -192,7 +192,7 @@ def join_sums(parts: Iterable[CellSums]) -> Iterator[CellSums]:
     held: list[CellSums] = []
     for part in parts:
         held.append(part)
-        if sum(one.cells.size for one in held) > CELLS_AT_ONCE:
+        if sum(sums.cells.size for sums in held) > CELLS_AT_ONCE:
             held = [CellSums.join(held)]
             if held[0].cells.size > CELLS_AT_ONCE // 2:
                 yield held.pop()

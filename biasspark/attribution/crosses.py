@@ -60,7 +60,7 @@ def count_wrong_pairs(counts: Counts) -> dict[tuple[str, str], int]:
     n_negative, n_positive = counts.cells[2:].astype(object)
     wrong = 2 * n_negative * n_positive - counts.sums[BACKGROUND_PAIR, 0]
     slices = zip(counts.groups.model, counts.groups.slice, strict=True)
-    return {key: one for key, one, n_rows in zip(slices, wrong, n_negative + n_positive, strict=True) if n_rows}
+    return {key: pairs for key, pairs, n_rows in zip(slices, wrong, n_negative + n_positive, strict=True) if n_rows}
 
 
 def _count_wrong(row: Mapping[str, Any]) -> int:

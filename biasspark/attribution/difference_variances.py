@@ -106,7 +106,7 @@ def vary_differences(
             for target, of_target in conditions.items()
             if of_target[chosen] and target in offsets
         }
-        regions = {target: one for target, one in regions.items() if len(one.numbers)}
+        regions = {target: of_target for target, of_target in regions.items() if len(of_target.numbers)}
         of_chunk = _vary_chunk(blocks, regions, edges) if regions else {}
         for target, of_target in conditions.items():
             variances[target] += of_chunk.get(target, [None] * len(of_target[chosen]))

@@ -110,8 +110,8 @@ def auc_within(negatives: Placed, positives: Placed) -> tuple[float | None, floa
     if min(negatives.k, positives.k) < 2:
         return auc, None
     low, high = (
-        delong_part(one.k, opposite.k, positives.inside, one.inside_squares)
-        for one, opposite in ((negatives, positives), (positives, negatives))
+        delong_part(side.k, opposite.k, positives.inside, side.inside_squares)
+        for side, opposite in ((negatives, positives), (positives, negatives))
     )
     return auc, float(low + high)
 

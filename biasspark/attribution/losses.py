@@ -197,9 +197,9 @@ def list_losses(
             both, placed = of_segments.get(key, {}), placements.get(key)
             if segment == OVERALL and len(overall) == 2:  # every opposite row is in the segment
                 negatives, positives = (
-                    Placed(one.n, one.n, total, total, squares, squares, squares, total, squares)
-                    for one in (overall[False], overall[True])
-                    for total, squares in [(one.ordered_doubled, one.ordered_square_sum)]
+                    Placed(sums.n, sums.n, total, total, squares, squares, squares, total, squares)
+                    for sums in (overall[False], overall[True])
+                    for total, squares in [(sums.ordered_doubled, sums.ordered_square_sum)]
                 )
                 placed = negatives, positives
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
@@ -212,7 +212,7 @@ def _list_segment(
 ) -> dict[str, Any]:
     """Return the values of a segment; `defined` says whether its slice has both labels."""
     auc, auc_variance = auc_within(*placed) if placed else (None, None)
-    sizes = [one.k for one in placed] if placed else [0, 0]
+    sizes = [side.k for side in placed] if placed else [0, 0]
     (aucs, variances), (n_low, n_high) = np.array([[auc], [auc_variance]], np.float64), np.array(sizes)[:, np.newaxis]
     auc_low, auc_high, method = (column.item() for column in auc_interval(aucs, variances, n_low, n_high, level))
     row = {

@@ -96,7 +96,8 @@ def measure_sets(
     """
     targets = list(conditions)
     conditions = {
-        target: [*{freeze(one): one for one in of_target}.values()] for target, of_target in conditions.items()
+        target: [*{freeze(condition): condition for condition in of_target}.values()]
+        for target, of_target in conditions.items()
     }
 
     def measure(model: int, score_range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
@@ -148,10 +149,10 @@ def _read_measured(
         data = measured.get((*key, number))
         sets = [MeasuredSet()] * len(of_target) if data is None else list(map(_read_sums, unpack(data)[0]))
         if target.name != AUC:  # the loss of a row depends on no other row
-            sets = [one._replace(variance=one.honest.variance_of_mean) for one in sets]
+            sets = [of_set._replace(variance=of_set.honest.variance_of_mean) for of_set in sets]
         elif target.model < n_models and key in placements:
-            placed = zip(sets, placements[key], strict=False)  # named segments and pairs follow the sets
-            sets = [one._replace(variance=influence_variance(*of_set)) for one, of_set in placed]
+            pairs = zip(sets, placements[key], strict=False)  # named segments and pairs follow the sets
+            sets = [of_set._replace(variance=influence_variance(*placed)) for of_set, placed in pairs]
         of_targets[target] = dict(zip(map(freeze, of_target), sets, strict=True))
         if data := measured.get((*key, len(conditions) + number)):
             score_ranges, counts = unpack(data)  # of the sets' negatives, then of their positives

@@ -65,10 +65,10 @@ def list_segments(
             "parent_id": node.parent_id,
             "depth": node.depth,
             "is_leaf": node.is_leaf,
-            **_list_columns(node.condition, one, root, features),
-            **_list_ends(one, key.range, level),
+            **_list_columns(node.condition, of_node, root, features),
+            **_list_ends(of_node, key.range, level),
         }
-        for node, one in zip(tree, measured, strict=True)
+        for node, of_node in zip(tree, measured, strict=True)
     ]
     return decide(rows)
 
@@ -89,11 +89,11 @@ def list_slices(
     mean = whole.train.total / max(whole.train.n, 1)
     rows = [
         {
-            "score": float(mean * one.train.n - one.train.total),
-            **_list_columns(condition, one, whole, features),
-            **_list_ends(one, (0.0, 0.5), level),
+            "score": float(mean * of_slice.train.n - of_slice.train.total),
+            **_list_columns(condition, of_slice, whole, features),
+            **_list_ends(of_slice, (0.0, 0.5), level),
         }
-        for condition, one in zip(conditions, measured, strict=True)
+        for condition, of_slice in zip(conditions, measured, strict=True)
     ]
     ranked = sorted((row for row in rows if row["score"] > 0), key=lambda row: -row["score"])
     return [{"rank": rank, **row} for rank, row in enumerate(decide(ranked), start=1)]

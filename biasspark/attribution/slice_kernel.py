@@ -162,7 +162,8 @@ class BestSlices:
             if score > 0 and lacks >= LEAST_RATIO * most:
                 listed.append((conjunction, counts))
         self.best = sorted(listed, key=lambda entry: -self._score(entry[1]))[: self.settings.most]
-        self.parents = sorted((one for one in bounds if one[0] > self.floor), key=lambda one: (-one[0], one[1]))
+        above_floor = (entry for entry in bounds if entry[0] > self.floor)
+        self.parents = sorted(above_floor, key=lambda entry: (-entry[0], entry[1]))
         self.steepest = {conjunction: steepest[conjunction] for _, conjunction in self.parents}
 
     def candidates(self) -> list[Slice]:
@@ -179,7 +180,7 @@ class BestSlices:
         row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the shorter
         conjunction comes first, then the one of earlier predicates: by feature, then by bin.
         """
-        listed = [(dict(self.predicates[one] for one in conjunction), counts) for conjunction, counts in self.best]
+        listed = [(dict(self.predicates[index] for index in conjunction), counts) for conjunction, counts in self.best]
         distinct: dict[SliceCounts, Condition] = {}
         numeric = [index for index, feature in enumerate(self.features) if feature.numeric]
         for condition, counts in sorted(_join_slices(listed, numeric), key=self._rank):
@@ -210,8 +211,8 @@ def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterato
     for _ in range(1, max_predicates):
         batch: dict[int, list[Slice]] = {}
         n_slices = 0
-        for number, one in enumerate(searches):
-            candidates = one.candidates()
+        for number, search in enumerate(searches):
+            candidates = search.candidates()
             if batch and n_slices + len(candidates) > MOST_CANDIDATES:
                 yield batch
                 batch, n_slices = {}, 0

@@ -63,7 +63,7 @@ def search_slices(
     keys = [(value.target.model, value.target.slice, number) for number, value in enumerate(values)]
 
     def count_bins(bins: SmallInts, counts: Ints) -> list[Ints]:
-        return [add_by_code(one, counts, feature.n_bins).T for one, feature in zip(bins, features, strict=True)]
+        return [add_by_code(codes, counts, feature.n_bins).T for codes, feature in zip(bins, features, strict=True)]
 
     by_bin = yield _ask(values, dict.fromkeys(range(len(values)), count_bins))
     searches = [BestSlices.of(by_bin.get(key, nothing), features, settings) for key in keys]
@@ -77,12 +77,12 @@ def search_slices(
     warnings = {
         number: f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
         "Those with the highest bounds were counted. One that was not may have a score of up to "
-        f"{one.missed / 2 ** values[number].shift:.6g}. Raise min_rows, or lower max_predicates or max_bins, to "
+        f"{search.missed / 2 ** values[number].shift:.6g}. Raise min_rows, or lower max_predicates or max_bins, to "
         "search them all."
-        for number, one in enumerate(searches)
-        if one.missed
+        for number, search in enumerate(searches)
+        if search.missed
     }
-    return SearchedSlices([one.conditions() for one in searches], warnings)
+    return SearchedSlices([search.conditions() for search in searches], warnings)
 
 
 def _ask(values: Sequence[SummedValue], counters: Mapping[int, Count]) -> Query:
@@ -122,14 +122,14 @@ def make_counter(predicates: Sequence[Predicate], slices: Sequence[Slice]) -> Co
     codes = [np.array([number for _, number in sorted(of_bins.items())]) for _, of_bins in sorted(by_feature.items())]
     together: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for number, conjunction in enumerate(slices):
-        together[tuple(predicates[one].feature for one in conjunction)].append(number)
+        together[tuple(predicates[index].feature for index in conjunction)].append(number)
     combinations = {
         features: (np.array(numbers), pd.Index([_key(slices[number], len(predicates)) for number in numbers]))
         for features, numbers in together.items()
     }
 
     def count(bins: SmallInts, counts: Ints) -> list[Ints]:
-        met = [of_feature[one] for of_feature, one in zip(codes, bins, strict=True)]
+        met = [of_feature[of_cells] for of_feature, of_cells in zip(codes, bins, strict=True)]
         totals = np.zeros((len(counts), len(slices)), np.int64)
         for features, (numbers, keys) in combinations.items():
             indices = keys.get_indexer(_key([met[feature] for feature in features], len(predicates)))

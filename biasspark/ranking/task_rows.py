@@ -163,7 +163,7 @@ def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(len(one) for one in held) >= FLUSH_ROWS or sum(one.nbytes for one in held) >= FLUSH_BYTES:
+        if sum(map(len, held)) >= FLUSH_ROWS or sum(batch.nbytes for batch in held) >= FLUSH_BYTES:
             yield TaskRows(pa.Table.from_batches(held), encoding)
             held = []
     if held:

@@ -265,7 +265,7 @@ def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:
     if any(model[measure] is None for model in models for measure in (DIFFERENCE, LOWEST_BPSN)):
         return None
     best, *rest = sorted(models, key=lambda model: float(model[DIFFERENCE]))
-    is_best = all(best[DIFFERENCE] < one[DIFFERENCE] and best[LOWEST_BPSN] > one[LOWEST_BPSN] for one in rest)
+    is_best = all(best[DIFFERENCE] < model[DIFFERENCE] and best[LOWEST_BPSN] > model[LOWEST_BPSN] for model in rest)
     return str(best["model"]) if is_best else None
 
 
