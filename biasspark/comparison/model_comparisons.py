@@ -22,7 +22,7 @@ from biasspark.config import GROUPS, Compare
 from biasspark.metrics.intervals import SIGNIFICANT, auc_interval, benjamini_hochberg
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.kernels.paired_products import Products
-from biasspark.tables.schemas import MODEL_COMPARISONS, to_table
+from biasspark.tables.schemas import MODEL_COMPARISONS, table_of_rows
 from biasspark.text import list_first
 
 
@@ -168,9 +168,7 @@ def model_comparisons(compared: Sequence[ComparedPair], level: float) -> pa.Tabl
             ends = {"difference_low": estimate.low, "difference_high": estimate.high}
             tested = {"p_adjusted": p_adjusted, "verdict": judge_difference(estimate, p_adjusted, row.paired.is_gap)}
             rows.append(row._asdict() | row.paired._asdict() | estimate._asdict() | ends | tested)
-    return to_table(
-        MODEL_COMPARISONS, **{name: [row[name] for row in rows] for name in MODEL_COMPARISONS.value_columns}
-    )
+    return table_of_rows(MODEL_COMPARISONS, rows)
 
 
 def judge_difference(estimate: DifferenceEstimate, p_adjusted: float | None, less_is_better: bool) -> str:

@@ -21,18 +21,13 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Floats, euclidean_norm
 from biasspark.columns import (
-    CROSSED,
     FAIL,
-    IDENTITY,
     INSUFFICIENT,
-    MODEL,
     OVERALL,
     OVERALL_METRIC,
     PASS,
     RATE_GAPS,
     RATES,
-    SLICE,
-    SUITE_AUCS,
     SUITE_GAPS,
 )
 from biasspark.comparison import differences
@@ -44,7 +39,7 @@ from biasspark.gate.rule_tests import Aucs, Estimates, RateGaps, Rates, compare_
 from biasspark.metrics import intervals
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.metrics.thresholds import BACKGROUND, SHARES
-from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS, Table, to_table
+from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS, Table, table_of_rows
 from biasspark.text import format_count, show_p_value, show_visibly
 
 _CLAIMS = {
@@ -93,12 +88,11 @@ class Alert:
     @property
     def metric_text(self) -> str:
         """What the alert is about; model and slice have columns of their own."""
-        metric = self.rule.metric
+        metric, threshold = self.rule.metric, self.rule.threshold
         if metric == OVERALL_METRIC:
             return metric
-        if self.identity == OVERALL and metric in (*SUITE_AUCS, *SUITE_GAPS):
-            return f"{metric} of the worst identity"
-        return f"{metric}{_at_threshold(self.rule.threshold)} of {show_visibly(self.identity)}"
+        which = "the worst identity" if self.identity == OVERALL else show_visibly(self.identity)
+        return f"{metric}{'' if threshold is None else f' at {threshold:g}'} of {which}"
 
 
 @dataclass(frozen=True)
@@ -368,7 +362,7 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
     return [
         Measured(
             key=_key(row),
-            crossed=row[CROSSED],
+            crossed=row["crossed"],
             reason=row["reason"],
             value=row["auc"],
             low=_known(low),
@@ -404,8 +398,8 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
         for row, low, high, decisions in zip(rows, *ends, counts, strict=True):
             measured.append(
                 Measured(
-                    key=(row[MODEL], row[SLICE], row[IDENTITY], metric, row["threshold"]),
-                    crossed=row[CROSSED],
+                    key=(row["model"], row["slice"], row["identity"], metric, row["threshold"]),
+                    crossed=row["crossed"],
                     reason=row["reason"] or "no rows to compute it from",
                     value=row[metric],
                     low=_known(low),
@@ -420,12 +414,12 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
 def _of_rules(rules: Sequence[Rule]) -> pc.Expression:
     """Return whether any rule applies to the model and slice of a row."""
     models, slices = ({name for rule in rules for name in getattr(rule, names)} for names in ("models", "slices"))
-    return pc.is_in(pc.field(MODEL), pa.array(sorted(models))) & pc.is_in(pc.field(SLICE), pa.array(sorted(slices)))
+    return pc.is_in(pc.field("model"), pa.array(sorted(models))) & pc.is_in(pc.field("slice"), pa.array(sorted(slices)))
 
 
 def _key(row: Mapping[str, Any]) -> MetricKey:
     """Return the metric of a row of ``u_statistics`` or ``jackknife_statistics``."""
-    return row[MODEL], row[SLICE], row[IDENTITY], METRIC_OF_CELLS[row["low_cell"], row["high_cell"]], None
+    return row["model"], row["slice"], row["identity"], METRIC_OF_CELLS[row["low_cell"], row["high_cell"]], None
 
 
 def _column(rows: Sequence[Mapping[str, Any]], name: str) -> Floats:
@@ -524,7 +518,7 @@ def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
         columns = {name: getattr(rule, name) for name in ("metric", "threshold", "bound", "severity")}
         columns |= {"rule": rule.name, "baseline_model": rule.baseline, "bound_kind": rule.kind}
         rows.append(vars(alert) | columns)
-    return to_table(table, **{name: [row[name] for row in rows] for name in table.value_columns})
+    return table_of_rows(table, rows)
 
 
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
@@ -580,21 +574,16 @@ def _worst_identity(rule: Rule, key: tuple[str, str], alerts: Sequence[Alert]) -
     against = [alert.p_violation_adjusted for alert in alerts if alert.p_violation_adjusted is not None]
     in_favor = [alert.p_compliance_adjusted for alert in alerts if alert.p_compliance_adjusted is not None]
     everyone = "the only identity" if len(alerts) == 1 else f"all {len(alerts)} identities"
-    worst = f"{rule.metric}{_at_threshold(rule.threshold)} of the worst identity"
-    return Alert(
+    worst = Alert(
         rule,
         *key,
         OVERALL,
         baseline_run_id=baselines.pop() if len(baselines) == 1 else None,
         outcome=rule.severity if broken else INSUFFICIENT if undecided else PASS,
-        message=f"{worst}: {'; '.join(texts) or f'kept by {everyone}'}.",
         p_violation_adjusted=min(against, default=None),
         p_compliance_adjusted=max(in_favor) if len(in_favor) == len(alerts) else None,
     )
-
-
-def _at_threshold(threshold: float | None) -> str:
-    return "" if threshold is None else f" at {threshold:g}"
+    return replace(worst, message=f"{worst.metric_text}: {'; '.join(texts) or f'kept by {everyone}'}.")
 
 
 def _format_p(p: float) -> str:
@@ -615,6 +604,6 @@ def _describe_value(alert: Alert) -> str:
     return f"{value}, that of {show_visibly(alert.rule.baseline)} {alert.baseline_value:.4f}, {change}"
 
 
-def _list_identities(alerts: Sequence[Alert], n_all: int, most: int = 3) -> str:
-    names = [show_visibly(alert.identity) for alert in alerts[:most]] + ["..."] * (len(alerts) > most)
+def _list_identities(alerts: Sequence[Alert], n_all: int) -> str:
+    names = [show_visibly(alert.identity) for alert in alerts[:3]] + ["..."] * (len(alerts) > 3)
     return f"{len(alerts)} of {format_count(n_all, 'identity', 'identities')} ({', '.join(names)})"
