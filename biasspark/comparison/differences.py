@@ -247,10 +247,9 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
     t = student_quantile(level, paired.freedom)
     low = min(contrast.difference - t * sqrt(contrast.variance) for contrast in contrasts)
     high = max(contrast.difference + t * sqrt(contrast.variance) for contrast in contrasts)
-    largest, largest_baseline = 1.0, 1.0
-    if (
-        paired.intervals is not None
-    ):  # the largest size of each gap in its interval, or without one the largest possible
+    largest = largest_baseline = 1.0
+    if paired.intervals is not None:
+        # The largest size of each gap in its interval, or without one the largest possible.
         largest, largest_baseline = (
             0.5 if low is None or high is None else max(-low, high) for low, high in paired.intervals
         )

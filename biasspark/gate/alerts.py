@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby, repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.arrays import Floats, euclidean_norm
-from biasspark.columns import (
-    FAIL,
-    INSUFFICIENT,
-    OVERALL,
-    OVERALL_METRIC,
-    PASS,
-    RATE_GAPS,
-    RATES,
-    SUITE_GAPS,
-)
+from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS, RATE_GAPS, SUITE_GAPS
 from biasspark.comparison import differences
 from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
@@ -38,7 +31,7 @@ from biasspark.distributions import normal_quantile
 from biasspark.gate.rule_tests import Aucs, Estimates, RateGaps, Rates, compare_with_baseline, compare_with_bound
 from biasspark.metrics import intervals
 from biasspark.metrics.suite import METRIC_OF_CELLS
-from biasspark.metrics.thresholds import BACKGROUND, SHARES
+from biasspark.metrics.thresholds import BACKGROUND, DECISIONS, rate
 from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS, Table, table_of_rows
 from biasspark.text import format_count, show_p_value, show_visibly
 
@@ -185,25 +178,23 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
         offset = 0.5 if rule.is_gap and rule.kind != "max_abs" else 0.0
         p_values = compare_with_bound(now, rule.kind, rule.bound + offset)
     violation, compliance = (map(_known, values) for values in p_values)
-    described = [_describe(evaluation, *one) for one in zip(rows, violation, compliance, strict=True)]
-    return decide(evaluation, [*alerts, *described])
+    return decide(evaluation, [*alerts, *map(_describe, repeat(evaluation), rows, violation, compliance)])
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
-    """Return the estimates that a rule tests."""
     if rule.threshold is None:
         return _aucs(measured)
     nothing = (np.nan,) * (4 if rule.is_gap else 2)
-    decisions = [(one.decisions if one else ()) or nothing for one in measured]
+    decisions = [(row.decisions if row else ()) or nothing for row in measured]
     counts = np.array(decisions, float).reshape(-1, len(nothing)).T
     return RateGaps(Rates(*counts[:2]), Rates(*counts[2:])) if rule.is_gap else Rates(*counts)
 
 
 def _aucs(measured: Sequence[Measured | None]) -> Aucs:
     def column(name: str) -> Floats:
-        return np.array([None if one is None else getattr(one, name) for one in measured], np.float64)
+        return np.array([None if row is None else getattr(row, name) for row in measured], np.float64)
 
-    by_logit = np.array([one is not None and one.by_logit for one in measured], bool)
+    by_logit = np.array([row is not None and row.by_logit for row in measured], bool)
     return Aucs(column("value"), column("variance"), column("n_low"), column("n_high"), by_logit)
 
 
@@ -266,10 +257,10 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     below, may_be_0 = value_before - low_before, rule.is_size_change and low_before == 0
     return {
         "change": change,
-        "change_low": min(value - other - euclidean_norm(value - low, high - other) for _, other, high in of_before),
+        "change_low": min(value - past - euclidean_norm(value - low, high - past) for _, past, high in of_before),
         "change_high": max(
-            other - value_before + (high - other + below if may_be_0 else euclidean_norm(high - other, below))
-            for _, other, high in of_now
+            current - value_before + (high - current + below if may_be_0 else euclidean_norm(high - current, below))
+            for _, current, high in of_now
         ),
     }
 
@@ -285,9 +276,6 @@ def _both_signs(rule: Rule, measured: Measured) -> list[tuple[float, float, floa
     if value < 0:
         size, opposite = opposite, size
     return [(max(size[0], 0.0), *size[1:]), opposite]
-
-
-_RATE_OF = dict(zip(RATE_GAPS, RATES, strict=True))
 
 
 class GateInput(NamedTuple):
@@ -326,9 +314,9 @@ def measure_rules(
     statistics: pa.Table | None, rates: pa.Table | None, rules: Sequence[Rule], level: float
 ) -> list[Measured]:
     """Return the metrics that rules apply to: AUCs and gaps in ``u_statistics``, rates in ``threshold_rates``."""
-    rate_rules = [rule for rule in rules if rule.threshold is not None]
     measured = [] if statistics is None else _measure_aucs(statistics, rules, level)
-    return measured + ([] if rates is None or not rate_rules else _measure_rates(rates, rate_rules, level))
+    rate_rules = [rule for rule in rules if rule.threshold is not None]
+    return measured if rates is None or not rate_rules else measured + _measure_rates(rates, rate_rules, level)
 
 
 def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
@@ -354,7 +342,6 @@ def pair_runs(
 
 
 def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
-    """Return the AUCs that rules apply to."""
     metrics = {rule.metric for rule in rules}
     rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
     auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
@@ -378,36 +365,31 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
 
 
 def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
-    """Return the rates and gaps that rules apply to."""
     z = normal_quantile(level)
     thresholds = pa.array(sorted({rule.threshold for rule in rules if rule.threshold is not None}))
     rows = rates.filter(_of_rules(rules) & pc.is_in(pc.field("threshold"), thresholds)).to_pylist()
-    measured = []
+    measured: list[Measured] = []
+    sides = [{name: _column(rows, f"{side}{name}") for name in DECISIONS} for side in ("", BACKGROUND)]
     for metric in sorted({rule.metric for rule in rules}):
-        rate, is_gap = _RATE_OF.get(metric, metric), metric in RATE_GAPS
-        subgroup, background = (  # NaN if they are suppressed
-            intervals.Share(
-                *(np.sum([_column(rows, f"{side}{kind}") for kind in kinds], axis=0) for kinds in SHARES[rate])
-            )
-            for side in ("", BACKGROUND)
-        )
+        is_gap = metric in RATE_GAPS
+        subgroup, background = (rate(side, metric.removesuffix("_gap")) for side in sides)  # NaN if suppressed
         ends = (
             intervals.newcombe_difference(subgroup, background, z) if is_gap else intervals.wilson_interval(subgroup, z)
         )
         counts = zip(*subgroup, *(background if is_gap else ()), strict=True)
-        for row, low, high, decisions in zip(rows, *ends, counts, strict=True):
-            measured.append(
-                Measured(
-                    key=(row["model"], row["slice"], row["identity"], metric, row["threshold"]),
-                    crossed=row["crossed"],
-                    reason=row["reason"] or "no rows to compute it from",
-                    value=row[metric],
-                    low=_known(low),
-                    high=_known(high),
-                    decisions=() if np.isnan(decisions).any() else tuple(map(float, decisions)),
-                    run_id=row.get("run_id"),
-                )
+        measured += [
+            Measured(
+                key=(row["model"], row["slice"], row["identity"], metric, row["threshold"]),
+                crossed=row["crossed"],
+                reason=row["reason"] or "no rows to compute it from",
+                value=row[metric],
+                low=_known(low),
+                high=_known(high),
+                decisions=() if np.isnan(decisions).any() else tuple(map(float, decisions)),
+                run_id=row.get("run_id"),
             )
+            for row, low, high, decisions in zip(rows, *ends, counts, strict=True)
+        ]
     return measured
 
 
@@ -480,7 +462,7 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
 
 def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
     """Return alerts, of which each has p-values or a message that says why not, with outcomes, sorted by their keys."""
-    rows = sorted(tested, key=lambda alert: (alert.model, alert.slice, alert.identity))
+    rows = sorted(tested, key=attrgetter("model", "slice", "identity"))
     violation = intervals.benjamini_hochberg([row.p_violation for row in rows])
     compliance = intervals.benjamini_hochberg([row.p_compliance for row in rows])
     n_tested = sum(row.p_violation is not None for row in rows)
@@ -489,11 +471,9 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
         for row, against, in_favor in zip(rows, violation, compliance, strict=True)
     ]
     if evaluation.rule.worst:
-        groups: dict[tuple[str, str], list[Alert]] = {}
-        for alert in alerts:
-            if alert.identity != OVERALL:  # which says that there is no identity
-                groups.setdefault((alert.model, alert.slice), []).append(alert)
-        alerts += [_worst_identity(evaluation.rule, key, rows) for key, rows in groups.items()]
+        of_identities = [alert for alert in alerts if alert.identity != OVERALL]  # which says that there is no identity
+        groups = groupby(of_identities, key=attrgetter("model", "slice"))  # alerts are sorted
+        alerts += [_worst_identity(evaluation.rule, key, list(of_slice)) for key, of_slice in groups]
     return [_count_insufficient(evaluation, alert) for alert in alerts]
 
 

@@ -129,8 +129,8 @@ def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisi
     return decide(0, 1), decide(2, 3)
 
 
-def rate(side: Decisions, name: str) -> Share:
-    """Return a rate from decisions."""
+def rate(side: Mapping[str, Ints | Floats], name: str) -> Share:
+    """Return a rate from the rows of one side by each of `DECISIONS`."""
     counted, among = (reduce(np.add, (side[kind] for kind in kinds)) for kinds in SHARES[name])
     return Share(counted.astype(np.float64), among.astype(np.float64))
 
