@@ -235,9 +235,7 @@ def tabulate(request: ImbalancedRequest) -> Chances:
 
 def _cumulate(probabilities: Floats) -> Floats:
     """Return cumulative sums over the last axis, from 0 on."""
-    sums: Floats = np.zeros((*probabilities.shape[:-1], probabilities.shape[-1] + 1))
-    np.cumsum(probabilities, axis=-1, out=sums[..., 1:])
-    return sums
+    return np.insert(np.cumsum(probabilities, axis=-1), 0, 0.0, axis=-1)
 
 
 class TermCell(NamedTuple):
@@ -284,5 +282,4 @@ def _assemble(
     remarks = map(write_remark, manners.tolist(), bits[1].tolist(), terms.tolist())
     filled = map(fill_up, remarks, bits[2].tolist(), aims)
     texts = [text.ljust(least, ".") for text, least in zip(filled, shortest, strict=True)]
-    columns = [pa.array(ids), pa.array(texts, pa.string()), pa.array(toxic), pa.array(terms, pa.string())]
-    return pa.record_batch(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_pydict({"id": ids, "comment_text": texts, "label": toxic, "term": terms}, SCHEMA)

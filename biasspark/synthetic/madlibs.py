@@ -83,13 +83,12 @@ class MadlibsRequest(RowsRequest):
         template, filling = choose_sentences(turn // 2, term, toxic, take_turns(len(self.terms), self.seed))
         flags = mentions(self.terms)
         columns = {
-            "id": pa.array(ids),
+            "id": ids,
             "comment_text": write_sentences(self.terms, template, filling, term),
-            "label": pa.array(toxic == 1),
+            "label": toxic == 1,
             "template": pa.array(TEMPLATE_IDS).take(pa.array(template)),
         }
-        columns |= {name: pa.array(flags[term, position]) for position, name in enumerate(self.terms)}
-        return pa.record_batch(list(columns.values()), names=list(columns))
+        return pa.RecordBatch.from_pydict(columns | dict(zip(self.terms, flags[term].T, strict=True)))
 
 
 class Turns(NamedTuple):

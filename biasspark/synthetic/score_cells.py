@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
@@ -83,18 +82,13 @@ class CellsRequest:
     def make_chunk(self, chunk: int) -> pa.RecordBatch:
         """Make the rows of one chunk, all in one cell. The last chunks of a smaller cell are empty."""
         number, part = divmod(chunk, self.chunks_per_cell)
-        cell, first = self.cells[number], [0, *accumulate(cell.n_rows for cell in self.cells)][number]
+        *before, cell = self.cells[: number + 1]
         positions = np.arange(*(min(bound * CHUNK_ROWS, cell.n_rows) for bound in (part, part + 1)))
         unit = open_unit(bit_stream(self.seed, *cell.key, part).random_raw(CHUNK_ROWS)[: len(positions)])
         scores = truncated_normal((positions + unit) / cell.n_rows if self.stratified else unit, cell.mean, cell.sd)
-        drawn, schema = {"id": first + positions, "score": scores}, arrow_schema(self.columns)
-        columns = [
-            pa.array(
-                drawn[field.name] if field.name in drawn else [cell.values[field.name]] * len(positions), field.type
-            )
-            for field in schema
-        ]
-        return pa.record_batch(columns, schema=schema)
+        columns: dict[str, Any] = {"id": sum(earlier.n_rows for earlier in before) + positions, "score": scores}
+        columns |= {name: [value] * len(positions) for name, value in cell.values.items()}
+        return pa.RecordBatch.from_pydict(columns, schema=arrow_schema(self.columns))
 
 
 def open_unit(bits: npt.NDArray[np.uint64]) -> Floats:
