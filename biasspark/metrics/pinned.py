@@ -131,24 +131,25 @@ def pinned_skew(
     each of their pairs, is q times that of all rows plus 1 - q times that without the cell.
     """
     cell, groups, counts = FOUR_CELLS.index(skew.cell), statistics.groups, statistics.counts
-    keys = list(zip(groups.model, groups.slice, strict=True))
     skewed = np.flatnonzero(groups.identity == skew.identity)
-    hidden = {keys[group]: bool(statistics.suppressed[group]) for group in skewed}
-    n_rows = {keys[group]: int(counts.cells[cell, group]) for group in skewed}
-    of_cell = {key: (0, ()) if hidden[key] else kept.get(key, (0, ())) for key in n_rows}
+    skewed_of = skewed[np.cumsum(groups.is_overall) - 1]  # the group of each group's slice that loses rows
+    n_rows, hidden = counts.cells[cell, skewed_of], statistics.suppressed | statistics.suppressed[skewed_of]
+    trials = [
+        (0, ()) if statistics.suppressed[first] else kept.get(key, (0, ()))
+        for key, first in zip(zip(groups.model, groups.slice, strict=True), skewed_of, strict=True)
+    ]
     measured: dict[int, dict[str, float]] = {
         group: _measure(
-            counts.cells[:, group], statistics.auc[PINNED_PAIRS, group], cell, of_cell[keys[group]], include_subgroup
+            counts.cells[:, group], statistics.auc[PINNED_PAIRS, group], cell, trials[group], include_subgroup
         )
         for group in skewed.tolist()
     }
     if without is not None:
         for group in np.flatnonzero(~groups.is_overall & (groups.identity != skew.identity)).tolist():
-            n_dropped, n = of_cell[keys[group]][0], n_rows[keys[group]]
+            n_dropped, n = trials[group][0], int(n_rows[group])
             projected = _project(statistics, without, group, 1.0 - n_dropped / n if n else 1.0, include_subgroup)
             measured[group] = projected | {"n_dropped": n_dropped}
     rows = np.array(list(measured), np.int64)
-    is_hidden = np.array([hidden[keys[group]] or statistics.suppressed[group] for group in rows], bool)
     columns: dict[str, Any] = {
         name: [row.get(name, nan) for row in measured.values()] for name in measured[int(skewed[0])]
     }
@@ -161,8 +162,8 @@ def pinned_skew(
         cell=skew.cell,
         fraction=skew.fraction,
         trials=skew.trials,
-        n_rows=Masked(np.array([n_rows[keys[group]] for group in rows]), is_hidden),
-        **columns | {"n_dropped": Masked(np.array(columns["n_dropped"]), is_hidden)},
+        n_rows=Masked(n_rows[rows], hidden[rows]),
+        **columns | {"n_dropped": Masked(np.array(columns["n_dropped"]), hidden[rows])},
     )
 
 

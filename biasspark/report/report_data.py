@@ -287,8 +287,7 @@ def find_lowest(row: Row) -> Lowest:
 
 def worst_outcome(alerts: Rows) -> str | None:
     """Return the worst outcome of alerts; None without alerts."""
-    outcomes = {row["outcome"] for row in alerts}
-    return next((outcome for outcome in OUTCOMES if outcome in outcomes), None)
+    return min((row["outcome"] for row in alerts), key=OUTCOMES.index, default=None)
 
 
 def choose_thresholds(rows: Rows) -> list[float]:
@@ -512,12 +511,12 @@ def merge_bins(histograms: pa.Table, n_merged: int) -> pa.Table:
     offset = pc.subtract(histograms["bin"], pc.multiply(number, n_merged))
     width = pc.subtract(histograms["bin_high"], histograms["bin_low"])
     low = pc.subtract(histograms["bin_low"], pc.multiply(offset, width))
-    merged = {name: histograms[name] for name in ("model", "slice", "identity", "cell", "n_rows")}
-    merged |= {"bin": number, "bin_low": low, "bin_high": pc.add(low, pc.multiply(width, n_merged))}
-    counts = pa.table(merged).group_by(["model", "slice", "identity", "cell", "bin"], use_threads=False)
-    summed = counts.aggregate([("n_rows", "sum"), ("bin_low", "min"), ("bin_high", "max")])
-    names = {"n_rows_sum": "n_rows", "bin_low_min": "bin_low", "bin_high_max": "bin_high"}
-    return summed.rename_columns([names.get(name, name) for name in summed.column_names])
+    key = ["model", "slice", "identity", "cell", "bin"]
+    merged = {name: histograms[name] for name in (*key, "n_rows")} | {"bin": number, "bin_low": low}
+    merged["bin_high"] = pc.add(low, pc.multiply(width, n_merged))
+    sums = [("n_rows", "sum"), ("bin_low", "min"), ("bin_high", "max")]
+    summed = pa.table(merged).group_by(key, use_threads=False).aggregate(sums)
+    return summed.select([*key, *("_".join(column) for column in sums)]).rename_columns([*key, *dict(sums)])
 
 
 def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], list[str]]:
