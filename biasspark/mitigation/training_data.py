@@ -78,17 +78,13 @@ def naming_keys(mitigation: Mitigation, measures: Measures, key: str = "") -> It
         keys: dict[KeyPath, KeyPath] = {FILTER: ("mitigation", "filter")} if key in mitigation.files else {}
         if measures.label_balance and measures.label_balance.text == mitigation.text:
             keys["label_balance", "text"] = ("mitigation", "text")
-        start, named = "corpus: ", f"[mitigation] {key}: "
-        raise InputError(
-            *(
-                named + str(fault).removeprefix(start)
-                if key and str(fault).startswith(start)
-                else replace(fault, path=keys.get(fault.path, fault.path))
-                if isinstance(fault, Fault)
-                else fault
-                for fault in error.faults
-            )
-        ) from error
+
+        def rename(fault: Fault | str) -> Fault | str:
+            if key and str(fault).startswith("corpus: "):
+                return f"[mitigation] {key}: {str(fault).removeprefix('corpus: ')}"
+            return replace(fault, path=keys.get(fault.path, fault.path)) if isinstance(fault, Fault) else fault
+
+        raise InputError(*map(rename, error.faults)) from error
 
 
 def require_text(rows: DataFrame, text: str, path: str) -> None:

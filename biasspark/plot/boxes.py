@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,23 +57,22 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
     row_heights = [up * max(len(grid.rows) for grid in line) for line in lines]
     n_columns = max(len(grid.columns) for grid in grids)
     figure, lines_of_axes = panels.make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes=notes)
-    for line, of_line in zip(lines_of_axes, lines, strict=True):
-        for axes, grid in zip(line, of_line, strict=True):
-            axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
-            is_level, above = _room_above(grid, across)
-            between, rotation = ("\n", 0) if is_level else ("  ", 90)
-            columns = [_join(name, note, between) for name, note in grid.columns.items()]
-            axes.set_xticks(np.arange(len(columns)) + 0.5, columns, color=panels.INK, rotation=rotation)
-            axes.xaxis.tick_top()
-            rows = [_join(name, note, "  ") for name, note in grid.rows.items()]
-            axes.set_yticks(np.arange(len(rows)) + 0.5, rows, color=panels.INK)
-            axes.tick_params(top=False, left=False)
-            axes.spines[:].set_visible(False)
-            for (row, column), cell in grid.cells.items():
-                corner = [*grid.columns].index(column), [*grid.rows].index(row)
-                _draw_cell(axes, cell, corner, edge=4 / across)
-            panels.write_above(axes, grid.title, above + 8, fontsize=12)
-            panels.write_above(axes, what, 6, fontsize=9, color=panels.SOFT, ha="right")
+    for axes, grid in zip(chain(*lines_of_axes), grids, strict=True):
+        axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
+        is_level, above = _room_above(grid, across)
+        between, rotation = ("\n", 0) if is_level else ("  ", 90)
+        columns = [_join(name, note, between) for name, note in grid.columns.items()]
+        axes.set_xticks(np.arange(len(columns)) + 0.5, columns, color=panels.INK, rotation=rotation)
+        axes.xaxis.tick_top()
+        rows = [_join(name, note, "  ") for name, note in grid.rows.items()]
+        axes.set_yticks(np.arange(len(rows)) + 0.5, rows, color=panels.INK)
+        axes.tick_params(top=False, left=False)
+        axes.spines[:].set_visible(False)
+        for (row, column), cell in grid.cells.items():
+            corner = [*grid.columns].index(column), [*grid.rows].index(row)
+            _draw_cell(axes, cell, corner, edge=4 / across)
+        panels.write_above(axes, grid.title, above + 8, fontsize=12)
+        panels.write_above(axes, what, 6, fontsize=9, color=panels.SOFT, ha="right")
     return figure
 
 

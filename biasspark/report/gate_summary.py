@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import product
 from typing import NamedTuple
 
 from biasspark import columns
-from biasspark.report import cells
+from biasspark.report import cells, report_data
 from biasspark.report.cells import Row, TableCell
 from biasspark.report.definitions import SUITE
-from biasspark.report.report_data import ALERTS, MAX_ALERTS, ReportData, Rows, group_rows, worst_outcome
+from biasspark.report.report_data import ReportData, Rows
 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
@@ -71,10 +72,10 @@ def build_gate_summary(report: ReportData) -> GateSummary:
     """Return what the gate decided on a run, and what changed since the baseline."""
     alerts = report.alerts()
     by_model = {model: Counter[str]() for model in report.models()}
-    for (model, outcome), n in (counted for name in ALERTS for counted in report.count(name).items()):
+    for (model, outcome), n in (counted for name in report_data.ALERTS for counted in report.count(name).items()):
         by_model.setdefault(model, Counter())[outcome] += n
     counts = sum(by_model.values(), Counter[str]())
-    outcome = worst_outcome(alerts) or NO_GATE
+    outcome = report_data.worst_outcome(alerts) or NO_GATE
     n, of_all = counts[outcome], f"of {counts.total():,} checks"
     titles = {
         columns.FAIL: f"The gate failed: {n:,} {of_all}",
@@ -92,8 +93,8 @@ def build_gate_summary(report: ReportData) -> GateSummary:
         decisions=[decide(model, by_model[model], alerts) for model in models],
         all_broken=broken,
         broken=broken[:MAX_BROKEN],
-        other_alerts=alerts[min(len(broken), MAX_BROKEN) : MAX_ALERTS],
-        n_hidden=max(counts.total() - MAX_ALERTS, 0),
+        other_alerts=alerts[min(len(broken), MAX_BROKEN) : report_data.MAX_ALERTS],
+        n_hidden=max(counts.total() - report_data.MAX_ALERTS, 0),
         has_p=any(row.get("p_violation_adjusted") is not None for row in alerts),
         acceptance=next((row for row in report.acceptances if row["accepts_run_id"] == report.run["run_id"]), None),
         notes=notes,
@@ -104,7 +105,7 @@ def build_gate_summary(report: ReportData) -> GateSummary:
 def decide(model: str, counts: Counter[str], alerts: Rows) -> Decision:
     """Return the decision on a model, given the number of its checks by outcome, and all alerts."""
     outcome = next((name for name in columns.OUTCOMES if counts[name]), NO_GATE)
-    by_outcome = group_rows((row for row in alerts if row["model"] == model), "outcome")
+    by_outcome = report_data.group_rows((row for row in alerts if row["model"] == model), "outcome")
     sentence = _describe_outcome(outcome, counts, by_outcome.get((outcome,), ()))
     if outcome == columns.FAIL and counts[columns.WARN]:
         verb, ending = ("is", "s") if counts[columns.WARN] == 1 else ("are", "")
@@ -188,21 +189,18 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
 
 def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
     """Return the changes of values whose intervals do not overlap, and the number of compared values."""
-    before = {(row["model"], row["identity"]): row for row in earlier if not row["crossed"]}
+    before = {(row["model"], row["identity"]): row for row in report_data.single_identities(earlier)}
     changes, n_compared = [], 0
-    for row in metrics:
-        past = before.get((row["model"], row["identity"]))
-        if past is None or row["crossed"] or row["identity"] == columns.OVERALL:
+    for row, name in product(report_data.single_identities(metrics), SUITE):
+        past = before.get((row["model"], row["identity"]), {})
+        past_low, past_high, low, high = (run.get(f"{name}_{end}") for run in (past, row) for end in ("low", "high"))
+        if past_low is None or past_high is None or low is None or high is None:
             continue
-        for name in SUITE:
-            ends = [run[f"{name}_{end}"] for run in (past, row) for end in ("low", "high")]
-            if None in ends:
-                continue
-            n_compared += 1
-            if ends[2] > ends[1] or ends[0] > ends[3]:
-                worse, size = cells.goodness(row, name) < cells.goodness(past, name), abs(row[name] - past[name])
-                values = _with_interval(past, name), _with_interval(row, name)
-                changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
+        n_compared += 1
+        if low > past_high or high < past_low:
+            worse, size = cells.goodness(row, name) < cells.goodness(past, name), abs(row[name] - past[name])
+            values = _with_interval(past, name), _with_interval(row, name)
+            changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
     return sorted(changes, key=lambda one: (not one.worse, -one.size, one.model, one.identity)), n_compared
 
 

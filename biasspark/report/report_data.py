@@ -265,7 +265,7 @@ def _severity(alert: Row) -> tuple[int, bool, float]:
 
 def order_worst_first(metrics: Rows) -> list[str]:
     """Return the identities in rows of ``bias_metrics``, sorted by `find_lowest` of any model, then by name."""
-    groups = group_rows(_single(metrics), "identity")
+    groups = group_rows(single_identities(metrics), "identity")
     lowest = {name: min(map(find_lowest, rows)) for (name,), rows in groups.items()}
     return sorted(lowest, key=lambda name: (lowest[name][:2], name))
 
@@ -371,7 +371,7 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         tables["threshold_rates"] = keep(rates, identity=shown).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         key = ("slice", "model", "threshold")
-        singles = _single(rates.select([*key, "identity", "crossed", *parts]).to_pylist())
+        singles = single_identities(rates.select([*key, "identity", "crossed", *parts]).to_pylist())
         tables["threshold_summary"] = count_parts(totals, singles, key, RATE_SUMS)
     return {name: rows for name, rows in tables.items() if rows}
 
@@ -380,7 +380,7 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], li
     """Return the slices to show, the identities on all rows, those drawn by slice, and the rows of the suite."""
     slices, hidden = _choose_slices(metrics, summaries)
     rows = keep(metrics, slice=slices)
-    singles = _single(rows.select(SUITE_COLUMNS).to_pylist())
+    singles = single_identities(rows.select(SUITE_COLUMNS).to_pylist())
     n_models = len(set(summaries["model"].to_pylist()))
     n_pictured = max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, len(slices) * n_models)))
     pictured = order_worst_first(singles)[:n_pictured] if len(slices) > 1 else []
@@ -524,7 +524,7 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
     names = sorted(set(summaries["slice"].to_pylist()) - {ALL_ROWS})
     chosen = names
     if len(names) > MAX_SLICES:
-        groups = group_rows(_single(metrics.select(SUITE_COLUMNS).to_pylist()), "slice")
+        groups = group_rows(single_identities(metrics.select(SUITE_COLUMNS).to_pylist()), "slice")
         lowest = {name: min(find_lowest(row)[:2] for row in rows) for (name,), rows in groups.items()}
         ranked = sorted(names, key=lambda name: (name not in lowest, lowest.get(name), name))
         chosen = sorted(ranked[:MAX_SLICES])
@@ -553,7 +553,7 @@ def keep(table: pa.Table, **columns: Collection[Any]) -> pa.Table:
     return table
 
 
-def _single(rows: Rows) -> Rows:
+def single_identities(rows: Rows) -> Rows:
     """Return the rows of single identities: no crossed pairs, and not the whole slice."""
     return [row for row in rows if not row["crossed"] and row["identity"] != OVERALL]
 
