@@ -51,7 +51,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from biasspark.arrays import Flags, Floats, Strings, apply
+from biasspark.arrays import Flags, Floats, Ints, Strings, apply
 from biasspark.columns import LARGE, NO_BIAS, POORLY_SEPARATED, SMALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WIDE
 
 MARGIN = 0.05
@@ -90,10 +90,8 @@ def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
             name: (metrics[f"{name}_high"] < metrics["background_auc_low"]) & (background - metrics[name] >= MARGIN)
             for name in SUMMARIZED_AUCS
         }
-        up, down = _shifted(metrics, "negative_aeg", 1, lowered["bpsn_auc"]), _shifted(metrics, "negative_aeg", -1)
-        negatives = up.astype(int) - down
-        up, down = _shifted(metrics, "positive_aeg", 1), _shifted(metrics, "positive_aeg", -1, lowered["bnsp_auc"])
-        positives = up.astype(int) - down
+        negatives = _direction(metrics, "negative_aeg", lowers_auc_up=lowered["bpsn_auc"])
+        positives = _direction(metrics, "positive_aeg", lowers_auc_down=lowered["bnsp_auc"])
     shifts = zip(negatives.tolist(), positives.tolist(), strict=True)
     names = np.array([_BY_SHIFTS[both] for both in shifts], object)
     none = (negatives == 0) & (positives == 0)
@@ -107,10 +105,14 @@ def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
     return names, sizes
 
 
-def _shifted(metrics: Mapping[str, Floats], name: str, sign: int, lowers_auc: Flags | bool = False) -> Flags:
-    """Return whether a gap has this sign and reaches the margin, with its interval or the lowered AUC as evidence."""
-    ends = (metrics[f"{name}_low"], -metrics[f"{name}_high"])
-    return (sign * metrics[name] >= MARGIN) & ((ends[sign < 0] > 0) | lowers_auc)
+def _direction(
+    metrics: Mapping[str, Floats], name: str, lowers_auc_up: Flags | bool = False, lowers_auc_down: Flags | bool = False
+) -> Ints:
+    """Return 1 where a label is shifted up and -1 where down, with the interval of its gap or the AUC as evidence."""
+    gap, low, high = (metrics[f"{name}{end}"] for end in ("", "_low", "_high"))
+    up = (gap >= MARGIN) & ((low > 0) | lowers_auc_up)
+    down = (gap <= -MARGIN) & ((high < 0) | lowers_auc_down)
+    return up.astype(np.int64) - down
 
 
 def _lowered_by_spread(metrics: Mapping[str, Floats], lowered: Mapping[str, Flags]) -> Flags:

@@ -155,25 +155,24 @@ def intervals(
     """
     name = "plot.intervals()"
     rows = _without_pairs(_read_rows(metrics, schemas.BIAS_METRICS, _METRICS, name), identities, name)
-    asked = _choose_names(rows, "identity", identities, name)
-    chosen = _choose_names(rows, "model", models, name)
-    cuts = _choose_names(rows, "slice", slices, name)
-    of_slices = {cut: keep(rows, slice=[cut], identity=asked, model=chosen).to_pylist() for cut in cuts}
-    if len(asked) == 1 < len(cuts):  # a line per slice
-        lines = [row | {"identity": row["slice"]} for of_slice in of_slices.values() for row in of_slice]
-        parts = {asked[0]: (cuts, lines)}
+    known = _choose_names(rows, "identity", identities, name)
+    shown_models = _choose_names(rows, "model", models, name)
+    shown_slices = _choose_names(rows, "slice", slices, name)
+    kept = keep(rows, slice=shown_slices, identity=known, model=shown_models).to_pylist()
+    parts = {}
+    if len(known) == 1 < len(shown_slices):  # a line per slice
+        parts[known[0]] = shown_slices, [row | {"identity": row["slice"]} for row in kept]
     else:
-        parts = {}
-        for cut, of_slice in of_slices.items():
-            ranked = asked if identities is not None else order_worst_first(of_slice)[:most]
-            heading = f"slice {cut}" if cuts != [ALL_ROWS] else ""
+        for slice_name in shown_slices:
+            of_slice = [row for row in kept if row["slice"] == slice_name]
+            ranked = known if identities is not None else order_worst_first(of_slice)[:most]
+            heading = f"slice {slice_name}" if shown_slices != [ALL_ROWS] else ""
             parts[heading] = ranked, [row for row in of_slice if row["identity"] in ranked]
-    drawn = [row for _, of in parts.values() for row in of]
-    has_weak = any(is_weak(row, one) for row in drawn for one in SUITE)
-    n_shown = len({row["identity"] for row in drawn})
-    notes = [_WEAK if has_weak else "", _note_limit(n_shown, len(asked))]
+    drawn = [row for _, rows_of_part in parts.values() for row in rows_of_part]
+    has_weak = any(is_weak(row, metric) for row, metric in product(drawn, SUITE))
+    notes = [_WEAK if has_weak else "", _note_limit(len({row["identity"] for row in drawn}), len(known))]
     with notebook_style():
-        return draw_intervals(parts, chosen, is_alone=True, notes=notes)
+        return draw_intervals(parts, shown_models, is_alone=True, notes=notes)
 
 
 def pinned_auc(

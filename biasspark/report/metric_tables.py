@@ -187,19 +187,20 @@ def list_rates(report: ReportData) -> list[ThresholdRates]:
     for threshold in report_data.choose_thresholds(report.rows("threshold_rates")):
         at = {"slice": ALL_ROWS, "threshold": threshold}
         by_key = {(row["identity"], row["model"]): row for row in report.rows("threshold_rates", **at)}
-        in_order = [by_key.get((name, model)) for name in report.identities() for model in report.models()]
-        shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order if row]
-        totals = []
-        for total in report.rows("threshold_summary", **at):
-            summary, of_model = report.summaries().get(total["model"], {}), {}
-            for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
-                rate, n = total[name], summary.get(size)
-                ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
-                of_model[name] = cells.interval_cell(rate, *ends)
-            sums = {name: cells.sum_cell(total, name) for name in report_data.RATE_SUMS}
-            totals.append({**total, "rates": of_model, "sums": sums})
+        in_order = [by_key[key] for key in product(report.identities(), report.models()) if key in by_key]
+        shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order]
+        totals = [_total_with_cells(report, total) for total in report.rows("threshold_summary", **at)]
         rates.append(ThresholdRates(threshold, shown, totals))
     return rates
+
+
+def _total_with_cells(report: ReportData, total: Row) -> Row:
+    summary, rates = report.summaries().get(total["model"], {}), {}
+    for name, size in (("fpr", "n_negative"), ("fnr", "n_positive")):
+        rate, n = total[name], summary.get(size)
+        ends = share_interval(round(rate * n), n, report.level) if rate is not None and n else (None, None)
+        rates[name] = cells.interval_cell(rate, *ends)
+    return {**total, "rates": rates, "sums": {name: cells.sum_cell(total, name) for name in report_data.RATE_SUMS}}
 
 
 def _rate_cell(row: Row, rate: str) -> TableCell:
@@ -253,11 +254,11 @@ def list_templates(report: ReportData) -> TemplateScores | None:
         if rows:
             spreads[model] = (rows[0], rows[-1])
         by_key |= {(row["identity"], model): _template_cells(row, report.level, is_probability) for row in rows}
-    first = {row["identity"]: row for row in reversed(means)}
-    largest = {name: max(abs(row["mean_departure"]) for row in means if row["identity"] == name) for name in first}
-    names = sorted(first, key=lambda name: (-largest[name], name))
-    missing = {(name, model): [TableCell(text=DASH)] * 2 for name in names for model in spreads}
-    return TemplateScores([first[name] for name in names], spreads, missing | by_key)
+    of_identities = {name: rows for (name,), rows in group_rows(means, "identity").items()}
+    largest = {name: max(abs(row["mean_departure"]) for row in rows) for name, rows in of_identities.items()}
+    names = sorted(largest, key=lambda name: (-largest[name], name))
+    missing = dict.fromkeys(product(names, spreads), [TableCell(text=DASH)] * 2)
+    return TemplateScores([of_identities[name][0] for name in names], spreads, missing | by_key)
 
 
 def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[TableCell]:
