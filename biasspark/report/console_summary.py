@@ -44,21 +44,25 @@ def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
     are those whose counts are suppressed. A line below the table counts them. The bias is never cut.
     """
     sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
-    singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed"))
-    lowest = [(row, _lowest_auc(row)) for row in singles.to_pylist()]
-    rows = [{**row, **auc} for row, auc in lowest if auc is not None]
+    singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed")).to_pylist()
+    lowest = [(row, find_lowest(row)) for row in singles]
+    rows = [
+        row | {"metric": auc.metric, "value": row[auc.metric], "low": row[f"{auc.metric}_low"], "high": auc.high}
+        for row, auc in lowest
+        if not auc.weakness
+    ]
     rows.sort(key=lambda row: (row["model"], row["high"], row["slice"], row["identity"]))
     by_model = group_rows(rows, "model").values()
     rows = [row for of_model in by_model for row in of_model[: max(FEWEST_OF_MODEL, n // len(by_model))]]
     lines = []
     if rows:
-        biases = ["bias", *(row["bias"] for row in rows)]
+        biases = ["bias", *map(describe_bias, rows)]
         table = format_table(rows, _WORST, SCREEN_WIDTH - 2 - max(map(len, biases))).split("\n")
         of_models = " of each model" if len(by_model) > 1 else ""
         lines = [f"identities{of_models} by the upper end of the interval of their lowest AUC, lowest first:"]
         lines += [f"{line}  {bias}".rstrip() for line, bias in zip(table, biases, strict=True)]
-    is_suppressed = any(row["n_rows"] is None for row, _ in lowest)
-    left_out = _describe_left_out([(row["identity"], auc is None) for row, auc in lowest], is_suppressed)
+    is_suppressed = any(row["n_rows"] is None for row in singles)
+    left_out = _describe_left_out([(row["identity"], auc.weakness > 0) for row, auc in lowest], is_suppressed)
     return "\n".join(filter(None, [*lines, left_out]))
 
 
@@ -130,14 +134,6 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
     changes = [next(_skew_changes(row)) for row in stays[:n]]
     columns = ("model", "slice", "identity", "metric", "before", "after", "change")
     return f"{text}\n\nother identities, largest change first:\n{format_table(changes, columns)}"
-
-
-def _lowest_auc(row: Row) -> dict[str, Any] | None:
-    """Return the AUC with the lowest upper end of its interval; None with too few rows or without an interval."""
-    weakness, high, name = find_lowest(row)
-    if weakness:
-        return None
-    return {"metric": name, "value": row[name], "low": row[f"{name}_low"], "high": high, "bias": describe_bias(row)}
 
 
 def _describe_left_out(identities: Sequence[tuple[str, bool]], is_suppressed: bool) -> str:
@@ -212,10 +208,10 @@ class Excerpt:
     is_of_ends: bool = False
     rules: tuple[str, ...] = ()
 
-    def show(self, tables: Mapping[Table, pa.Table]) -> str:
+    def show(self, tables: Mapping[Table, Sequence[Row]]) -> str:
         """Return the title and the rows, ties in the order of the key; empty without rows."""
         by = itemgetter(self.by) if isinstance(self.by, str) else self.by
-        rows = [row for row in _rows(tables, self.table) if self.where(row)]
+        rows = [row for row in tables.get(self.table, ()) if self.where(row)]
         rows.sort(key=lambda row: nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
         if self.is_of_ends:
             groups = sorted(group_rows(rows, "model", "slice").items())
@@ -280,9 +276,20 @@ _EXCERPTS = (
 
 def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     """Return tables of what loses most, of segments and correlations. ``rare`` is a note below the leaves of trees."""
-    trees, tables_below = ([one.show(tables) for one in excerpts] for excerpts in (_TREES, _EXCERPTS))
+    rows: dict[Table, list[Row]] = {table: values.to_pylist() for table, values in tables.items()}
+    trees, excerpts = ([excerpt.show(rows) for excerpt in of_table] for of_table in (_TREES, _EXCERPTS))
     note = _wrap(rare) if any(trees) else ""
-    return "\n\n".join(filter(None, [*trees, note, *tables_below, _show_segments(tables), _show_correlations(tables)]))
+    segments, correlations = (
+        [row for row in rows.get(table, ()) if row["slice"] == ALL_ROWS]
+        for table in (schemas.LOSS_BY_SEGMENT, schemas.ATTRIBUTION_CORRELATIONS)
+    )
+    below = _put_models_side_by_side(
+        "correlations of attributions with losses",
+        [row for row in correlations if row["pearson"] is not None],
+        ("attribution", "loss"),
+        "pearson",
+    )
+    return "\n\n".join(filter(None, [*trees, note, *excerpts, _show_segments(segments), below]))
 
 
 def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequence[str]) -> str:
@@ -305,9 +312,8 @@ def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequen
     return "\n".join(texts)
 
 
-def _show_segments(tables: Mapping[Table, pa.Table]) -> str:
+def _show_segments(rows: Sequence[Row]) -> str:
     """Return the measures of the named segments, each with its difference from all rows."""
-    rows = [row for row in _rows(tables, schemas.LOSS_BY_SEGMENT) if row["slice"] == ALL_ROWS]
     overall = {row["model"]: row for row in rows if row["segment"] == OVERALL}
     sizes = {
         segment: "/".join(map(str, sorted({row["n_rows"] for row in of_segment})))
@@ -323,14 +329,6 @@ def _show_segments(tables: Mapping[Table, pa.Table]) -> str:
     return _put_models_side_by_side(title, measured, ("measure", "segment", "n_rows"), "shown")
 
 
-def _show_correlations(tables: Mapping[Table, pa.Table]) -> str:
-    """Return the correlations of attributions with losses on all rows."""
-    rows = [row for row in _rows(tables, schemas.ATTRIBUTION_CORRELATIONS) if row["slice"] == ALL_ROWS]
-    rows = [row for row in rows if row["pearson"] is not None]
-    title = "correlations of attributions with losses"
-    return _put_models_side_by_side(title, rows, ("attribution", "loss"), "pearson")
-
-
 def _put_models_side_by_side(title: str, rows: Sequence[Row], key: Sequence[str], value: str) -> str:
     """Return a table with a line per key and a column per model; empty without rows."""
     lines = [
@@ -339,8 +337,3 @@ def _put_models_side_by_side(title: str, rows: Sequence[Row], key: Sequence[str]
     ]
     columns = (*key, *dict.fromkeys(f"model {row['model']}" for row in rows))
     return f"{title}:\n{format_table(lines, columns)}" if lines else ""
-
-
-def _rows(tables: Mapping[Table, pa.Table], table: Table) -> list[Row]:
-    rows: list[Row] = tables[table].to_pylist() if table in tables else []
-    return rows
