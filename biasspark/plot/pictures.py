@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import date
 from itertools import product
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,8 +74,8 @@ def histograms(
     ... )  # doctest: +SKIP
     >>> biasspark.plot.histograms(measured, identities="gay", slices=["short", "all"])  # doctest: +SKIP
     """
-    name = "plot.histograms()"
-    rows, shown, n_all = _choose_scores(scores, _suite_of(scores, None, name), (slices, identities, models), most, name)
+    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.histograms()").without_pairs(identities)
+    rows, shown, n_all = _choose_scores(known, known.suite_of(scores), (slices, identities, models), most)
     scales, cells_of = read_histograms(rows)
     notes = ["Each area is scaled to its own peak.", _note_limit(len(shown[1]), n_all)]
     with notebook_style():
@@ -115,9 +116,9 @@ def rate_curves(
     --------
     >>> biasspark.plot.rate_curves(measured, identities=["gay", "black"])  # doctest: +SKIP
     """
-    name = "plot.rate_curves()"
-    of_suite = _suite_of(scores, metrics, name)
-    rows, shown, n_all = _choose_scores(scores, of_suite, (slices, identities, models), most, name)
+    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.rate_curves()").without_pairs(identities)
+    of_suite = known.suite_of(scores, metrics)
+    rows, shown, n_all = _choose_scores(known, of_suite, (slices, identities, models), most)
     _, cells_of = read_histograms(rows)
     suite = by_panel(of_suite.to_pylist() if of_suite is not None else [])
     notes = ["" if suite else _AREAS_OF_BINS, _note_limit(len(shown[1]), n_all)]
@@ -153,12 +154,10 @@ def intervals(
     --------
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
-    name = "plot.intervals()"
-    rows = _without_pairs(_read_rows(metrics, schemas.BIAS_METRICS, _METRICS, name), identities, name)
-    known = _choose_names(rows, "identity", identities, name)
-    shown_models = _choose_names(rows, "model", models, name)
-    shown_slices = _choose_names(rows, "slice", slices, name)
-    kept = keep(rows, slice=shown_slices, identity=known, model=shown_models).to_pylist()
+    rows = _Rows.read(metrics, schemas.BIAS_METRICS, _METRICS, "plot.intervals()").without_pairs(identities)
+    known = rows.names("identity", identities)
+    shown_models, shown_slices = rows.names("model", models), rows.names("slice", slices)
+    kept = rows.keep(slice=shown_slices, identity=known, model=shown_models)
     parts = {}
     if len(known) == 1 < len(shown_slices):  # a line per slice
         parts[known[0]] = shown_slices, [row | {"identity": row["slice"]} for row in kept]
@@ -207,13 +206,11 @@ def pinned_auc(
     --------
     >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
     """
-    name = "plot.pinned_auc()"
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
-    rows = _without_pairs(_read_rows(pinned, schemas.PINNED_AUC, needed, name), identities, name)
-    slice, rows = _choose_slice(rows, slice, name)
-    chosen = _choose_names(rows, "model", models, name)
-    order = _choose_names(rows, "identity", identities, name)
-    suite = _suite_of(pinned, metrics, name)
+    rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()").without_pairs(identities)
+    slice, rows = rows.one_slice(slice)
+    chosen, order = rows.names("model", models), rows.names("identity", identities)
+    suite = rows.suite_of(pinned, metrics)
     weak = set()
     if suite is not None:
         of_suite = keep(suite, slice=[slice]).to_pylist()
@@ -222,12 +219,12 @@ def pinned_auc(
         }
         worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
         order = order if identities is not None else sorted(order, key=lambda one: worst.get(one, len(worst)))
-    drawn = [row for row in keep(rows, model=chosen, identity=order).to_pylist() if row["pinned_auc"] is not None]
+    drawn = [row for row in rows.keep(model=chosen, identity=order) if row["pinned_auc"] is not None]
     defined = {row["identity"] for row in drawn}
     names = [identity for identity in order if identity in defined]
     shown, n_undefined = names if identities is not None else names[:most], len(order) - len(names)
     if not shown:
-        raise InputError(f"{name}: no identity has a pinned AUC: each lacks positives or negatives. Give others.")
+        raise rows.error("no identity has a pinned AUC: each lacks positives or negatives. Give others.")
     notes = [
         _note_slice(slice),
         "Dashed: the AUC of the rows on which the identity is known.",
@@ -265,19 +262,19 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     --------
     >>> biasspark.plot.crosses(biasspark.auc_crosses(df, groupings={"by": "lang"}, **keywords))  # doctest: +SKIP
     """
-    name = "plot.crosses()"
-    rows = _read_rows(crosses, schemas.AUC_CROSSES, schemas.AUC_CROSSES.value_columns, name)
-    slice, rows = _choose_slice(rows, slice, name)
-    maps = {(one.grouping, one.model): one for one in list_heat_maps(_as_report(schemas.AUC_CROSSES, rows))}
+    table = schemas.AUC_CROSSES
+    slice, rows = _Rows.read(crosses, table, table.value_columns, "plot.crosses()").one_slice(slice)
+    maps = {
+        (heat_map.grouping, heat_map.model): heat_map for heat_map in list_heat_maps(_as_report(table, rows.keep()))
+    }
     lines, n_hidden = [], 0
-    names = _choose_names(rows, "grouping", groupings, name), _choose_names(rows, "model", models, name)
-    for grouping, model in product(*names):
-        one = maps[grouping, model]
-        down = {group: show_count(one.n_positive[group]) for group in one.groups}
-        across = {group: show_count(one.n_negative[group]) for group in one.groups}
+    for grouping, model in product(rows.names("grouping", groupings), rows.names("model", models)):
+        heat_map = maps[grouping, model]
+        down = {group: show_count(heat_map.n_positive[group]) for group in heat_map.groups}
+        across = {group: show_count(heat_map.n_negative[group]) for group in heat_map.groups}
         titles = (f"{show_name(model)} by {show_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
-        lines.append([Grid(titles[0], down, across, one.auc), Grid(titles[1], down, across, one.headroom)])
-        n_hidden = max(n_hidden, one.n_hidden)
+        lines.append([Grid(titles[0], down, across, heat_map.auc), Grid(titles[1], down, across, heat_map.headroom)])
+        n_hidden = max(n_hidden, heat_map.n_hidden)
     sides = "Positives at the left against negatives above. Shares are colored by their square root."
     hidden = f"{n_hidden:,} smaller groups are not drawn." if n_hidden else ""
     with notebook_style():
@@ -312,14 +309,12 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     --------
     >>> biasspark.plot.tree(biasspark.attribution_segments(df, numeric=["age"], tree={}, **keywords))  # doctest: +SKIP
     """
-    name = "plot.tree()"
     table, list_trees = schemas.ATTRIBUTION_SEGMENTS, list_segment_trees
     is_frame = not hasattr(type(segments), table.name)
-    if "negative_rule" in list_columns(segments, name) if is_frame else pairs:
+    if "negative_rule" in list_columns(segments, "plot.tree()") if is_frame else pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
-    rows = _read_rows(segments, table, table.value_columns, name)
-    slice, rows = _choose_slice(rows, slice, name)
-    trees = list_trees(_as_report(table, keep(rows, model=_choose_names(rows, "model", models, name))))
+    slice, rows = _Rows.read(segments, table, table.value_columns, "plot.tree()").one_slice(slice)
+    trees = list_trees(_as_report(table, rows.keep(model=rows.names("model", models))))
     weak = _WEAK_CELLS if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else ""
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
@@ -348,12 +343,11 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     --------
     >>> biasspark.plot.label_balance(biasspark.label_balance(df, label="toxic", identities=["gay"]))  # doctest: +SKIP
     """
-    name = "plot.label_balance()"
-    rows = _read_rows(balance, schemas.LABEL_BALANCE, schemas.LABEL_BALANCE.value_columns, name)
-    asked = _choose_names(rows.filter(pc.field("identity") != OVERALL), "identity", identities, name)
-    rows = keep(rows, identity=[OVERALL, *asked])
+    table = schemas.LABEL_BALANCE
+    rows = _Rows.read(balance, table, table.value_columns, "plot.label_balance()")
+    asked = rows.filter(pc.field("identity") != OVERALL).names("identity", identities)
     config = json.dumps({"intervals": {"level": level}})
-    shares = list_balance(_as_report(schemas.LABEL_BALANCE, rows, config))
+    shares = list_balance(_as_report(table, rows.keep(identity=[OVERALL, *asked]), config))
     assert shares is not None
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
@@ -375,95 +369,106 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
 # ---- the rows that a figure shows
 
 
-def _read_rows(given: Frame, table: Table, needed: Sequence[str], name: str) -> pa.Table:
-    """Return the needed columns of a table, given as a frame or by a measured corpus with a method of its name.
+class _Rows(NamedTuple):
+    """The rows of a table that a figure may show, and the function that draws it, which messages name."""
 
-    ``name`` is the calling function, for messages. Raises `TypeError` or `InputError` if it is not a frame, lacks
-    columns, has no row, or has rows of several runs.
-    """
-    method = getattr(type(given), table.name, None)  # looked up on the type, as a frame may have a column of that name
-    frame = method(given) if callable(method) else given
-    known = list_columns(frame, name)
-    missing = [column for column in needed if column not in known]
-    if missing:
-        raise InputError(
-            f"{name}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what biasspark.{table.name}() returns."
-        )
-    schema = pa.schema([table.arrow_schema.field(column) for column in needed])
-    if is_spark(frame):
-        from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
+    table: pa.Table
+    caller: str
 
-        rows = collect_columns(frame, schema, name)
-    else:
-        rows = cast_columns(open_frame(frame, name).read_all(), schema, name)
-    if not len(rows):
-        raise InputError(f"{name}: the table has no row. Give one that has.")
-    key = [column for column in table.key_columns if column in needed]
-    if len(rows.group_by(key).aggregate([])) < len(rows):
-        raise InputError(f"{name}: the table has several rows of one key, as those of several runs. Keep one run.")
-    return rows
+    @classmethod
+    def read(cls, given: Frame, table: Table, needed: Sequence[str], caller: str) -> _Rows:
+        """Read the needed columns of a table, given as a frame or by a measured corpus with a method of its name.
+
+        Raises `TypeError` or `InputError` if it is not a frame, lacks columns, has no row, or has rows of several runs.
+        """
+        method = getattr(type(given), table.name, None)  # of the type, as a frame may have a column of that name
+        frame = method(given) if callable(method) else given
+        known = list_columns(frame, caller)
+        missing = [column for column in needed if column not in known]
+        if missing:
+            raise InputError(
+                f"{caller}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what biasspark.{table.name}() "
+                "returns."
+            )
+        schema = pa.schema([table.arrow_schema.field(column) for column in needed])
+        if is_spark(frame):
+            from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
+
+            rows = cls(collect_columns(frame, schema, caller), caller)
+        else:
+            rows = cls(cast_columns(open_frame(frame, caller).read_all(), schema, caller), caller)
+        if not len(rows.table):
+            raise rows.error("the table has no row. Give one that has.")
+        key = [column for column in table.key_columns if column in needed]
+        if len(rows.table.group_by(key).aggregate([])) < len(rows.table):
+            raise rows.error("the table has several rows of one key, as those of several runs. Keep one run.")
+        return rows
+
+    def error(self, message: str) -> InputError:
+        return InputError(f"{self.caller}: {message}")
+
+    def filter(self, condition: pc.Expression) -> _Rows:
+        return self._replace(table=self.table.filter(condition))
+
+    def keep(self, **columns: Sequence[str]) -> Rows:
+        rows: Rows = keep(self.table, **columns).to_pylist()
+        return rows
+
+    def names(self, column: str, asked: Names) -> list[str]:
+        """Return the requested values of a column, which must all occur; by default all, the slice ``all`` first."""
+        known = list(dict.fromkeys(self.table[column].to_pylist()))
+        if asked is None:
+            return sorted(known, key=lambda value: column == "slice" and value != ALL_ROWS)
+        values = [asked] if isinstance(asked, str) else list(asked)
+        unknown = [value for value in values if value not in known]
+        if unknown or not values:
+            fault = f"{column} = {show_value(unknown[0]) if unknown else '[]'}."
+            raise self.error(f"{fault} The table has {list_choices(known[:_MAX_LISTED])}. Name one that it has.")
+        return list(dict.fromkeys(values))
+
+    def one_slice(self, asked: str | None) -> tuple[str, _Rows]:
+        """Return the requested slice, by default ``all`` or the only slice, and its rows."""
+        known = self.names("slice", asked)
+        if asked is None and known[0] != ALL_ROWS and len(known) > 1:
+            raise self.error(f"the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
+        return known[0], self.filter(pc.field("slice") == known[0])
+
+    def without_pairs(self, identities: Names) -> _Rows:
+        """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
+        of_identities = pc.field("identity") != OVERALL
+        kept = self.filter(of_identities if identities is not None else of_identities & ~pc.field("crossed"))
+        if not len(kept.table):
+            raise self.error("the table has no identity. Measure some.")
+        return kept
+
+    def suite_of(self, given: Frame, metrics: Frame | None = None) -> pa.Table | None:
+        """Return the given metrics, or those of a measured corpus."""
+        has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
+        source = given if metrics is None and has_metrics else metrics
+        return None if source is None else _Rows.read(source, schemas.BIAS_METRICS, _METRICS, self.caller).table
 
 
-def _choose_names(rows: pa.Table, column: str, names: Names, name: str) -> list[str]:
-    """Return the requested values of a column, all of which must occur; by default all, the slice ``all`` first."""
-    known = list(dict.fromkeys(rows[column].to_pylist()))
-    if names is None:
-        return sorted(known, key=lambda value: column == "slice" and value != ALL_ROWS)
-    asked = [names] if isinstance(names, str) else list(names)
-    unknown = [value for value in asked if value not in known]
-    if unknown or not asked:
-        rule = f"{name}: {column} = {show_value(unknown[0]) if unknown else '[]'}."
-        raise InputError(f"{rule} The table has {list_choices(known[:_MAX_LISTED])}. Name one that it has.")
-    return list(dict.fromkeys(asked))
-
-
-def _choose_slice(rows: pa.Table, asked: str | None, name: str) -> tuple[str, pa.Table]:
-    """Return the requested slice, by default ``all`` or the only slice, and its rows."""
-    known = _choose_names(rows, "slice", asked, name)
-    if asked is None and known[0] != ALL_ROWS and len(known) > 1:
-        raise InputError(f"{name}: the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
-    return known[0], keep(rows, slice=known[:1])
-
-
-def _without_pairs(rows: pa.Table, identities: Names, name: str) -> pa.Table:
-    """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
-    of_identities = pc.field("identity") != OVERALL
-    kept = rows.filter(of_identities if identities is not None else of_identities & ~pc.field("crossed"))
-    if not len(kept):
-        raise InputError(f"{name}: the table has no identity. Measure some.")
-    return kept
-
-
-def _as_report(table: Table, rows: pa.Table, config: str = "{}") -> ReportData:
+def _as_report(table: Table, rows: Rows, config: str = "{}") -> ReportData:
     """Wrap rows of one slice as the data of a report, as if of all rows, to reuse its functions."""
-    tables = {table.name: [row | {"slice": ALL_ROWS} for row in rows.to_pylist()]}
+    tables = {table.name: [row | {"slice": ALL_ROWS} for row in rows]}
     return ReportData(corpus="", run_date=date.min, run={"config": config}, tables=tables)  # not of a run
 
 
-def _suite_of(given: Frame, metrics: Frame | None, name: str) -> pa.Table | None:
-    """Return the given metrics, or those of a measured corpus."""
-    has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
-    source = given if metrics is None and has_metrics else metrics
-    return None if source is None else _read_rows(source, schemas.BIAS_METRICS, _METRICS, name)
-
-
 def _choose_scores(
-    scores: Frame, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int, name: str
+    rows: _Rows, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int
 ) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
     """Return the histograms to draw, their slices, identities and models, and the number of all identities."""
-    rows = _without_pairs(_read_rows(scores, schemas.SCORE_HISTOGRAMS, _BINS, name), asked[1], name)
-    slices, models = _choose_names(rows, "slice", asked[0], name), _choose_names(rows, "model", asked[2], name)
-    identities = _choose_names(rows, "identity", asked[1], name)
+    slices, identities, models = map(rows.names, ("slice", "identity", "model"), asked)
     n_all = len(identities)
     if asked[1] is None:
         if suite is not None:
             ranks = order_worst_first(keep(suite, slice=slices, model=models).to_pylist())
         else:
-            of_subgroups = rows.filter(pc.starts_with(rows["cell"], "subgroup")).group_by("identity")
+            of_subgroups = rows.table.filter(pc.starts_with(pc.field("cell"), "subgroup")).group_by("identity")
             order = [("n_rows_sum", "descending"), ("identity", "ascending")]
             ranks = of_subgroups.aggregate([("n_rows", "sum")]).sort_by(order)["identity"].to_pylist()
         identities = [identity for identity in ranks if identity in set(identities)][:most] or identities[:most]
-    return keep(rows, slice=slices, identity=identities, model=models).to_pylist(), (slices, identities, models), n_all
+    return rows.keep(slice=slices, identity=identities, model=models), (slices, identities, models), n_all
 
 
 def _note_slice(name: str) -> str:
