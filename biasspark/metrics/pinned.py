@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Floats, Ints, divide
-from biasspark.columns import BELOW_MINIMUM_ROWS, CELL_PAIRS, FOUR_CELLS, SUMMARIZED_AUCS, WITHHELD
+from biasspark.columns import BELOW_MINIMUM_ROWS, FOUR_CELLS, SUMMARIZED_AUCS, WITHHELD
 from biasspark.config import PinnedSkew
 from biasspark.metrics.suite import SUITE
 from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
 from biasspark.ranking.counts import Counts
+from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS
 from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW, Masked, to_table
 
@@ -194,8 +195,7 @@ def _measure(sizes: Ints, aucs: Floats, cell: int, kept: KeptRows, include_subgr
     left[cell] -= n_dropped
     before, skewed = (float(pinned_auc(n, aucs, include_subgroup)) for n in (sizes, left))
     trials = np.repeat(aucs[:, None], len(two_u), axis=1)
-    for term, cells in enumerate(CELL_PAIRS[pair] for pair in PINNED_PAIRS):
-        low, high = map(FOUR_CELLS.index, cells)
+    for term, (low, high) in enumerate(CELLS_OF_PAIRS[pair] for pair in PINNED_PAIRS):
         if cell in (low, high):
             side = (low + high - cell) // 2  # of the other cell: 0 in the subgroup, 1 in the background
             two_pairs = 2 * int(left[low]) * int(left[high])

@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints, Strings, divide
-from biasspark.columns import BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE, CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
+from biasspark.columns import CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.metrics.intervals import delong_variance
 from biasspark.ranking.counts import Counts, Groups
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS
 from biasspark.tables.schemas import U_STATISTICS, Masked, to_table
 
-LOW = np.array([FOUR_CELLS.index(low) for low, _ in CELL_PAIRS])
-HIGH = np.array([FOUR_CELLS.index(high) for _, high in CELL_PAIRS])
-"""The low and the high cell of each pair, as indices into `FOUR_CELLS`."""
+LOW, HIGH = np.array(CELLS_OF_PAIRS).T
+"""The low and the high cell of each pair of `CELL_PAIRS`, as indices into `FOUR_CELLS`."""
 
-OVERALL_PAIR = CELL_PAIRS.index((BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE))
+OVERALL_PAIR = BACKGROUND_PAIR
 """The pair that holds the AUC of a whole slice: ``(overall)`` has only a background."""
 
 
