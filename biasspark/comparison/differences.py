@@ -189,7 +189,7 @@ def _variance(replicates: Sequence[float]) -> float:
     if min(replicates) == max(replicates):
         return 0.0
     mean = fsum(replicates) / len(replicates)
-    return (len(replicates) - 1) / len(replicates) * fsum((one - mean) ** 2 for one in replicates)
+    return (len(replicates) - 1) / len(replicates) * fsum((replicate - mean) ** 2 for replicate in replicates)
 
 
 # ---- tests

@@ -95,7 +95,7 @@ def pinned_aucs(
     overall_auc = statistics.auc[OVERALL_PAIR, groups.is_overall][np.cumsum(groups.is_overall) - 1]
     # Sizes are withheld, a cell is empty, or else a term is missing.
     reason = np.where(statistics.suppressed, WITHHELD, name_empty_cells(statistics.counts))
-    reason = np.array([one or BELOW_MINIMUM_ROWS for one in reason], object)
+    reason = np.array([known or BELOW_MINIMUM_ROWS for known in reason], object)
     known = np.where(statistics.suppressed, np.nan, known_auc(statistics.counts))
     columns: dict[str, Any] = groups._asdict() | {"pinned_auc": value, "overall_auc": overall_auc, "known_auc": known}
     columns |= {"sampled_mean": np.where(undefined, np.nan, mean), "sampled_sd": np.where(undefined, np.nan, sd)}

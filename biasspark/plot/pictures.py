@@ -215,10 +215,10 @@ def pinned_auc(
     if suite is not None:
         of_suite = keep(suite, slice=[slice]).to_pylist()
         weak = {
-            (row["identity"], row["model"]) for row in of_suite if any(is_weak(row, one) for one in SUMMARIZED_AUCS)
+            (row["identity"], row["model"]) for row in of_suite if any(is_weak(row, name) for name in SUMMARIZED_AUCS)
         }
         worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
-        order = order if identities is not None else sorted(order, key=lambda one: worst.get(one, len(worst)))
+        order = order if identities is not None else sorted(order, key=lambda name: worst.get(name, len(worst)))
     drawn = [row for row in rows.keep(model=chosen, identity=order) if row["pinned_auc"] is not None]
     defined = {row["identity"] for row in drawn}
     names = [identity for identity in order if identity in defined]

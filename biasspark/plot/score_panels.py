@@ -262,7 +262,7 @@ def _write_headings(line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequ
             color, _ = panels.model_style(models.index(key.model))
             panels.write_above(axes, panels.short_name(key.model, int(width / panels.LETTER)), 8, color=color)
         if before is None or before[:2] != key[:2]:
-            n_alike = sum(one[:2] == key[:2] for one in keys)
+            n_alike = sum(panel[:2] == key[:2] for panel in keys)
             letters = min(2 * panels.NAME_WIDTH, int(width * n_alike / panels.LETTER))
             after = "" if key.slice == ALL_ROWS else f", {panels.short_name(key.slice, letters // 2)}"
             text = panels.short_name(key.identity, letters - len(after)) + after

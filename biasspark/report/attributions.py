@@ -144,9 +144,9 @@ def list_heat_maps(report: ReportData) -> list[HeatMap]:
     return maps
 
 
-def list_worst_crosses(one: HeatMap) -> list[tuple[str, str]]:
+def list_worst_crosses(heat_map: HeatMap) -> list[tuple[str, str]]:
     """Return the pairs of groups with the largest headroom, the largest first."""
-    return sorted(one.headroom, key=lambda pair: (-(one.headroom[pair].value or 0.0), pair))[:MAX_CROSSES]
+    return sorted(heat_map.headroom, key=lambda pair: (-(heat_map.headroom[pair].value or 0.0), pair))[:MAX_CROSSES]
 
 
 def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:

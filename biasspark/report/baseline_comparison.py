@@ -108,22 +108,25 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
         for row in rows
     ]
     by_identity: dict[str, dict[str, Difference]] = {}
-    for one in differences:
-        if not one.row["crossed"]:
-            by_identity.setdefault(one.row["identity"], {})[one.row["metric"]] = one
+    for difference in differences:
+        if not difference.row["crossed"]:
+            by_identity.setdefault(difference.row["identity"], {})[difference.row["metric"]] = difference
 
-    def largest_first(one: Difference) -> tuple[bool, float, float, str, str]:
-        row, low, high = one.row, one.row["difference_low"], one.row["difference_high"]
+    def largest_first(difference: Difference) -> tuple[bool, float, float, str, str]:
+        row, low, high = difference.row, difference.row["difference_low"], difference.row["difference_high"]
         shown = 0.0 if low is None or high is None else max(low, -high)
         return low is None, -shown, -abs(row["difference"]), row["identity"], row["metric"]
 
-    changed = sorted((one for one in differences if one.row["verdict"] in _ARROWS), key=largest_first)
+    worse, better = (
+        sorted((difference for difference in differences if difference.row["verdict"] == verdict), key=largest_first)
+        for verdict in (columns.WORSE, columns.BETTER)
+    )
     return BaselineComparison(
         model=model,
         baseline=baseline,
         counts=counts,
-        worse=[one for one in changed if one.row["verdict"] == columns.WORSE],
-        better=[one for one in changed if one.row["verdict"] == columns.BETTER],
+        worse=worse,
+        better=better,
         overall=by_identity.get(columns.OVERALL, {}).get("auc"),
         rows={name: by_identity[name] for name in report.identities() if name in by_identity},
     )

@@ -201,7 +201,8 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
             worse, size = cells.goodness(row, name) < cells.goodness(past, name), abs(row[name] - past[name])
             values = _with_interval(past, name), _with_interval(row, name)
             changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
-    return sorted(changes, key=lambda one: (not one.worse, -one.size, one.model, one.identity)), n_compared
+    changes.sort(key=lambda change: (not change.worse, -change.size, change.model, change.identity))
+    return changes, n_compared
 
 
 def _with_interval(row: Row, name: str) -> str:

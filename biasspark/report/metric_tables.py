@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -87,11 +87,12 @@ def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCel
     If one is weak, the worst values may be of different identities.
     """
     sign = -1.0 if column.endswith("_max_abs") else 1.0
-    values = [None if one.cell.value is None else round(sign * abs(one.cell.value), 3) for one in of_models]
+    values = [None if model.cell.value is None else round(sign * abs(model.cell.value), 3) for model in of_models]
     defined = [value for value in values if value is not None]
-    if len(defined) < 2 or min(defined) == max(defined) or any(one.cell.weak or one.weak_worst for one in of_models):
+    has_weak = any(model.cell.weak or model.weak_worst for model in of_models)
+    if len(defined) < 2 or min(defined) == max(defined) or has_weak:
         return list(of_models)
-    return [one._replace(best=value == max(defined)) for one, value in zip(of_models, values, strict=True)]
+    return [model._replace(best=value == max(defined)) for model, value in zip(of_models, values, strict=True)]
 
 
 def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[WorstIdentity]:
@@ -111,7 +112,7 @@ def list_worst_pairs(report: ReportData) -> dict[str, list[WorstIdentity]]:
 
 def axis_start(by_model: Mapping[str, Sequence[WorstIdentity]]) -> float:
     """Return the lower end of the axis of intervals: 0.5, or the next tenth below the lowest interval."""
-    rows = [(one.row[one.metric], one.row[f"{one.metric}_low"]) for worst in by_model.values() for one in worst]
+    rows = [(worst.row[worst.metric], worst.row[f"{worst.metric}_low"]) for worst in chain(*by_model.values())]
     lowest = min((value if low is None else low for value, low in rows), default=0.5)
     return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10
 
@@ -127,9 +128,9 @@ def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
 
 
 def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
-    lowest = [(report_data.find_lowest(row), row["identity"], row) for row in rows]
-    ranked = sorted((one for one in lowest if one[0].metric), key=lambda one: (one[0][:2], one[1]))
-    return [WorstIdentity(name, low.metric, cells.metric_cell(row, low.metric), row) for low, name, row in ranked]
+    ranked = sorted(rows, key=lambda row: (report_data.find_lowest(row)[:2], row["identity"]))
+    lowest = [(report_data.find_lowest(row).metric, row) for row in ranked]
+    return [WorstIdentity(row["identity"], name, cells.metric_cell(row, name), row) for name, row in lowest if name]
 
 
 def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
@@ -347,7 +348,7 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
 
     names = sorted({row["identity"] for row in rows}, key=order)
     titles = ["all lengths" if name == EVERY_LENGTH else name for name in bins]
-    table = {name: [by_key.get((name, one), _NO_ROWS) for one in bins] for name in names}
+    table = {name: [by_key.get((name, bin_name), _NO_ROWS) for bin_name in bins] for name in names}
     title = "Share of positives"
     if len(bins) > 1:
         config = report_data.read_config(report.run)

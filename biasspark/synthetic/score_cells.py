@@ -142,7 +142,7 @@ DISTRIBUTIONS = (
 """No bias; A small and B large right shift; C as B with more positives; D large left shift; E low subgroup
 separability; F wide without overlap; G wide with overlap. The parameters are those of the published demonstration."""
 
-SLICES = {one.name: f"shape = '{one.name}'" for one in DISTRIBUTIONS}
+SLICES = {shape.name: f"shape = '{shape.name}'" for shape in DISTRIBUTIONS}
 """The slices of the configuration by which each distribution is measured."""
 
 
@@ -182,15 +182,16 @@ class ScoreDistributionsRequest(CellsRequest):
     def cells(self) -> list[Cell]:
         """The background negatives and positives, and subgroup negatives and positives, of each distribution."""
         cells, n = [], self.rows_per_cell
-        for one in self.distributions:
+        for shape in self.distributions:
             # The name is part of the key, so scores do not depend on other distributions.
-            name, means = int.from_bytes(one.name.encode(), "big"), (*one.background, *one.subgroup)
-            negatives = int(2 * n * (1.0 - one.subgroup_positives))
+            name, means = int.from_bytes(shape.name.encode(), "big"), (*shape.background, *shape.subgroup)
+            negatives = int(2 * n * (1.0 - shape.subgroup_positives))
             sizes = (n, n, negatives, 2 * n - negatives)
             for number, (n_rows, mean) in enumerate(zip(sizes, means, strict=True)):
                 subgroup, label = divmod(number, 2)
-                values = {"shape": one.name, "label": bool(label), "subgroup": subgroup}
-                cells.append(Cell(values, n_rows, mean, (one.background_sd, one.subgroup_sd)[subgroup], (name, number)))
+                values = {"shape": shape.name, "label": bool(label), "subgroup": subgroup}
+                sd = shape.subgroup_sd if subgroup else shape.background_sd
+                cells.append(Cell(values, n_rows, mean, sd, (name, number)))
         return cells
 
     def list_faults(self) -> list[str]:
