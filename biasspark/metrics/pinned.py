@@ -19,7 +19,7 @@ from biasspark.arrays import Floats, Ints, divide
 from biasspark.columns import BELOW_MINIMUM_ROWS, FOUR_CELLS, SUMMARIZED_AUCS, WITHHELD
 from biasspark.config import PinnedSkew
 from biasspark.metrics.suite import SUITE
-from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, name_empty_cells
+from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, aucs_of_counts, name_empty_cells
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS
 from biasspark.ranking.kernels.pinned_trials import KeptRows
@@ -75,7 +75,7 @@ def known_auc(counts: Counts) -> Floats:
     """
     two_u = reduce(np.add, counts.sums[PINNED_PAIRS, 0])
     negatives, positives = (reduce(np.add, counts.cells.astype(object)[label::2]) for label in (0, 1))
-    return divide(two_u.astype(np.float64), (2 * negatives * positives).astype(np.float64))
+    return aucs_of_counts(two_u, negatives, positives)
 
 
 def pinned_aucs(

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Flags, Floats, Ints, Strings, divide
+from biasspark.arrays import BigInts, Flags, Floats, Ints, Strings, divide
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.metrics.intervals import delong_variance
 from biasspark.ranking.counts import Counts, Groups
@@ -97,10 +97,15 @@ def u_statistics(counts: Counts) -> UStatistics:
     """Return AUC and variance of every pair of cells. If two cells are empty, `reason` names that of the subgroup."""
     n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW, HIGH))
     two_u, sum_sq_low, sum_sq_high = (counts.sums[:, index] for index in range(3))
-    auc = divide(two_u.astype(np.float64), (2 * n_low * n_high).astype(np.float64))
+    auc = aucs_of_counts(two_u, n_low, n_high)
     variance = delong_variance(n_low, n_high, two_u, sum_sq_low, sum_sq_high)
     reason = np.stack([name_empty_cells(counts, cells) for cells in CELL_PAIRS])
     return UStatistics(counts, auc, variance, reason, np.zeros(auc.shape[1], bool))
+
+
+def aucs_of_counts(two_u: BigInts, n_low: BigInts, n_high: BigInts) -> Floats:
+    """Return 2U / (2·n·m), rounded once if numerator and denominator are exact doubles; NaN for an empty cell."""
+    return divide(two_u.astype(np.float64), (2 * n_low * n_high).astype(np.float64))
 
 
 def identities_of_slices(groups: Groups) -> Iterator[tuple[int, Ints]]:

@@ -14,6 +14,7 @@ from biasspark.report import cells, report_data
 from biasspark.report.cells import Row, TableCell
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import ReportData, Rows
+from biasspark.text import list_first
 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
@@ -126,8 +127,7 @@ def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
     n, total = counts[outcome], counts.total()
     checks = "its only check" if total == 1 else f"{n:,} of {total:,} checks"
     rules = list(dict.fromkeys(f"“{cells.show_name(row['rule'])}”" for row in alerts))
-    more = f" and {len(rules) - MAX_RULES:,} more" if len(rules) > MAX_RULES else ""
-    names = f" (rule{'' if len(rules) == 1 else 's'} {', '.join(rules[:MAX_RULES])}{more})" if rules else ""
+    names = f" (rule{'' if len(rules) == 1 else 's'} {list_first(rules, MAX_RULES)})" if rules else ""
     broken = f"{checks} {'is' if n == 1 else 'are'} {_describe_state(alerts, 'shown to be broken')}{names}"
     return {
         columns.FAIL: f"fails: {broken}.",
