@@ -561,12 +561,10 @@ def single_identities(rows: Rows) -> Rows:
 def _worst_pairs(metrics: pa.Table) -> Rows:
     """Return each model's worst crossed pairs, of those that have an AUC with an interval."""
     pairs = metrics.filter(pc.field("crossed"))
-    ranked: dict[str, list[tuple[Any, ...]]] = {}
-    for number, row in enumerate(pairs.select(SUITE_COLUMNS).to_pylist()):
-        lowest = find_lowest(row)
-        if lowest.weakness < 2:
-            ranked.setdefault(row["model"], []).append((lowest[:2], row["identity"], number))
-    worst = [number for pairs_of_model in ranked.values() for *_, number in sorted(pairs_of_model)[:MAX_PAIRS]]
+    suite = [row | {"number": number} for number, row in enumerate(pairs.select(SUITE_COLUMNS).to_pylist())]
+    ranked = sorted(suite, key=lambda row: (row["model"], find_lowest(row)[:2], row["identity"]))
+    by_model = group_rows((row for row in ranked if find_lowest(row).weakness < 2), "model").values()
+    worst = [row["number"] for rows in by_model for row in rows[:MAX_PAIRS]]
     rows: Rows = pairs.take(pa.array(worst, pa.int64())).to_pylist()
     return rows
 
