@@ -162,17 +162,6 @@ def test_the_larger_set_is_drawn_from(sizes: tuple[int, int], of_all: Draw, of_o
 
 
 @INCLUDED
-def test_pools_of_one_label_have_no_auc(include: bool) -> None:
-    """No positives among three rows in thirty: some trials draw none."""
-    labels = [place > 26 for place in range(30)]
-    corpus = Corpus([0.1 * place for place in range(30)], labels, {"g": [place < 3 for place in range(30)]})
-    pinned = PinnedAuc(trials=40, include_subgroup_in_background=include)
-    aucs = corpus.measure(pinned, [1.0])["g"]
-    assert 0 < len(aucs) < 40
-    assert aucs == trial_by_pairs(corpus, pinned, 1)
-
-
-@INCLUDED
 def test_nothing_to_draw(include: bool) -> None:
     nobody: list[State] = [False] * 6
     unknown: list[State] = [None] * 6

@@ -18,7 +18,6 @@ from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
-from biasspark.ranking.kernels.reference_sets import RankOffsets, place_rows
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
 from biasspark.ranking.row_ranks import cut_with_ids, place_range
@@ -117,13 +116,6 @@ def test_rounded_scores_settle_the_warnings_only_where_exact_ones_give_none(seed
     assert not (is_settled(rounded, BOOK) and (warned or (profile.lowest == -1 and profile.highest <= 1)))
     if kind == "fractions" and 0.52 < auc < 0.98:
         assert is_settled(rounded, BOOK)
-
-
-@pytest.mark.parametrize("label", [False, True])
-def test_a_range_of_one_label_is_placed_by_its_offsets(label: bool) -> None:
-    offsets = RankOffsets(np.array([5, 6]), np.array([11, 13]))
-    placed = place_rows(np.full(3, 0.5), np.full(3, label), [np.ones(3, bool)], offsets)
-    assert placed.tolist() == [[2 * 5 if label else 2 * (13 - 6)] * 3]
 
 
 CUTS = st.lists(st.floats(-0.1, 1.1), max_size=4, unique=True).map(sorted)

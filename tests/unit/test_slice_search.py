@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, combinations, product
 from typing import Any
@@ -51,28 +50,6 @@ def rows_of(sample: Sample) -> list[SearchedRow]:
 
 
 # ---- predicates
-
-
-@pytest.mark.parametrize(
-    ("n_train", "max_bins", "expected"),
-    [
-        ([5, 1, 1, 1, 1, 1, 1], 6, [{0}, {1}, {2}, {3}, {4}, {5}, {6}]),
-        ([5, 1, 1, 1, 1, 1, 1], 3, [{0}, {1, 2}, {3, 4}, {5, 6}]),
-        ([5, 1, 1, 1, 1, 1, 1], 2, [{0}, {1, 2, 3}, {4, 5, 6}]),
-        # A bin of more than its share stands alone.
-        ([0, 1, 1, 20, 1, 1, 1], 3, [{0}, {1, 2}, {3}, {4, 5, 6}]),
-        # Bins without rows go with what is below, or else with the first.
-        ([0, 0, 9, 0, 0, 9, 0], 3, [{0}, {1, 2, 3, 4}, {5, 6}]),
-        ([0, 0, 3, 0, 3, 3, 0], 2, [{0}, {1, 2, 3}, {4, 5, 6}]),
-        ([7, 0, 0, 0, 0, 0, 0], 3, [{0}, {1, 2, 3, 4, 5, 6}]),
-    ],
-)
-def test_numbers_are_cut_into_intervals(n_train: list[int], max_bins: int, expected: list[set[int]]) -> None:
-    assert cut_feature(AGE, np.array(n_train), max_bins) == expected
-
-
-def test_values_are_not_joined() -> None:
-    assert cut_feature(JOB, np.array([0, 9, 0, 1, 1]), 2) == [{0}, {1}, {2}, {3}, {4}]
 
 
 @given(n_train=st.lists(st.integers(0, 50), min_size=60, max_size=60), max_bins=st.integers(2, 16))
@@ -157,19 +134,6 @@ def test_few_conjunctions_are_counted() -> None:
 
 
 AGED = (feature_of("age", 6, numeric=True), feature_of("hours", 3, numeric=True), feature_of("job", 3))
-
-
-def test_pieces_are_joined_on_several_numbers() -> None:
-    block: Condition = {0: frozenset({2, 3, 4}), 1: frozenset({1, 2})}
-    sample = draw_sample(41, 9000, AGED, [(block, 0.3)])
-    (searched,), _ = search_samples([sample], AGED, SliceSearch(most=11, min_rows=20, max_predicates=2))
-    (in_pieces,), _ = search_samples(
-        [sample],
-        [replace(feature, numeric=False) for feature in AGED],
-        SliceSearch(most=11, min_rows=20, max_predicates=2),
-    )
-    assert len(in_pieces.conditions) == 11
-    assert sorted(searched.conditions, key=len) == [{0: block[0]}, {1: block[1]}, block]
 
 
 def test_what_is_joined_to_the_rows_of_another_slice_is_listed_once() -> None:

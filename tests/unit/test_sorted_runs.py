@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
-from biasspark.ranking.kernels.sorted_runs import Segments, collapse, merge_runs, place_runs, sort_runs
+from biasspark.ranking.kernels.sorted_runs import Segments, sort_runs
 
 LENGTHS = [[1], [5], [1, 1, 1], [3, 1, 4, 2], [7, 1]]
 
@@ -19,29 +19,6 @@ def cut(values: np.ndarray, lengths: list[int]) -> list[list[int]]:
 def segments_of(lengths: list[int], *, wide: bool = False) -> Segments:
     ends = np.cumsum(np.array(lengths))
     return Segments(ends - np.array(lengths), int(ends[-1]), wide=wide)
-
-
-@pytest.mark.parametrize("lengths", LENGTHS)
-def test_sums_of_each_run(lengths: list[int]) -> None:
-    values = np.random.default_rng(1).integers(0, 100, sum(lengths))
-    segments, runs = segments_of(lengths), cut(values, lengths)
-    assert segments.total(values).tolist() == [sum(run) for run in runs]
-    assert segments.before(values).tolist() == [sum(run[:place]) for run in runs for place in range(len(run))]
-    assert segments.onwards(values).tolist() == [sum(run[place:]) for run in runs for place in range(len(run))]
-    assert segments.spread(np.arange(len(runs))).tolist() == [place for place, run in enumerate(runs) for _ in run]
-
-
-@pytest.mark.parametrize("lengths", LENGTHS)
-def test_neighbours_stay_within_their_run(lengths: list[int]) -> None:
-    rng = np.random.default_rng(2)
-    values, last = rng.integers(0, 100, sum(lengths)), rng.integers(100, 200, sum(lengths))
-    before = values.copy()
-    segments, runs = segments_of(lengths), cut(values, lengths)
-    assert segments.previous(values).tolist() == [value for run in runs for value in [0, *run[:-1]]]
-    ends = [run[-1] for run in cut(last, lengths)]
-    following = [value for run, end in zip(runs, ends, strict=True) for value in [*run[1:], end]]
-    assert segments.following(values, last).tolist() == following
-    assert values.tolist() == before.tolist()
 
 
 @pytest.mark.parametrize(
@@ -86,25 +63,6 @@ def test_wide_integers_read_back() -> None:
     assert limbs.dtype == np.int64
     assert join_wide(limbs).tolist() == values.tolist()
     assert {type(value) for value in join_wide(limbs).ravel()} == {int}
-
-
-def test_the_doubled_placement_of_runs_is_twice_the_rows_below_plus_ties() -> None:
-    assert place_runs(np.array([2, 0, 3, 1])).tolist() == [2, 4, 7, 11]
-
-
-def test_collapse() -> None:
-    values, counts = collapse(np.array([-1.0, -1.0, 0.0, 2.0, 2.0, 2.0]))
-    assert (values.tolist(), counts.tolist()) == ([-1.0, 0.0, 2.0], [2, 1, 3])
-    values, counts = collapse(np.empty(0))
-    assert (len(values), len(counts)) == (0, 0)
-
-
-def test_runs_with_and_without_counts_merge() -> None:
-    ones = np.ones(2, np.int64)
-    values, counts = merge_runs([np.array([1.0, 3.0]), np.array([1.0, 2.0])], [ones, np.array([1 << 40, 5])])
-    assert (values.tolist(), counts.tolist()) == ([1.0, 2.0, 3.0], [(1 << 40) + 1, 5, 1])
-    values, counts = merge_runs([np.array([1.0, 3.0]), np.array([1.0, 2.0])], [ones, ones])
-    assert (values.tolist(), counts.tolist()) == ([1.0, 2.0, 3.0], [2, 1, 1])
 
 
 @pytest.mark.parametrize("low", [0.0, -3.0])

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,21 +82,6 @@ def test_no_cut_explains_more(histogram: tuple[Feature, list[int], list[int]]) -
             assert not side or max(side) - min(side) == len(side) - 1
 
 
-@settings(max_examples=200)
-@given(histogram=histograms(), least=st.integers(1, 6))
-def test_no_allowed_cut_explains_more(histogram: tuple[Feature, list[int], list[int]], least: int) -> None:
-    feature, counts, sums = histogram
-    if not feature.numeric:  # of values, only cuts in the order of means are tried
-        return
-    gains = [
-        gain_of(left, right, counts, sums)
-        for left, right in every_cut(feature, counts)
-        if min(sum(counts[place] for place in side) for side in (left, right)) >= least
-    ]
-    found = cut(feature, counts, sums, least=least)
-    assert (found.gain if found else 0.0) == float(max(gains, default=Fraction(0)))
-
-
 @settings(max_examples=300)
 @given(histogram=histograms(), rare=st.frozensets(st.integers(1, 6)))
 def test_rare_values_are_on_the_side_of_more_values(
@@ -140,28 +124,6 @@ def test_only_what_is_allowed_is_chosen() -> None:
     found = cut(many, [0] + [1] * 300, sums, held=[0, 1, 1] + [0] * 298, least=1)
     assert found is not None
     assert found.left == {1}
-
-
-@pytest.mark.parametrize(
-    ("feature", "counts", "sums", "left", "right"),
-    [
-        # An interval without rows goes with the next below that has rows, or else with the first.
-        (AGE, [0, 0, 5, 0, 5], [0, 0, 0, 0, 5], {0, 1, 2, 3}, {4}),
-        # NULL goes to the side of more rows, of equally many to the left; values to that of more values, or likewise.
-        (AGE, [0, 2, 1, 0, 0], [0, 0, 5, 0, 0], {0, 1}, {2, 3, 4}),
-        (AGE, [0, 1, 2, 0, 0], [0, 0, 5, 0, 0], {1}, {0, 2, 3, 4}),
-        (WORK, [0, 3, 0, 4, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
-        (WORK, [0, 4, 0, 3, 0], [0, 9, 0, 0, 0], {3}, {0, 1, 2, 4}),
-        (WORK, [0, 3, 0, 3, 0], [0, 9, 0, 0, 0], {0, 2, 3, 4}, {1}),
-        (WORK, [0, 9, 0, 3, 3], [0, 0, 0, 9, 8], {0, 1}, {2, 3, 4}),
-    ],
-)
-def test_bins_without_rows_go_to_a_definite_side(
-    feature: Feature, counts: list[int], sums: list[int], left: set[int], right: set[int]
-) -> None:
-    found = cut(feature, counts, sums)
-    assert found is not None
-    assert (set(found.left), set(found.right)) == (left, right)
 
 
 def test_the_first_of_many_equal_cuts() -> None:
