@@ -110,11 +110,13 @@ class ColumnNames:
 
     For a CSV file without a header line, Spark takes the first row as names, and no message may show a row. So unless
     the names are certain, only their number is shown, and only a name that differs in case is suggested. `fix` says
-    how to fix a missing column if no column has a similar name.
+    how to fix a missing column if no column has a similar name. `separator` is that of the fields of a CSV file.
     """
 
-    def __init__(self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER) -> None:
-        self.names, self.are_certain, self.fix = names, are_certain, fix
+    def __init__(
+        self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER, separator: str = ","
+    ) -> None:
+        self.names, self.are_certain, self.fix, self.separator = names, are_certain, fix, separator
         self._is_described = False
 
     def describe(self) -> str:
@@ -127,10 +129,12 @@ class ColumnNames:
         in_header = (written for separator, written in SEPARATORS.items() if separator in self.names[0])
         if len(self.names) == 1 and (separator := next(in_header, "")):
             return f'It has 1 column, with "{separator}" in its header line. Set `options = {{ sep = "{separator}" }}`.'
+        other = (
+            ', and one with another separator than commas `options = { sep = ";" }`' if self.separator == "," else ""
+        )
         return (
             f"It has {format_count(len(self.names), 'column')}, not named here since names may be data. A CSV without "
-            "a header line needs `options = { header = false }` and a `schema`, and one with another separator than "
-            'commas needs `options = { sep = ";" }`.'
+            f"a header line needs `options = {{ header = false }}` and a `schema`{other}."
         )
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:

@@ -58,7 +58,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     configured = {configured.name for configured in list_columns(measures, corpus.id)} if measures else {corpus.id}
     has_names = corpus.table is not None or corpus.file_format != "csv"
     are_certain = has_names or not configured.isdisjoint(plain.columns)
-    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus))
+    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus), corpus.separator)
     faults: list[Fault | str] = []
     if corpus.run_date_column and (fault := _run_date_fault(plain, corpus.run_date_column, columns)):
         faults.append(fault)

@@ -34,3 +34,7 @@ def test_one_column_suggests_another_separator(separator: str, written: str) -> 
     rule = ColumnNames([f"secret{separator}day"], are_certain=False).describe()
     assert f'options = {{ sep = "{written}" }}' in rule
     assert "secret" not in rule
+
+
+def test_a_separator_that_is_configured_is_not_suggested() -> None:
+    assert "sep =" not in ColumnNames(["secret"], are_certain=False, separator=";").describe()
