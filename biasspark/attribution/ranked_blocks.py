@@ -40,18 +40,14 @@ class RankedBlocks:
 
 @contextmanager
 def rank_blocks(
-    examples: DataFrame,
-    ranking: RowRanking,
-    links: Sequence[str | None] | None,
-    n_rows: int,
-    searches: Mapping[str, Search[Any]],
+    examples: DataFrame, ranking: RowRanking, links: Sequence[str | None] | None, searches: Mapping[str, Search[Any]]
 ) -> Iterator[RankedBlocks]:
     """Rank rows, and keep their blocks for a `with` block, if the ranking keeps any.
 
     Raises `InputError` if one label or one range has too many rows.
 
-    EXAMPLES have the columns from which rows are described. Without the `links` of models, no losses are summed up.
-    `n_rows` is at least the rows of any model. The searches, by name, have one query each, about single models.
+    EXAMPLES have the columns from which rows are described. Without the `links` of models, no losses are summed up. The
+    searches, by name, have one query each, about single models.
 
     Runs one Spark action, of one scan and one shuffle. The blocks of comparisons are lazy: one more shuffle, when they
     are read first.
@@ -75,7 +71,7 @@ def rank_blocks(
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
         losses, train = _read_losses(ranking, counts, answers.pop(0) if sums_losses else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
-        blocks = Blocks(frame, ranking.description.columns, ranking.description.features, n_rows)
+        blocks = Blocks(frame, ranking.description.columns)
         yield RankedBlocks(blocks, counts, losses if links else {}, train, results)
 
 

@@ -23,7 +23,6 @@ from pyspark.sql import DataFrame
 from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
-from biasspark.features import Feature
 from biasspark.ranking import range_job
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
@@ -203,16 +202,10 @@ class RowRanking:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks, the columns of their cells, and the features whose bins are in the cells.
-
-    `n_rows` is at least the rows of any model: it fixes the units of sums. `decode` maps the bytes of a block to the
-    object that queries measure.
-    """
+    """Blocks, the columns of their cells, and how bytes are decoded to the object that queries measure."""
 
     frame: DataFrame
     columns: CellColumns
-    features: Sequence[Feature]
-    n_rows: int
     decode: Callable[[memoryview, CellColumns], Any] = RowBlock.decode
 
 

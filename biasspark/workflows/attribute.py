@@ -199,7 +199,7 @@ def rank_surveyed(
         searches["crosses"] = count_pairs_of_groups(encoding, groups)
     with (
         job_on_corpus(surveyed, "rank every row"),
-        rank_blocks(surveyed.examples, surveyed.ranking, links, surveyed.survey.n_rows, searches) as ranked,
+        rank_blocks(surveyed.examples, surveyed.ranking, links, searches) as ranked,
     ):
         schema = surveyed.corpus.schema
         check_usable(ranked.counts.row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
@@ -350,24 +350,24 @@ def search_rows(
 
     `has_probabilities` says of each model whether its scores are probabilities, so that its rows have losses.
     """
-    attribution, blocks = surveyed.attribution, ranked.blocks
+    attribution, n_rows = surveyed.attribution, surveyed.survey.n_rows
     of_trees = plan_trees(surveyed, has_probabilities) if attribution.tree else []
     of_slices = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
     searches: dict[str, Search[Any]] = {}
     values: list[SummedValue] = []
     if attribution.tree and of_trees:  # there are none if only losses are targets, and no model has any
         square_sums = _sum_squares(surveyed, ranked, of_trees) if attribution.tree.min_gain else [0.0] * len(of_trees)
-        values += (tree_values := list_tree_values(of_trees, blocks.n_rows))
+        values += (tree_values := list_tree_values(of_trees, n_rows))
         searches["trees"] = grow_trees(surveyed.values.tree_features, tree_values, attribution.tree, square_sums)
     if attribution.slice_search:
         means = [add_moments(ranked.train.get(key, {}), "normalized").mean or 0.0 for key in surveyed.names]
-        values += (slice_values := list_slice_values(of_slices, means, blocks.n_rows))
-        searches["slices"] = search_slices(blocks.features, slice_values, attribution.slice_search)
+        values += (slice_values := list_slice_values(of_slices, means, n_rows))
+        searches["slices"] = search_slices(surveyed.values.features, slice_values, attribution.slice_search)
     results: dict[str, Any] = {"trees": [], "slices": SearchedSlices([], {})}
     if searches:
         names = ", ".join(searches)
         with job_on_corpus(surveyed, f"search {names}"):
-            by_cell = sum_blocks(blocks, values)
+            by_cell = sum_blocks(ranked.blocks, values)
             with kept(by_cell.frame, large_rows=True) as frame:
                 kept_sums = replace(by_cell, frame=frame)
                 answers = run_searches(kept_sums, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))

@@ -36,7 +36,6 @@ from tests.fixtures.ranked_rows import (
 )
 from tests.harness.ranking_without_spark import frame_of, rank_batches
 from tests.oracle.suite import ordered_doubled
-from tests.unit.test_measured_sets import FEATURES as SEARCHED
 from tests.unit.test_measured_sets import compute_all, draw_models
 from tests.unit.test_paired_placements import make_examples
 
@@ -140,5 +139,5 @@ def test_rows_are_ranked_into_the_blocks_of_the_oracle(spark: SparkSession) -> N
 
 
 def test_what_is_computed_of_blocks_is_what_it_is_without_an_engine(spark: SparkSession) -> None:
-    blocks = blocks_of([Ranked(rows, [0.45, 0.55]) for rows in draw_models()], SEARCHED)
+    blocks = blocks_of([Ranked(rows, [0.45, 0.55]) for rows in draw_models()])
     assert compute_all(on_spark(spark, blocks), [0.5]) == compute_all(blocks, [0.5])

@@ -26,7 +26,7 @@ from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.codec import unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
-from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples, find, place_segment
+from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, cut_blocks, draw_examples, find, place_segment
 from tests.oracle import attribution as oracle
 from tests.oracle import suite
 from tests.oracle.attribution import Example
@@ -87,7 +87,7 @@ def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mappin
 def test_sums_and_variances_of_every_set() -> None:
     models = [Ranked(draw_examples(seed, 130, FEATURES), [0.4, 0.6]) for seed in (1, 2)]
     models.append(Ranked(draw_examples(3, 140, FEATURES, baseline=True), [0.5]))
-    measured, _ = measure(blocks_of(models, FEATURES, 2), NESTED, [0.3, 0.45])
+    measured, _ = measure(blocks_of(models, 2), NESTED, [0.3, 0.45])
     for target in (*TARGETS, *COMPARED):
         rows = [row for row in models[target.model].rows if row.in_slice(target.slice)]
         values = dict(zip(rows, oracle.target_values(rows, target.name) or [math.nan] * len(rows), strict=True))
@@ -125,7 +125,7 @@ ROWS = st.lists(
 def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks: int) -> None:
     """Over all rows of a segment, not the honest ones alone; of one without rows, too."""
     models = [Ranked([row._replace(baseline=None) for row in rows], edges)]
-    blocks = blocks_of(models, FEATURES[:1], n_tasks)
+    blocks = blocks_of(models, n_tasks)
     measured = find(blocks, measure_sets(blocks.columns, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1))
     for number, of_segment in enumerate(measured.of_segments[0, 0]):
         assert list(of_segment) == place_segment(rows, [row.segments[number] for row in rows])
@@ -135,7 +135,7 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
 def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: int) -> None:
     """Of some negatives against some positives, with the variance by its definition, and of a slice, too."""
     rows = [row._replace(baseline=None, slices=(row.bins[0] > 0,), pairs=(row.segments[0], row.honest)) for row in rows]
-    blocks = blocks_of([Ranked(rows, edges)], FEATURES[:1], n_tasks)
+    blocks = blocks_of([Ranked(rows, edges)], n_tasks)
     measured = find(blocks, measure_sets(blocks.columns, {}, 1))
     all_wrong, placements, expected = {}, {}, {}
     for number, name in enumerate(("all", "some")):
@@ -174,7 +174,7 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
 def test_variances_of_differences(
     rows: list[Example], edges: list[float], baseline_edges: list[float], n_tasks: int
 ) -> None:
-    blocks, target = blocks_of([Ranked(rows, edges)], FEATURES[:1], n_tasks), Target(0, 0, "auc")
+    blocks, target = blocks_of([Ranked(rows, edges)], n_tasks), Target(0, 0, "auc")
     conditions = CONDITIONS[:2]
     measured = find(blocks, measure_sets(blocks.columns, {target: conditions}, 0))
     asked, boundaries = {target: conditions}, {0: np.array(baseline_edges)}
@@ -191,7 +191,7 @@ def test_variances_of_differences(
 def test_more_sets_than_one_job_takes() -> None:
     """Of trees of different sizes; each set is placed as if it were alone."""
     rows = draw_examples(3, 90, FEATURES, baseline=True)
-    blocks = blocks_of([Ranked(rows, [0.5])] * 3, FEATURES)
+    blocks = blocks_of([Ranked(rows, [0.5])] * 3)
     conditions: list[Condition] = [{}, *({0: frozenset({a})} for a in range(4))]
     conditions += [{0: frozenset({a}), 1: frozenset({b})} for a in range(4) for b in range(4)]
     assert MOST_SETS < len(conditions) < 2 * MOST_SETS
@@ -230,8 +230,8 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
     encoding = Encoding(models=("m", "n"), slices=("all", "some", "negatives"), sources=())
-    of_trees = list_tree_values(targets, blocks.n_rows)
-    of_slices = list_slice_values(searched, [0.4, 0.4], blocks.n_rows)
+    of_trees = list_tree_values(targets, N_ROWS)
+    of_slices = list_slice_values(searched, [0.4, 0.4], N_ROWS)
     searches = [
         grow_trees(FEATURES, of_trees, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
         search_slices(FEATURES, of_slices, wanted),
@@ -252,7 +252,7 @@ def draw_models() -> list[list[Example]]:
 
 
 MODELS = draw_models()
-WHOLE = compute_all(blocks_of(list(map(Ranked, MODELS)), FEATURES), [])
+WHOLE = compute_all(blocks_of(list(map(Ranked, MODELS))), [])
 CUTS = st.lists(st.floats(0.25, 0.7), max_size=5, unique=True).map(sorted)
 
 
@@ -267,7 +267,7 @@ def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
     cuts: tuple[list[float], ...], baseline_edges: list[float], n_tasks: int, seed: Any
 ) -> None:
     shuffled = [Ranked(seed.sample(rows, len(rows)), edges) for rows, edges in zip(MODELS, cuts, strict=True)]
-    assert compute_all(blocks_of(shuffled, FEATURES, n_tasks), baseline_edges) == WHOLE
+    assert compute_all(blocks_of(shuffled, n_tasks), baseline_edges) == WHOLE
 
 
 def test_there_is_something_that_could_change() -> None:

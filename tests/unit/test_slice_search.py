@@ -23,7 +23,7 @@ from biasspark.attribution.slice_search import SearchedSlices, list_slice_values
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from biasspark.ranking.row_blocks import Blocks
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
+from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.grown_trees import Sample
 from tests.oracle.searched_slices import UNIT, find_slices, judge, search_samples
@@ -313,9 +313,11 @@ def search_rows(rows: Sequence[Example], part: int) -> list[Condition]:
     return [one.condition for one in search_by_force(searched, BLOCK_FEATURES, WANTED)]
 
 
-def search_blocks(blocks: Blocks, targets: Sequence[Target], means: Sequence[float]) -> SearchedSlices:
-    values = list_slice_values(targets, means, blocks.n_rows)
-    return find_by_cell(blocks, values, search_slices(blocks.features, values, WANTED))
+def search_blocks(
+    blocks: Blocks, targets: Sequence[Target], means: Sequence[float], features: Sequence[Feature] = BLOCK_FEATURES
+) -> SearchedSlices:
+    values = list_slice_values(targets, means, N_ROWS)
+    return find_by_cell(blocks, values, search_slices(features, values, WANTED))
 
 
 def train_mean(rows: Sequence[Example], part: int) -> float:
@@ -329,7 +331,7 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
     models = [Ranked(draw_examples(seed, 400, BLOCK_FEATURES), [0.4, 0.7]) for seed in (7, 8)]
     targets = [Target(model, part, "auc") for model in (0, 1) for part in (0, 1, 2)]
     means = [train_mean(models[target.model].rows, target.slice) for target in targets]
-    blocks = blocks_of(models, BLOCK_FEATURES, 2)
+    blocks = blocks_of(models, 2)
     searched = search_blocks(blocks, targets, means)
     assert searched.warnings == {}
     for target, conditions in zip(targets, searched.conditions, strict=True):
@@ -340,7 +342,7 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
 def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, target = draw_examples(7, 400, BLOCK_FEATURES), Target(0, 0, "auc")
     monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 3)
-    blocks = blocks_of([Ranked(rows)], BLOCK_FEATURES)
+    blocks = blocks_of([Ranked(rows)])
     searched = search_blocks(blocks, [target], [train_mean(rows, 0)])
     assert list(searched.warnings) == [0]
     missed = Fraction(searched.warnings[0].split("up to ")[1].split(". Raise")[0])
@@ -354,5 +356,5 @@ def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_nothing_to_search_in_blocks() -> None:
     blocks = blocks_of([Ranked(draw_examples(7, 9))])
-    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4]) == ([()], {})
+    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4], []) == ([()], {})
     assert search_blocks(blocks, [], []) == ([], {})

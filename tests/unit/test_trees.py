@@ -21,7 +21,7 @@ from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.kernels.row_block import Cells
 from biasspark.ranking.row_blocks import Blocks, run_searches
-from tests.fixtures.ranked_rows import Ranked, blocks_of, draw_examples, find_by_cell
+from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.grown_trees import Sample, grow_samples, judge
 from tests.oracle.trees import GrowingRow, grow_by_loops
@@ -35,8 +35,8 @@ SETTINGS = TreeSettings(max_depth=3, min_leaf=15)
 
 
 def grow_blocks(blocks: Blocks, targets: Sequence[Target], settings: TreeSettings) -> list[Tree]:
-    values = list_tree_values(targets, blocks.n_rows)
-    return find_by_cell(blocks, values, grow_trees(blocks.features, values, settings, [0.0] * len(targets)))
+    values = list_tree_values(targets, N_ROWS)
+    return find_by_cell(blocks, values, grow_trees(FEATURES, values, settings, [0.0] * len(targets)))
 
 
 def grow_rows(rows: Sequence[Example], target: Target, settings: TreeSettings) -> dict[int, set[Example]]:
@@ -60,7 +60,7 @@ def test_trees_over_blocks_are_those_of_loops() -> None:
     first, second = draw_examples(1, 400, FEATURES), draw_examples(2, 300, FEATURES)
     compared = draw_examples(3, 350, FEATURES, baseline=True)
     models = [Ranked(first, [0.3, 0.5]), Ranked(second), Ranked(compared, [0.6])]
-    blocks = blocks_of(models, FEATURES, n_tasks=3)
+    blocks = blocks_of(models, n_tasks=3)
     targets = [
         *(Target(0, 0, "auc"), Target(0, 1, "auc"), Target(0, 0, "gini"), Target(1, 0, "cross_entropy", "logit")),
         *(Target(2, 0, "auc"), Target(2, 1, "auc"), Target(0, 2, "auc"), Target(3, 0, "auc")),
@@ -76,7 +76,7 @@ def test_trees_over_blocks_are_those_of_loops() -> None:
 
 def test_each_level_is_announced_before_it_runs() -> None:
     rows = draw_examples(4, 300, FEATURES)
-    blocks = blocks_of([Ranked(rows)], FEATURES)
+    blocks = blocks_of([Ranked(rows)])
     steps: list[int] = []
     values = list_tree_values([Target(0, 0, "auc")], len(rows))
     search = grow_trees(FEATURES, values, TreeSettings(max_depth=3, min_leaf=5), [0.0])
