@@ -299,15 +299,18 @@ def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) 
     measured = measure_rules(run.statistics, run.rates, gate.run_rules, level)
     alerts = []
     for rule in gate.run_rules:
-        rows = []
-        for row in (row for row in measured if applies_to(rule, row.key, row.crossed)):
-            before, aucs, paired = baselines.latest.get(row.key), baselines.paired.get(row.key), None
-            if before is not None and aucs is not None and aucs.difference_variance is not None:
-                ends = (row.low, row.high), (before.low, before.high)
-                paired = aucs.as_gap(*ends) if row.key[3] in SUITE_GAPS else aucs
-            rows.append(EvaluatedRow(row.key[:3], row, before, paired))
+        rows = [_with_baseline(row, baselines) for row in measured if applies_to(rule, row.key, row.crossed)]
         alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, run.missing_models), rows))
     return alerts_table(BIAS_ALERTS, alerts)
+
+
+def _with_baseline(row: Measured, baselines: Baselines) -> EvaluatedRow:
+    before, paired = baselines.latest.get(row.key), baselines.paired.get(row.key)
+    if before is None or paired is None or paired.difference_variance is None:
+        return EvaluatedRow(row.key[:3], row, before)
+    if row.key[3] in SUITE_GAPS:
+        paired = paired.as_gap((row.low, row.high), (before.low, before.high))
+    return EvaluatedRow(row.key[:3], row, before, paired)
 
 
 def measure_rules(

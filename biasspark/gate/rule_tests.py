@@ -192,9 +192,8 @@ def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> t
     """
     if bound_kind == "max_abs":
         z, z_opposite = (estimates.absolute.standard_errors(0.5 + sign * bound) for sign in (-1, 1))
-        return np.minimum(apply(normal_tail, -z) + apply(normal_tail, -z_opposite), 1.0), apply(
-            normal_tail, np.minimum(z, -z_opposite)
-        )
+        violation = np.minimum(apply(normal_tail, -z) + apply(normal_tail, -z_opposite), 1.0)
+        return violation, apply(normal_tail, np.minimum(z, -z_opposite))
     z = estimates.standard_errors(bound) if bound_kind == "min" else estimates.complement.standard_errors(1 - bound)
     return apply(normal_tail, -z), apply(normal_tail, z)
 
