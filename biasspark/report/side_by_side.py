@@ -116,28 +116,25 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     """
     key = [name for name in KEY if name in metrics.column_names]
     _check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
-    sides = [_side(metrics.filter(pc.field("model") == model), key) for model in (first, second)]
-    left, right = (f"_{side}" for side in _SIDES)
-    both = sides[0].join(sides[1], key, join_type="full outer", left_suffix=left, right_suffix=right)
+    a, b = (_side(metrics.filter(pc.field("model") == model), key) for model in (first, second))
+    both = a.join(b, key, join_type="full outer", left_suffix="_first", right_suffix="_second")
     both = both.sort_by([(name, "ascending") for name in key])
     columns = {name: both[name] for name in key if name != "run_id"}
-    columns |= {
-        f"{side}_model": pa.array([name] * len(both), pa.string())
-        for side, name in zip(_SIDES, (first, second), strict=True)
-    }
+    columns |= {"first_model": pa.repeat(first, len(both)), "second_model": pa.repeat(second, len(both))}
     for name in ("n_subgroup", "positive_rate", WORST_AUC, *SUITE):
-        columns |= {f"{name}_{side}": both[f"{name}_{side}"] for side in _SIDES}
-        if name in SORT_KEYS:
-            sizes = [both[f"{name}_{side}"] for side in reversed(_SIDES)]
-            columns[f"{name}_difference"] = pc.subtract(*(map(pc.abs, sizes) if name in SUMMARIZED_GAPS else sizes))
+        of_a, of_b = (both[f"{name}_{side}"] for side in _SIDES)
+        columns |= {f"{name}_first": of_a, f"{name}_second": of_b}
+        if name in SUMMARIZED_GAPS:
+            columns[f"{name}_difference"] = pc.subtract(pc.abs(of_b), pc.abs(of_a))
+        elif name in SORT_KEYS:
+            columns[f"{name}_difference"] = pc.subtract(of_b, of_a)
         if name == WORST_AUC:
             columns["worse"] = pc.less(columns[f"{name}_difference"], 0.0)
         elif name in SUITE:
             columns[f"{name}_doubtful"] = pc.or_(*(_is_doubtful(both, name, side) for side in _SIDES))
             columns |= {f"{name}_{side}{part}": both[f"{name}{part}_{side}"] for side in _SIDES for part in _PARTS}
-    named = [f"{name}_{side}" for name in NAMED if name in metrics.column_names for side in _SIDES]
-    columns |= {name: both[name] for name in named}
-    return pa.table(columns | {name: both[name] for name in key if name == "run_id"})
+    last = [f"{name}_{side}" for name in NAMED if name in metrics.column_names for side in _SIDES]
+    return pa.table(columns | {name: both[name] for name in (*last, *(name for name in key if name == "run_id"))})
 
 
 def _check_unique(metrics: pa.Table, key: Sequence[str]) -> None:
