@@ -187,7 +187,7 @@ def _column_faults(
             shown = ", ".join(map(repr, like_named))
             problem = f"the corpus has the columns {shown}, which Spark cannot tell apart."
             yield Fault(path, ABSENT, problem, "Rename one of them.")
-        elif not _fits(schema[name].dataType, types):
+        elif not _has_type(schema[name].dataType, types):
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
         elif is_written and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
@@ -200,7 +200,7 @@ def _column_faults(
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
 
 
-def _fits(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
+def _has_type(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
     if not types:
         return not isinstance(kind, T.ArrayType | T.MapType | T.StructType | T.BinaryType)
     if isinstance(kind, T.ArrayType):
@@ -251,7 +251,7 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
     problem = f"It is of type {kind.simpleString()}. It must be"
     if is_predicate and not isinstance(kind, T.BooleanType):
         return Fault(path, text, f"{problem} true or false.", "Compare it with a value.")
-    return None if _fits(kind, ()) else Fault(path, text, f"{problem} a single value.", "Name another, or cast it.")
+    return None if _has_type(kind, ()) else Fault(path, text, f"{problem} a single value.", "Name another, or cast it.")
 
 
 def _analyze_expression(corpus: DataFrame, text: str, is_predicate: bool) -> T.DataType:

@@ -40,7 +40,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
     Raises `InputError` if the file cannot be read as Spark reads it.
     """
     schema = csv_schema(names)
-    content = _with_plain_ends(file, file.read_bytes(), corpus.separator)
+    content = _normalize_line_ends(file, file.read_bytes(), corpus.separator)
     malformed: list[str] = []
 
     def keep(row: arrow_csv.InvalidRow) -> str:
@@ -73,7 +73,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
 
 
-def _with_plain_ends(file: Path, content: bytes, separator: str) -> bytes:
+def _normalize_line_ends(file: Path, content: bytes, separator: str) -> bytes:
     """Return the content of a file with Spark's line ends, also within quotes if the first line ends that way.
 
     Raises `InputError` if lines end in several ways, or a quote within a text is not doubled: parsers disagree on it.

@@ -76,11 +76,11 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
     if corpus.file_format == "delta":
         return _read_delta(spark, corpus, root, run_date)
     files = _list_files(root, corpus.location)
-    refuse_empty([_name(file) for file in files if not file.stat().st_size], corpus)
-    names = list(map(_name, files))
+    refuse_empty([_uri(file) for file in files if not file.stat().st_size], corpus)
+    names = list(map(_uri, files))
     refuse_files_of_tables(spark, names, corpus)
     folder = _Folder(root, files, _list_partitions(files, root, corpus.location))
-    read = [_name(file) for file in files if len(_split(file, root)) == len(file.relative_to(root).parts[:-1])]
+    read = [_uri(file) for file in files if len(_partitions_of(file, root)) == len(file.relative_to(root).parts[:-1])]
     refuse_skipped(list_skipped_files(names, read, folder.partitions), corpus)
     read_folder = _read_csv_folder if corpus.file_format == "csv" else _read_parquet_folder
     return _with_nulls(read_folder(spark, corpus, folder), folder)
@@ -96,7 +96,7 @@ class _Folder(NamedTuple):
 
 def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
     """Replace the partition values that stand for NULL by NULL."""
-    for name in {name for file in folder.files for name, value in _split(file, folder.root) if value == _NULL}:
+    for name in {name for file in folder.files for name, value in _partitions_of(file, folder.root) if value == _NULL}:
         rows = rows.withColumn(name, F.nullif(column(name), F.lit(_NULL)))
     return rows
 
@@ -131,8 +131,8 @@ def _read_parquet_folder(
     written: list[pa.Schema] = []
     for file, schema in zip(files, read, strict=True):
         if schema is None:
-            refuse_other_format(spark, corpus, _name(_target(file)))
-            raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_target(file)}."))
+            refuse_other_format(spark, corpus, _uri(_original(file)))
+            raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_original(file)}."))
         written.append(schema)
     merges = corpus.lower_options.get("mergeschema", "").lower() == "true"
     sources = list(zip(files, written, strict=True))
@@ -148,7 +148,7 @@ def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> Da
     headers = [read_header(file, corpus) for file in files]
     names = headers[0]
     if is_no_header(names[0] if names else ""):
-        refuse_other_format(spark, corpus, _name(files[0]))
+        refuse_other_format(spark, corpus, _uri(files[0]))
     refuse_utf_16(names)
     lower_case = [[name.lower() for name in header] for header in headers]
     for file, header in zip(files, lower_case, strict=True):
@@ -220,17 +220,17 @@ def _data_files(root: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def _name(file: Path) -> str:
+def _uri(file: Path) -> str:
     """Return the URI of a file, unescaped."""
     return f"file:{file}"
 
 
-def _target(file: Path) -> Path:
+def _original(file: Path) -> Path:
     """Return the user's file, as the file read may be a link to it."""
     return file.readlink() if file.is_symlink() else file
 
 
-def _split(file: Path, root: Path) -> list[tuple[str, str]]:
+def _partitions_of(file: Path, root: Path) -> list[tuple[str, str]]:
     """Return the columns that the folders between a path and a file give, each with its value."""
     parts = (folder.partition("=") for folder in file.relative_to(root).parts[:-1])
     return [(name, value) for name, sign, value in parts if sign]
@@ -238,7 +238,7 @@ def _split(file: Path, root: Path) -> list[tuple[str, str]]:
 
 def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]:
     """Return the partition columns, which are the same for all files except those in higher folders."""
-    names = [[name for name, _ in _split(file, root)] for file in files]
+    names = [[name for name, _ in _partitions_of(file, root)] for file in files]
     deepest = max(names, key=len)
     if any(of_file != deepest[: len(of_file)] for of_file in names):
         raise InputError(condition_fault(where, "CONFLICTING_PARTITION_COLUMN_NAMES"))
@@ -267,21 +267,21 @@ def _read_schema(file: Path) -> pa.Schema | None:
     return schema
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _spark_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that Spark reads for a type, without details that only Arrow has."""
-    return replace_types(kind, _plain_simple)
+    return replace_types(kind, _simple_spark_type)
 
 
-def _plain_simple(kind: pa.DataType) -> pa.DataType:
+def _simple_spark_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         return pa.timestamp("us", kind.tz and "UTC")
     return simple_type(kind)
 
 
-def _is_read_as_plain(kind: pa.DataType) -> bool:
+def _is_read_like_spark(kind: pa.DataType) -> bool:
     """Return whether the embedded engine reads a type as the one that Spark reads for it."""
     is_text = simple_type(kind) == pa.string()
-    return _plain(kind) == kind or kind in UNSIGNED or pa.types.is_timestamp(kind) or is_text
+    return _spark_type(kind) == kind or kind in UNSIGNED or pa.types.is_timestamp(kind) or is_text
 
 
 def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
@@ -289,7 +289,7 @@ def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
     types: dict[str, pa.DataType] = {}
     old_times = {(schema.metadata or {}).get(_INT96_TYPE) for schema in schemas}
     return len(old_times) > 1 or any(
-        not _is_read_as_plain(field.type) or types.setdefault(field.name, field.type) != field.type
+        not _is_read_like_spark(field.type) or types.setdefault(field.name, field.type) != field.type
         for schema in schemas
         for field in schema
     )
@@ -299,10 +299,10 @@ def _merge(sources: Sequence[tuple[Path, pa.Schema]], where: str, merges: bool) 
     """Return the columns of the first file, or of all, as Spark reads them; a column has the same type in all files."""
     types: dict[str, pa.DataType] = {}
     for file, field in ((file, field) for file, schema in sources for field in schema):
-        kind = _plain(field.type)
+        kind = _spark_type(field.type)
         known = types.setdefault(field.name, kind)
         if known != kind:
-            details = (f"Column: {field.name}, {kind} for {known}.", f"File: {_target(file)}.")
+            details = (f"Column: {field.name}, {kind} for {known}.", f"File: {_original(file)}.")
             scope = "The embedded engine looks at all columns, and Spark at those that are measured."
             raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details, scope))
     return pa.schema([(name, kind) for name, kind in types.items() if merges or name in sources[0][1].names])
@@ -341,12 +341,12 @@ def _convert_files(
         if key not in _converted:
             target = _temporary_folder()
             for number, file in enumerate(files):
-                _write(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
+                _write_parquet(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
             _converted[key] = target
         return _converted[key]
 
 
-def _write(batches: Iterable[pa.RecordBatch], path: Path) -> None:
+def _write_parquet(batches: Iterable[pa.RecordBatch], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = None
     for batch in batches:
@@ -372,7 +372,7 @@ def _read_parquet(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.Reco
             for batch in source.iter_batches(_ROWS, columns=names):
                 yield from pa.Table.from_batches([batch]).select(names).cast(target).to_batches()
     except (pa.ArrowException, OSError):
-        raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {_target(file)}.")) from None
+        raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {_original(file)}.")) from None
 
 
 # ---- Delta: the files and columns in the log of a table, by delta-rs
@@ -408,15 +408,15 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
         rule = "The table has no such version."
         raise InputError(Fault(("corpus", "options"), f"versionAsOf = {version}", rule, "Correct it.")) from None
     if unknown := sorted(list_features(log, reading=True) - _READABLE_FEATURES):
-        raise InputError(_fault(corpus, f"has {', '.join(unknown)}"))
+        raise InputError(_table_fault(corpus, f"has {', '.join(unknown)}"))
     if pa.table(log.deletion_vectors()).num_rows:
-        raise InputError(_fault(corpus, "has rows that are deleted by deletion vectors"))
+        raise InputError(_table_fault(corpus, "has rows that are deleted by deletion vectors"))
     schema, names = pa.schema(log.schema().to_arrow()), log.metadata().partition_columns
     kinds = {name: schema.field(name).type for name in names}
     # Python and Spark write these alike.
     plain = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
     if unknown := [f"{name} {kind}" for name, kind in kinds.items() if not any(is_of(kind) for is_of in plain)]:
-        raise InputError(_fault(corpus, f"has partitions of {', '.join(unknown)}"))
+        raise InputError(_table_fault(corpus, f"has partitions of {', '.join(unknown)}"))
     files = []
     for action in actions:
         values = {name: action[f"partition.{name}"] for name in names}
@@ -427,6 +427,6 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
     return DeltaCorpus(schema, names, files)
 
 
-def _fault(corpus: Corpus, problem: str) -> Fault:
+def _table_fault(corpus: Corpus, problem: str) -> Fault:
     rule = f"The table {problem}, which the embedded engine does not read."
     return Fault(("corpus", "path"), redact(str(corpus.path)), rule, "Run it on Spark, or rewrite the table.")

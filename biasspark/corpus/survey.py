@@ -457,7 +457,7 @@ class Cutpoints:
         return index
 
 
-def place_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
+def choose_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
     """Return the cutpoints of every model; an empty dict if neither thresholds nor histograms are configured.
 
     Bins span [0, 1], or, if a score of a labeled row lies outside, the range from the lowest to the highest score.

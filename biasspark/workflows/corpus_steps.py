@@ -22,7 +22,7 @@ from biasspark.corpus.decode import count_labels, count_rows, count_sides
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import duplicates_marked
-from biasspark.corpus.survey import Cutpoints, Survey, place_cutpoints, survey_corpus
+from biasspark.corpus.survey import Cutpoints, Survey, choose_cutpoints, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
 from biasspark.metrics import data_quality
@@ -90,7 +90,7 @@ def survey_for_ranking(
     check_schema(corpus, measures, id_column)
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
-    cutpoints = place_cutpoints(measures, survey, corpus.schema)
+    cutpoints = choose_cutpoints(measures, survey, corpus.schema)
     encoding = build_encoding(measures, survey)
     with duplicates_marked(corpus, id_column, duplicates) as marked:
         examples = encode_examples(marked, measures, encoding, id_column)

@@ -21,7 +21,7 @@ from biasspark.columns import HEADER_RANGE
 from biasspark.config import Config, Measures, load_config, merge_rules
 from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.survey import Survey, order_values, place_cutpoints
+from biasspark.corpus.survey import Survey, choose_cutpoints, order_values
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
@@ -190,7 +190,7 @@ def merge_runs(window: Window, config: Measures) -> Measurement:
         encodings.append(build_encoding(measures, Survey(n_rows=header.n_rows, values=values, quantiles=())))
     is_single = {column: window.headers[-1][model].is_single for model, column in measures.models.items()}
     fields = [StructField(name, FloatType() if single else DoubleType()) for name, single in is_single.items()]
-    cutpoints = place_cutpoints(measures, survey, StructType(fields))
+    cutpoints = choose_cutpoints(measures, survey, StructType(fields))
     boundaries, edges = survey.boundaries(measures.ranking.ranges), [cuts.scores for cuts in cutpoints.values()]
     parts = sketch.read_sketches(window.blocks, window.headers, encodings, encoding, boundaries)
     ranked = rank_ranges(parts, encoding, boundaries, edges)

@@ -14,8 +14,8 @@ from biasspark.corpus.survey import (
     MOST_VALUES,
     Survey,
     check_identity,
+    choose_cutpoints,
     order_values,
-    place_cutpoints,
     quantiles_of,
 )
 from biasspark.errors import Fault, InputError
@@ -99,7 +99,7 @@ def test_cutpoints_are_thresholds_as_the_column_holds_them_and_bin_edges(
     asked: dict[str, Any] = {"label": {"column": "y"}, "models": {"m": "s", "f": "t"}, "identities": ["u"]}
     schema = StructType([StructField("s", DoubleType()), StructField("t", FloatType())])
     survey = Survey(1, {}, (), extremes)
-    cutpoints = place_cutpoints(parse_measures(asked | parts), survey, schema)
+    cutpoints = choose_cutpoints(parse_measures(asked | parts), survey, schema)
     assert cutpoints["m"].thresholds == (0.5, 0.7)
     assert cutpoints["f"].thresholds == (0.5, float(np.float32(0.7)))
     assert cutpoints["m"].bin_edges == pytest.approx(bin_edges)
@@ -107,4 +107,4 @@ def test_cutpoints_are_thresholds_as_the_column_holds_them_and_bin_edges(
     assert scores.tolist() == sorted({*cutpoints["m"].thresholds, *cutpoints["m"].bin_edges})
     assert scores[cutpoints["m"].threshold_index].tolist() == [0.5, 0.7]
     assert tuple(scores[cutpoints["m"].bin_edge_index].tolist()) == cutpoints["m"].bin_edges
-    assert place_cutpoints(parse_measures(asked), survey, schema) == {}
+    assert choose_cutpoints(parse_measures(asked), survey, schema) == {}
