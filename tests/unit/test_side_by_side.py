@@ -44,16 +44,18 @@ def test_repeated_keys_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sort", "identities"),
+    ("sort", "order", "identities"),
     [
-        ("worst_auc", ["only_first", HOSTILE, "black", "gay", "empty"]),
-        ("bnsp_auc", ["only_first", "gay", HOSTILE, "black", "empty"]),
-        ("negative_aeg", ["black", "gay", "only_first", HOSTILE, "empty"]),
+        ("worst_auc", "lowest AUC", ["only_first", HOSTILE, "black", "gay", "empty"]),
+        ("bnsp_auc", "lowest BNSP AUC", ["only_first", "gay", HOSTILE, "black", "empty"]),
+        ("negative_aeg", "largest |Negative AEG|", ["black", "gay", "only_first", HOSTILE, "empty"]),
     ],
 )
-def test_the_worst_of_the_first_model_come_first(sort: str, identities: list[str]) -> None:
+def test_the_worst_of_the_first_model_come_first(sort: str, order: str, identities: list[str]) -> None:
     request = Request(models=MODELS, slices=("short", "all", "a & b", "short"), sort=sort, limit=4)
-    short, whole, lacking = compare_side_by_side(metrics_table(run_rows()), RUN, request).slices
+    compared = compare_side_by_side(metrics_table(run_rows()), RUN, request)
+    short, whole, lacking = compared.slices
+    assert order in compared.describe_size(whole)
     assert ([row["identity"] for row in whole.rows], whole.n_identities) == (identities[:4], 5)
     assert (short.name, short.n_identities, lacking.name, lacking.n_identities) == ("short", 1, "a & b", 0)
 

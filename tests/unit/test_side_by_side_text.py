@@ -52,9 +52,9 @@ def make_row(
     return {**row, **{f"{name}_{side}": n for name, n in counts.items() for side in ("first", "second")}, **changes}
 
 
-def compare(*rows: dict[str, Any], sort: str = "worst_auc", n_identities: int | None = None) -> SideBySide:
-    part = SliceRows(name="all", rows=rows, n_identities=len(rows) if n_identities is None else n_identities)
-    request = Request(models=("toxicity_1", "toxicity_6"), sort=sort)
+def compare(*rows: dict[str, Any]) -> SideBySide:
+    part = SliceRows(name="all", rows=rows, n_identities=len(rows))
+    request = Request(models=("toxicity_1", "toxicity_6"))
     return SideBySide(request=request, run=RUN, columns=tuple(rows[0]) if rows else ("slice",), slices=(part,))
 
 
@@ -158,15 +158,6 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
             "(b) no_subgroup_positives",
             "(c) withheld",
         ]
-
-    def test_what_is_left_out_is_said(self) -> None:
-        text = format_text(compare(make_row(), n_identities=1204, sort="negative_aeg"))
-        assert (
-            "slice all: 1 of 1,204 identities (--limit shows more), those with the largest |Negative AEG| of A" in text
-        )
-        assert "slice all: 1 identity, those with the lowest BPSN AUC of A first\n" in format_text(
-            compare(make_row(), sort="bpsn_auc")
-        )
 
     def test_values_of_few_rows_are_marked(self) -> None:
         weak = {"bpsn_auc_first_low": 0.4, "bnsp_auc_second_low": None}

@@ -155,15 +155,3 @@ def test_a_score_at_a_boundary_is_in_the_range_above() -> None:
         (4, [0.5], [2]),
         (7, [0.5], [4]),
     ]
-
-
-@pytest.mark.parametrize("size", [2, 3, 7, 130])
-def test_pairs_are_renumbered_by_their_names(size: int) -> None:
-    names = [f"i{n:03}" for n in range(size)]
-    run = encoding_of(category("c", *names), crossed=True)
-    window = encoding_of(category("c", *names, *(f"{name} too" for name in names[::2])), crossed=True)
-    window = encoding_of(category("c", *sorted(window.sources[0].values)), crossed=True)
-    numbers = np.arange(len(run.names))
-    found = Renumbering.between(run, window).renumber(numbers)
-    assert [window.names[number] for number in found] == list(run.names)
-    assert Renumbering.between(run, window).absent == {0: tuple(window.number[f"c={name} too"] for name in names[::2])}

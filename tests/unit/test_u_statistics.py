@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
@@ -55,17 +53,6 @@ def test_the_variance_is_that_of_the_exact_fractions() -> None:
             assert variance == pytest.approx(float(low + high), rel=1e-15, abs=0)
         else:
             assert variance == float(low) + float(high)
-
-
-@pytest.mark.parametrize(("m", "n"), [(10**9, 4 * 10**9), (10**12, 10**9), (2**61, 2**62)])
-def test_cells_of_up_to_2_to_62_rows_keep_every_digit(m: int, n: int) -> None:
-    """Half of the high cell above all of the low one, half below: AUC 1/2, variance 1/4/(n - 1)."""
-    halves = Sums(m, n, m * n, m * n * n, (n // 2) * (2 * m) ** 2)
-    (auc,), (variance,) = overall_of(halves)
-    assert auc == 0.5
-    assert variance == pytest.approx(0.25 / (n - 1), rel=1e-13)
-    assert delong_part(m, n, m * n, m * n * n) == 0
-    assert delong_part(n, m, m * n, (n // 2) * (2 * m) ** 2) == Fraction(1, 4 * (n - 1))
 
 
 # ---- reasons and the table
