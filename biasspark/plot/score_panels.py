@@ -36,7 +36,12 @@ class Scale(NamedTuple):
     @property
     def ticks(self) -> Sequence[str]:
         """The scores at the left end, in the middle, and at the right end."""
-        return [f"{score:.3g}".replace("-", MINUS) for score in (self.low, (self.low + self.high) / 2, self.high)]
+        return [f"{score:.3g}".replace("-", MINUS) for score in (self.low, self.middle, self.high)]
+
+    @property
+    def middle(self) -> float:
+        """The score halfway between both ends, whose sum may pass the largest double."""
+        return self.low / 2 + self.high / 2
 
 
 class PanelKey(NamedTuple):
@@ -72,12 +77,12 @@ def by_panel(metrics: Rows) -> dict[PanelKey, Row]:
 def _scale(rows: Rows) -> Scale:
     """Return the bins of a model, which span 0 to 1, or all its scores, the highest in the last bin."""
     last = max(rows, key=lambda row: row["bin"])
-    width = last["bin_high"] - last["bin_low"]
-    low = last["bin_low"] - last["bin"] * width
-    is_probability = abs(low) < width / 2 and last["bin_high"] <= 1 + width / 2
-    if is_probability and width:
+    half = last["bin_high"] / 2 - last["bin_low"] / 2  # of a width that may pass the largest double
+    low = 2 * (last["bin_low"] / 2 - last["bin"] * half)
+    is_probability = abs(low) < half and last["bin_high"] <= 1 + half
+    if is_probability and half:
         # The last merged bin may extend beyond 1.
-        return Scale(0.0, 1.0, max(math.ceil(1 / width - 1e-9), last["bin"] + 1))
+        return Scale(0.0, 1.0, max(math.ceil(1 / (2 * half) - 1e-9), last["bin"] + 1))
     return Scale(low, last["bin_high"], last["bin"] + 1)
 
 
@@ -185,7 +190,7 @@ def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
     axes.axhline(1.1, color=panels.LINE, linewidth=1)
     axes.set(xlim=(scale.low, scale.high), ylim=(0, 2.15), yticks=[])
     axes.spines["left"].set_visible(False)
-    axes.set_xticks([scale.low, (scale.low + scale.high) / 2, scale.high], scale.ticks)
+    axes.set_xticks([scale.low, scale.middle, scale.high], scale.ticks)
     n = {label: sum(cells.get(f"subgroup_{label}", ())) for label in panels.LABEL_COLORS}
     text = f"{show_count(n[POSITIVE])} positives, {show_count(n[NEGATIVE])} negatives"
     panels.write_above(axes, text, -20, top=False, fontsize=9, color=panels.SOFT, va="top")

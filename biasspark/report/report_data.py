@@ -478,12 +478,16 @@ def alert_excess(alert: Row) -> float | None:
     return excess.get(alert["bound_kind"])
 
 
+_LARGEST_SCORE = 1e300
+
+
 def mean_over_templates(scores: Rows) -> Rows:
     """Return for each model and identity the mean and standard deviation over templates of its score and departure.
 
     The departure is the mean score of the identity minus that of all sentences of the template. Templates have equal
     weights. Standard deviations are sample ones (n - 1), None for a single template. ``lowest_score`` and
-    ``highest_score`` are those of the mean scores by template.
+    ``highest_score`` are those of the mean scores by template. A model and identity with scores so large that their
+    differences may pass the largest double has no row.
     """
     known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
     overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
@@ -494,6 +498,8 @@ def mean_over_templates(scores: Rows) -> Rows:
         rows = groups[model, identity]
         by_template = [row["mean_score"] for row in rows]
         departures = [row["mean_score"] - overall[model, row["template"]] for row in rows]
+        if max(map(abs, (*by_template, *departures))) > _LARGEST_SCORE:
+            continue
         mean: Row = {"model": model, "identity": identity, "n_templates": len(rows)}
         mean |= {"n_rows": sum(row["n_rows"] for row in rows)}
         mean |= {"lowest_score": min(by_template), "highest_score": max(by_template)}

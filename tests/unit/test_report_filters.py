@@ -127,6 +127,15 @@ def test_means_over_templates() -> None:
     assert (a["lowest_score"], a["highest_score"], c["score_deviation"]) == (0.2, 0.8, None)
 
 
+def test_scores_whose_differences_pass_the_largest_double_have_no_mean_over_templates() -> None:
+    rows = [
+        {"model": "m", "identity": identity, "template": template, "n_rows": 2, "mean_score": score}
+        for template, highest in (("s", 1.7e308), ("t", 1.7e308))
+        for identity, score in (("(overall)", -highest), ("a", highest), ("b", 0.0))
+    ]
+    assert mean_over_templates(rows) == []
+
+
 ENDS = {"value_low": -0.3, "value_high": -0.1, "change_low": 0.02, "change_high": 0.1}
 
 

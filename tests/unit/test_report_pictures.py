@@ -138,6 +138,17 @@ def test_pictures_say_of_whom_they_are_and_have_ticks(report: ReportData, page: 
     assert page.count('<p class="ticks"><span>0</span><span>0.5</span><span>1</span></p>') == page.count('class="dist"')
 
 
+def test_scales_of_the_largest_scores_are_finite() -> None:
+    """The range, the sum of its ends and all bins below the last one, added up, pass the largest double."""
+    keys = {"slice": "all", "identity": "a", "model": "m", "cell": "subgroup_negative"}
+    for ends in ((-1.75e308, 1.75e308), (1.2e308, 1.6e308)):
+        width = ends[1] / 4 - ends[0] / 4
+        rows = [keys | {"bin": 3, "bin_low": ends[1] - width, "bin_high": ends[1], "n_rows": 1}]
+        scales, _ = read_histograms(rows)
+        assert (scales["m"].low, scales["m"].high) == pytest.approx(ends)
+        assert not any("inf" in tick for tick in scales["m"].ticks)
+
+
 def test_small_shares_of_headroom_are_told_apart(report: ReportData) -> None:
     assert [root_share_color(x, 0.4) for x in (0.0, 0.004, 0.1, 0.4, None)] == ["p0", "p2", "p10", "p20", ""]
     first = list_heat_maps(report)[0]
