@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType, StructType
+from pyspark.sql.types import FloatType, NumericType, StringType, StructType
 
 from biasspark.columns import ALL_ROWS
 from biasspark.config import Identities, LabelBalance, Measures, too_many_pairs
@@ -28,8 +30,11 @@ from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import expression, is_embedded
 
 
-def build_encoding(measures: Measures, survey: Survey) -> Encoding:
-    """Return the encoding of EXAMPLES. Raises `InputError` for repeated identities or too many crossed pairs."""
+def build_encoding(measures: Measures, survey: Survey, corpus: DataFrame | None = None) -> Encoding:
+    """Return the encoding of EXAMPLES. Raises `InputError` for repeated identities or too many crossed pairs.
+
+    The columns of a `corpus` decide which of its annotations are checked, and how they are read.
+    """
     identities, balance = measures.identities, measures.label_balance
     encoding = Encoding(
         models=tuple(measures.models),
@@ -38,11 +43,16 @@ def build_encoding(measures: Measures, survey: Survey) -> Encoding:
         crossed=identities.crossed.pairs,
         min_rows=identities.crossed.min_rows,
         n_length_bins=len(list_length_bins(balance)) if balance else None,
-        text_columns=survey.text_columns,
-        fraction_columns=survey.fraction_columns,
-        number_columns=survey.number_columns,
         positive_variants=survey.positive_variants,
     )
+    if corpus is not None:
+        texts = (name for name in identities.columns if isinstance(corpus.schema[name].dataType, StringType))
+        encoding = replace(
+            encoding,
+            text_columns=tuple(texts),
+            fraction_columns=tuple(_list_fractions(measures, corpus.schema)),
+            number_columns=_list_numbers(identities, corpus.schema) if is_embedded(corpus.sparkSession) else {},
+        )
     if fault := too_many_pairs(len(encoding.singles), identities.crossed):
         raise InputError(fault)
     if repeated := sorted(name for name, count in Counter(encoding.names).items() if count > 1):
@@ -51,6 +61,25 @@ def build_encoding(measures: Measures, survey: Survey) -> Encoding:
         fix = "Rename the column or predicate, or filter the value."
         raise InputError(Fault(("identities",), ABSENT, problem, fix))
     return encoding
+
+
+def _list_fractions(measures: Measures, schema: StructType) -> Iterator[str]:
+    """Yield the columns in which numbers are expected to be fractions: a threshold within 0 to 1 cuts them."""
+    label, identities = measures.label, measures.identities
+    names = identities.columns if 0 < identities.threshold <= 1 and identities.range is None else ()
+    if label.threshold is not None and 0 < label.threshold < 1 and label.range is None:
+        names = (label.column, *names)
+    yield from (name for name in dict.fromkeys(names) if isinstance(schema[name].dataType, NumericType | StringType))
+
+
+def _list_numbers(identities: Identities, schema: StructType) -> dict[str, float]:
+    """Return the columns of annotations that Python may read as numbers, and the lowest value of a member."""
+    kinds = {name: schema[name].dataType for name in identities.columns if identities.range is None}
+    return {
+        name: float(np.float32(identities.threshold)) if isinstance(kind, FloatType) else float(identities.threshold)
+        for name, kind in kinds.items()
+        if isinstance(kind, NumericType)
+    }
 
 
 def keep_scored(corpus: DataFrame, measures: Measures) -> DataFrame:

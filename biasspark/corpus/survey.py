@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -69,13 +69,6 @@ class Survey:
     ids
         The rows whose ids were compared, and how many distinct ids they have, within half a percent; None if not
         requested. Of 65,536 rows or more, those of one id in 16 are compared.
-    text_columns
-        Columns of annotations that are text.
-    fraction_columns
-        Columns of the label and of annotations that a threshold between 0 and 1 cuts, and that have no range: numbers
-        in them are expected to be fractions.
-    number_columns
-        Columns of annotations that Python reads as numbers, and the least number of a member; none on Spark.
     absent_positives
         The configured positive values of the label that no row has.
     positive_variants
@@ -91,9 +84,6 @@ class Survey:
     quantiles: tuple[Floats, ...]
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
     ids: tuple[int, int] | None = None
-    text_columns: tuple[str, ...] = ()
-    fraction_columns: tuple[str, ...] = ()
-    number_columns: Mapping[str, float] = field(default_factory=dict)
     absent_positives: tuple[object, ...] = ()
     positive_variants: Mapping[str, int] = field(default_factory=dict)
     column_uses: tuple[tuple[str, str], ...] = ()
@@ -226,11 +216,6 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
             if measures.histograms and row[f"lowest_{n}"] is not None
         },
         ids=ids,
-        text_columns=tuple(
-            name for name in measures.identities.columns if isinstance(schema[name].dataType, StringType)
-        ),
-        fraction_columns=tuple(_list_fractions(measures, schema)),
-        number_columns=_list_numbers(measures.identities, schema) if is_embedded(corpus.sparkSession) else {},
         absent_positives=tuple(value for n, value in enumerate(positive) if not row[f"has_positive_{n}"]),
         positive_variants={
             str(value): row[f"variants_{n}"]
@@ -271,25 +256,6 @@ def check_identity(survey: Survey, identities: Identities, identity: str) -> Non
     ]
     if identity not in (known := (*identities.known_names, *values)):
         raise InputError(unknown_identity(("pinned_skew", "identity"), identity, known))
-
-
-def _list_fractions(measures: Measures, schema: StructType) -> Iterator[str]:
-    """Yield the columns in which numbers are expected to be fractions."""
-    label, identities = measures.label, measures.identities
-    names = identities.columns if 0 < identities.threshold <= 1 and identities.range is None else ()
-    if label.threshold is not None and 0 < label.threshold < 1 and label.range is None:
-        names = (label.column, *names)
-    yield from (name for name in dict.fromkeys(names) if isinstance(schema[name].dataType, NumericType | StringType))
-
-
-def _list_numbers(identities: Identities, schema: StructType) -> dict[str, float]:
-    """Return the columns of annotations that Python may read as numbers, and the lowest value of a member."""
-    kinds = {name: schema[name].dataType for name in identities.columns if identities.range is None}
-    return {
-        name: float(np.float32(identities.threshold)) if isinstance(kind, FloatType) else float(identities.threshold)
-        for name, kind in kinds.items()
-        if isinstance(kind, NumericType)
-    }
 
 
 def _is_text(label: Label, schema: StructType) -> bool:

@@ -35,7 +35,7 @@ class HarmlessComments:
 
     def __init__(self, measures: Measures, survey: Survey) -> None:
         self.measures = replace(measures, label=Label(column=LABEL))
-        self.encoding: Encoding = build_encoding(measures, replace(survey, text_columns=(), fraction_columns=()))
+        self.encoding: Encoding = build_encoding(measures, survey)
 
     def encode(self, comments: DataFrame, *payload: str) -> DataFrame:
         """Return EXAMPLES of comments, with additional columns. Lazy."""

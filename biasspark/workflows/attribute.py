@@ -161,7 +161,7 @@ def survey_rows(
     ]
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
         survey, values = run_side_by_side(corpus.sparkSession, surveys)
-    encoding = build_encoding(measures, survey)
+    encoding = build_encoding(measures, survey, corpus)
     n_ranked = len(encoding.models) + len(attribution.compare)
     refuse_too_many(corpus.sparkSession, survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
     with duplicates_marked(corpus, id_column, duplicates) as marked:

@@ -210,8 +210,8 @@ class Comparison:
     def _compare(self, model: str) -> list[ComparedPair]:
         models, survey, all_measures = (model, self.settings.baseline), self.surveyed.survey, self.surveyed.measures
         measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
-        encoding, boundaries = build_encoding(measures, survey), cut_finely(survey, all_measures, models)
-        corpus = keep_scored(self.surveyed.corpus, measures)
+        corpus, boundaries = keep_scored(self.surveyed.corpus, measures), cut_finely(survey, all_measures, models)
+        encoding = build_encoding(measures, survey, corpus)
         if self.group is not None:
             examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
             sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
@@ -266,7 +266,7 @@ def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: G
         for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
     )
     measures = replace(all_measures, models=models, slices=slices, label_balance=None)
-    encoding = build_encoding(measures, surveyed.survey)
+    encoding = build_encoding(measures, surveyed.survey, surveyed.corpus)
     numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
     identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
     examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group_of(id_column, None, GROUPS)])

@@ -91,7 +91,7 @@ def survey_for_ranking(
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
         survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
     cutpoints = choose_cutpoints(measures, survey, corpus.schema)
-    encoding = build_encoding(measures, survey)
+    encoding = build_encoding(measures, survey, corpus)
     with duplicates_marked(corpus, id_column, duplicates) as marked:
         examples = encode_examples(marked, measures, encoding, id_column)
         yield SurveyedCorpus(

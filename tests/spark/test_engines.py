@@ -51,7 +51,7 @@ def by_key(counts: Counts) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 
 
 def rank_rows(corpus: DataFrame, measures: Measures, engine: str, cuts: Sequence[float]) -> Counts:
-    encoding = build_encoding(measures, survey_corpus(corpus, measures))
+    encoding = build_encoding(measures, survey_corpus(corpus, measures), corpus)
     examples = encode_examples(corpus, measures, encoding, None)
     return rank(examples, encoding, [np.array(cuts)] * len(measures.models), ranking_engine=engine)
 

@@ -374,9 +374,8 @@ def test_python_reads_from_numbers_what_sql_does(spark: SparkSession, threshold:
     ]
     corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, f FLOAT, k INT, t STRING")
     measures = measures_of(identities={"columns": ["u", "f", "k", *further], "threshold": threshold})
-    survey = survey_corpus(corpus, measures)
-    assert set(survey.number_columns) == {"u", "f", "k"}
-    encoding = build_encoding(measures, survey)
+    encoding = build_encoding(measures, survey_corpus(corpus, measures), corpus)
+    assert set(encoding.number_columns) == {"u", "f", "k"}
     table = encode_examples(corpus, measures, encoding, None).toArrow()
     by_numpy, by_sql = (TaskRows(table, one) for one in (encoding, replace(encoding, number_columns={})))
     assert [column.tolist() for column in by_numpy.memberships] == [column.tolist() for column in by_sql.memberships]
