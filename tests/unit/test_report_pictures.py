@@ -25,6 +25,7 @@ from biasspark.report.attributions import (
 from biasspark.report.cells import root_share_color, show_interval, show_number
 from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned, draw_trends
 from biasspark.report.metric_tables import list_pinned, list_rates, share_interval
+from biasspark.report.page import write_page
 from biasspark.report.report_data import ReportData, choose_thresholds
 from tests.fixtures.made_up_report import (
     EMPTY,
@@ -112,6 +113,16 @@ def test_a_wide_interval_does_not_squeeze_the_others(report: ReportData) -> None
 
     assert read_scale(0.0) == read_scale(None)
     assert "0.25" not in read_scale(0.0)
+
+
+def test_without_a_value_of_pinned_auc_there_is_no_picture() -> None:
+    report = make_report(identities=["gay"], n_runs=1)
+    report = with_rows(report, pinned_auc=[row | {"pinned_auc": None} for row in report.rows("pinned_auc")])
+    assert draw_pinned(report) is None
+    page = write_page(report)
+    assert "Pinned AUC by identity" in page
+    assert "Pinned AUC of every identity" not in page
+    assert ">None<" not in page
 
 
 def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
