@@ -43,7 +43,6 @@ def build_encoding(measures: Measures, survey: Survey, corpus: DataFrame | None 
         crossed=identities.crossed.pairs,
         min_rows=identities.crossed.min_rows,
         n_length_bins=len(list_length_bins(balance)) if balance else None,
-        positive_variants=survey.positive_variants,
     )
     if corpus is not None:
         texts = (name for name in identities.columns if isinstance(corpus.schema[name].dataType, StringType))

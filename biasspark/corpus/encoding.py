@@ -81,8 +81,6 @@ class Encoding:
     number_columns: Mapping[str, float] = field(default_factory=dict)
     """Columns of annotations that Python reads as numbers, and the lowest value of a member. The embedded engine would
     pack their bits several times slower than numpy."""
-    positive_variants: Mapping[str, int] = field(default_factory=dict)
-    """By positive value of a text label, the rows that have it in another case or with spaces around it."""
     keeps_state: bool = False
     """Whether the ranking returns its sorted blocks, to be merged with those of other runs."""
 
@@ -273,7 +271,6 @@ class Encoding:
             off_scale=_nonzero({name: by_key["off_scale", self.number.get(name, 0)] for name in self.fraction_columns}),
             n_positive=by_key["label", 0],
             eligible_positives={name: by_key["scored_label", n] for n, name in enumerate(self.models)},
-            positive_variants=dict(self.positive_variants),
         )
 
 
@@ -284,8 +281,7 @@ class RowCounts:
     `n_rejected` rows count for no model, and `n_eligible` count, by model. `rejects` are summed over models,
     `rejected_scores` are by model. On the rows that are not rejected for all models, `unreadable` has the annotations
     that are neither numbers nor booleans, and `off_scale` the values of fractions outside of 0 to 1, by column;
-    `n_positive` of these rows are positive, and `eligible_positives` count as well, by model. `positive_variants` are
-    of the survey: rows with a positive value in another spelling, by the value.
+    `n_positive` of these rows are positive, and `eligible_positives` count as well, by model.
     """
 
     n_rows: int
@@ -297,7 +293,6 @@ class RowCounts:
     off_scale: dict[str, int] = field(default_factory=dict)
     n_positive: int = field(default=0, compare=False)
     eligible_positives: dict[str, int] = field(default_factory=dict, compare=False)
-    positive_variants: dict[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def n_labeled(self) -> int:

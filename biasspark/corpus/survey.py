@@ -18,7 +18,7 @@ from biasspark.corpus.values import category, column, combine
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.session import is_embedded
-from biasspark.text import format_count, format_share
+from biasspark.text import format_count, format_share, show_value
 
 MOST_VALUES = 10_000
 """A column with more distinct values is refused for identities and templates; it is probably an id or a text."""
@@ -153,7 +153,8 @@ class Survey:
 def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> Survey:
     """Count the rows, list the values of categorical identities and sample the scores.
 
-    Raises `InputError` if there is no row, or a column has too many values to be identities or templates.
+    Raises `InputError` if there is no row, if no row has a positive value, or if a column has too many values to be
+    identities or templates.
 
     Parameters
     ----------
@@ -186,7 +187,19 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         problem = f"It has more than {MOST_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
-    return _read_survey(row, corpus, measures, has_ids=id_column is not None)
+    survey = _read_survey(row, corpus, measures, has_ids=id_column is not None)
+    if measures.models and survey.absent_positives == measures.label.positive:
+        raise InputError(no_positive_fault(measures.label, survey.positive_variants))
+    return survey
+
+
+def no_positive_fault(label: Label, variants: Mapping[str, int]) -> Fault:
+    """Return the fault of positive values that no row has, given `Survey.positive_variants`."""
+    rule = f"No row has such a value in column '{label.column}'. An AUC needs positives and negatives."
+    for value, n in variants.items():
+        have = f"{format_count(n, 'row')} {'has' if n == 1 else 'have'}"
+        rule += f" {have} {show_value(value)} in other case or with spaces around it."
+    return Fault(("label", "positive"), label.positive, rule, "Correct it, or name another column.")
 
 
 def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:

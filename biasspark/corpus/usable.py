@@ -15,7 +15,7 @@ from biasspark.columns import NOT_NUMERIC, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
-from biasspark.text import NUMBER_IN_TEXT, format_count, list_first, show_value
+from biasspark.text import NUMBER_IN_TEXT, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
 
@@ -141,9 +141,6 @@ def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_colum
 def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
     missing = "negative" if counts.n_positive else "positive"
     rule = f"None of the {counts.n_labeled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
-    for spelling, n in counts.positive_variants.items():
-        have = f"{format_count(n, 'row')} {'has' if n == 1 else 'have'}"
-        rule += f" {have} {show_value(spelling)} in other case or with spaces around it."
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")

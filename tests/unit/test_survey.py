@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
-from biasspark.config import parse_measures
+from biasspark.config import Label, parse_measures
 from biasspark.corpus.survey import (
     MOST_ROWS_A_RANGE,
     MOST_VALUES,
     Survey,
     check_identity,
     choose_cutpoints,
+    no_positive_fault,
     order_values,
     quantiles_of,
 )
@@ -108,3 +109,9 @@ def test_cutpoints_are_thresholds_as_the_column_holds_them_and_bin_edges(
     assert scores[cutpoints["m"].threshold_index].tolist() == [0.5, 0.7]
     assert tuple(scores[cutpoints["m"].bin_edge_index].tolist()) == cutpoints["m"].bin_edges
     assert choose_cutpoints(parse_measures(asked), survey, schema) == {}
+
+
+def test_positive_labels_in_another_spelling_are_counted() -> None:
+    fault = no_positive_fault(Label(column="y", positive=("toxic",)), {"toxic": 412})
+    assert "No row has such a value in column 'y'" in str(fault)
+    assert '412 rows have "toxic" in other case' in str(fault)

@@ -113,12 +113,6 @@ def test_labels_that_are_all_alike_are_a_fault_of_what_reads_them(
     assert holds(fault, "600", missing)
 
 
-def test_positive_labels_in_another_spelling_are_counted() -> None:
-    counts = RowCounts(1000, 0, {}, dict.fromkeys(MODELS, 1000), positive_variants={"toxic": 412})
-    (fault,) = faults_of(counts, positive=["toxic"])
-    assert holds(fault, "None of the 1,000 labels", '412 rows have "toxic" in other case')
-
-
 def test_labels_in_text_that_should_be_numbers_are_explained() -> None:
     counts = RowCounts(1000, 1000, {"null_label": 1000})
     for label, words in (({}, "threshold = 0.5"), ({"threshold": 0.5}, NUMBER_IN_TEXT)):
