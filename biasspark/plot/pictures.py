@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date
 from itertools import product
@@ -22,7 +21,7 @@ from biasspark.plot.score_panels import arrange, by_panel, draw_curves, draw_his
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
-from biasspark.report.metric_tables import list_balance
+from biasspark.report.metric_tables import tabulate_balance
 from biasspark.report.report_data import SUITE_COLUMNS, ReportData, Rows, keep, order_worst_first
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
@@ -346,9 +345,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     table = schemas.LABEL_BALANCE
     rows = _Rows.read(balance, table, table.value_columns, "plot.label_balance()")
     asked = rows.filter(pc.field("identity") != OVERALL).names("identity", identities)
-    config = json.dumps({"intervals": {"level": level}})
-    shares = list_balance(_as_report(table, rows.keep(identity=[OVERALL, *asked]), config))
-    assert shares is not None
+    shares = tabulate_balance(rows.keep(identity=[OVERALL, *asked]), level, config={})
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
     titles = {OVERALL: "all rows"} | {identity: identity for identity in shown}
@@ -448,10 +445,10 @@ class _Rows(NamedTuple):
         return None if source is None else _Rows.read(source, schemas.BIAS_METRICS, _METRICS, self.caller).table
 
 
-def _as_report(table: Table, rows: Rows, config: str = "{}") -> ReportData:
+def _as_report(table: Table, rows: Rows) -> ReportData:
     """Wrap rows of one slice as the data of a report, as if of all rows, to reuse its functions."""
     tables = {table.name: [row | {"slice": ALL_ROWS} for row in rows]}
-    return ReportData(corpus="", run_date=date.min, run={"config": config}, tables=tables)  # not of a run
+    return ReportData(corpus="", run_date=date.min, run={"config": "{}"}, tables=tables)  # not of a run
 
 
 def _choose_scores(

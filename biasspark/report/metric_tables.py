@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -309,7 +309,7 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     Identities with enough rows come first, then the highest lower end of the interval over all lengths.
     """
     rows = report.rows("label_balance")
-    return _tabulate_balance(report, rows, "n_negatives_to_add") if rows else None
+    return tabulate_balance(rows, report.level, report_data.read_config(report.run)) if rows else None
 
 
 def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
@@ -322,25 +322,31 @@ def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
         rows = [row for row in report.rows("training_balance", model=model) if row["identity"] in lacking]
         whole: Row = next((row for row in rows if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH)), {})
         if whole.get("n_added"):
-            listed[model] = whole, _tabulate_balance(report, rows, "n_added")
+            config = report_data.read_config(report.run)
+            listed[model] = whole, tabulate_balance(rows, report.level, config, added="n_added")
     return listed
 
 
-def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> BalanceTable:
-    """Lay out the rows of one model. ``added`` is the column with the number of added rows, or of those to add."""
+def tabulate_balance(
+    rows: Sequence[Row], level: float, config: Mapping[str, Any], added: str = "n_negatives_to_add"
+) -> BalanceTable:
+    """Lay out the rows of one model, with intervals at a level, titled by the configuration of the run.
+
+    ``added`` is the column with the number of added rows, or of those to add.
+    """
     lengths = {row["bucket"]: row["length_low"] for row in rows}
     bins = sorted(lengths, key=lambda name: (name == EVERY_LENGTH, lengths[name] or 0, name))
     intervals = {
-        (row["identity"], row["bucket"]): share_interval(row["n_positive"], row["n_rows"], report.level)
+        (row["identity"], row["bucket"]): share_interval(row["n_positive"], row["n_rows"], level)
         for row in rows
         if row["positive_rate"] is not None
     }
     goals = {row["bucket"]: row["positive_rate"] for row in rows if row["identity"] == OVERALL}
-    by_key = {
-        key: _balance_cell(row, intervals.get(key), goals.get(row["bucket"]) if key[0] != OVERALL else None, added)
-        for row in rows
-        for key in [(row["identity"], row["bucket"])]
-    }
+    by_key = {}
+    for row in rows:
+        key = row["identity"], row["bucket"]
+        goal = goals.get(row["bucket"]) if row["identity"] != OVERALL else None
+        by_key[key] = _balance_cell(row, intervals.get(key), goal, added)
 
     def order(name: str) -> tuple[bool, bool, float, str]:
         low, _ = intervals.get((name, EVERY_LENGTH), (None, None))
@@ -351,7 +357,6 @@ def _tabulate_balance(report: ReportData, rows: Sequence[Row], added: str) -> Ba
     table = {name: [by_key.get((name, bin_name), _NO_ROWS) for bin_name in bins] for name in names}
     title = "Share of positives"
     if len(bins) > 1:
-        config = report_data.read_config(report.run)
         keys = config.get("label_balance") or config.get("mitigation") or {}
         text, length = keys.get("text"), cells.show_name(keys.get("length") or "length")
         title += f" by the length of {cells.show_name(text)} in characters" if text else f" by {length}"
