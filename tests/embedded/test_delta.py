@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from biasspark.tables.delta import DeltaLog
 from biasspark.tables.parquet import read_files
-from biasspark.tables.schemas import BIAS_RUNS, SCORE_BLOCKS, TABLES, Table
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import run_embedded
 
@@ -167,17 +166,6 @@ def test_two_jobs_at_once_publish_a_run_each_whole(tmp_path: Path) -> None:
     assert n_runs == codes.count(0)
     (n_rows,) = {len(rows) for name, rows in published(tmp_path).items() if name == "bias_metrics"}
     assert n_rows == n_runs * 2
-
-
-def test_blocks_of_scores_are_found_by_their_run(tmp_path: Path) -> None:
-    """Only files of the engine are in the log, with the statistics of their run."""
-    write_corpus(tmp_path)
-    config = configure(tmp_path, "delta", state={"keep": True})
-    run_ids = [run("measure", "--config", config, "--run-date", RUN_DATE)["run_id"] for _ in range(2)]
-    log = log_of(tmp_path, SCORE_BLOCKS)
-    files = [[file for _, file in log.list_files(run_ids=[run_id])] for run_id in run_ids]
-    assert sorted(files[0] + files[1]) == sorted(log.folder.rglob("*.parquet"))
-    assert set(pc.unique(log.read(run_ids=run_ids[:1])["run_id"]).to_pylist()) == set(run_ids[:1])
 
 
 def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -> None:

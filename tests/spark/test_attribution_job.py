@@ -117,12 +117,6 @@ def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path
     assert "searching" not in err
 
 
-def test_labels_that_are_all_alike_are_refused(folder: Path) -> None:
-    done = run(folder, "--set", "corpus.filter='NOT y'")
-    assert (done.code, done.out) == (3, "")
-    assert '[label] column = "y"' in done.err.splitlines()[-1]
-
-
 def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
     code, out, err = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
     assert code == 0, err

@@ -100,12 +100,6 @@ def test_scores(spark: SparkSession) -> None:
     assert [one.scores() for one in examples] == [scores for *_, scores in SCORES]
 
 
-def test_both_zeros_are_one_score(spark: SparkSession) -> None:
-    corpus = spark.createDataFrame([(True, -0.0, 1.0), (False, 0.0, 1.0)], "y BOOLEAN, s DOUBLE, u DOUBLE")
-    statistics = measure_corpus(corpus, measures_of()).statistics.table().to_pylist()
-    assert [row["u_doubled"] for row in statistics if row["identity"] == "(overall)"] == [1]  # a tie: half of one pair
-
-
 def test_annotations_of_every_type(spark: SparkSession) -> None:
     rows = [
         (True, 0.5, 0.5, 1, Decimal("0.9"), "0.7", True),

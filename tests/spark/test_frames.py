@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.api.frame_kinds import spark_rows
-from biasspark.errors import InputError
-from tests.embedded.measure_frames import SUITE, bits, comments, kind
+from tests.embedded.measure_frames import bits, kind
 
 pytestmark = pytest.mark.spark("frames of Spark")
 
@@ -80,12 +79,3 @@ def test_columns_are_those_of_the_file(spark: SparkSession, tmp_path: Path) -> N
     with spark_rows(rows) as given:
         assert given.dtypes == file.dtypes
         assert given.collect() == file.collect()
-
-
-def test_arrow_and_paths_give_arrow(spark: SparkSession, tmp_path: Path) -> None:
-    pq.write_table(comments(), tmp_path / "rows.parquet")
-    of_path, of_table = (biasspark.u_statistics(df, **SUITE) for df in (tmp_path, comments()))
-    assert (kind(of_path), kind(of_table)) == ("pyarrow", "pyarrow")
-    assert bits(of_path) == bits(of_table)
-    with pytest.raises(InputError, match=r"none\.parquet"):
-        biasspark.u_statistics(tmp_path / "none.parquet", **SUITE)

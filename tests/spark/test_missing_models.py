@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import biasspark
-from biasspark.errors import InputError
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows import compare as compare_models
 from biasspark.workflows import pinned_skew
@@ -71,18 +69,6 @@ def test_every_other_job_is_refused_as_well(spark: SparkSession, tmp_path: Path,
     job, tables = JOBS[name]
     done = run_other(job, configure(tmp_path, corpus, BOTH, **tables))
     assert_nothing_published(done, tmp_path, "model n", "'gone'", "nan_score 540")
-
-
-def test_a_notebook_raises_as_well(spark: SparkSession, corpus: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        biasspark.measure(
-            spark.read.parquet(str(corpus)), models=["score", "gone"], label="target", label_threshold=0.5,
-            identities=["male"],
-        )  # fmt: skip
-    (message,) = caught.value.messages
-    assert "model gone" in message
-    assert "nan_score 540" in message
-    assert "[" not in message
 
 
 def test_where_a_model_may_be_missing_the_gate_fails_by_every_rule_on_it(

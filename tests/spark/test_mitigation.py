@@ -121,10 +121,7 @@ def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
         n_toxic_gay = sum(label and about for label, about in rows)
         lacking = max(0, -(-n_toxic_gay * len(rows) // n_toxic) - n_gay)
         assert sum(about for length, _, about in added if low <= length <= high) == lacking
-    sizes = {model["model"]: (model["n_training"], model["n_added"]) for model in experiment.summary["models"]}
     n_added = len(added)
-    terms = ", ".join(f"count_if(identity = '{term}' AND bucket = '(all)')" for term in TERMS)
-    assert experiment.ask(f"SELECT {terms} FROM latest_label_balance") == [(1,) * len(TERMS)]
     ((planned, done),) = experiment.ask(
         "SELECT sum(plan.n_negatives_to_add), sum(trained.n_added) FROM latest_label_balance AS plan "
         "JOIN latest_training_balance AS trained USING (identity, bucket) "
@@ -137,9 +134,8 @@ def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
         "WHERE trained.model = 'mitigated' AND identity = 'gay' AND bucket <> '(all)' AND plan.n_rows > 0"
     )
     assert set(balanced) == {(0, True)}
-    assert sizes == {
-        "baseline": (ROWS, 0), "control": (ROWS + n_added, n_added), "mitigated": (ROWS + n_added, n_added),
-    }  # fmt: skip
+    sizes = [(model["n_training"], model["n_added"]) for model in experiment.summary["models"]]
+    assert sizes == [(ROWS, 0), (ROWS + n_added, n_added), (ROWS + n_added, n_added)]
     assert experiment.ask("SELECT count(*), count_if(label) FROM it", "control") == [(n_added, 0)]
     assert experiment.ask("SELECT count(*) FROM it", "corpus") == [(ROWS,)]
 

@@ -13,7 +13,7 @@ from biasspark.config import parse_measures
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.survey import survey_corpus
-from tests.harness.small_corpora import cell_sizes, count_and_reject, measure_corpus, measures_of
+from tests.harness.small_corpora import count_and_reject, measures_of
 
 NAN, INFINITY = math.nan, math.inf
 REJECT_ROWS = [
@@ -68,13 +68,6 @@ def test_every_reason_is_counted_and_written_once_a_row_and_model(spark: SparkSe
         rejects=dict(Counter(reason for _, _, reason in rejects.elements())),
         n_eligible={"one": len(REJECT_ROWS) - 5 - 5, "two": len(REJECT_ROWS) - 5 - 2},
     )
-
-
-def test_a_missing_score_rejects_the_row_for_that_model_only(spark: SparkSession) -> None:
-    rows = [(n % 2 == 0, None if n < 3 else 0.1 * n, 0.2 * n, 1.0) for n in range(10)]
-    corpus = spark.createDataFrame(rows, "y BOOLEAN, a DOUBLE, b DOUBLE, u DOUBLE")
-    measurement = measure_corpus(corpus, measures_of(models=["a", "b"]))
-    assert {model: sum(cell_sizes(measurement, model)["(overall)"]) for model in "ab"} == {"a": 7, "b": 10}
 
 
 def test_duplicate_ids_are_all_rejected_and_scores_that_are_no_numbers(spark: SparkSession) -> None:
