@@ -24,7 +24,8 @@ from tests.harness.sample_run import read_latest, record_of, start_run, suite_ta
 from tests.harness.spark_versions import say_part
 from tests.harness.submitting import ROOT, submit, submitted, wait_for
 
-pytestmark = pytest.mark.slow  # each starts Spark several times over
+# Each starts Spark several times over.
+pytestmark = [pytest.mark.slow, pytest.mark.spark("runs by spark-submit")]
 
 WINDOW_JOB = str(ROOT / "jobs" / "window_metrics.py")
 DYING_JOB = """

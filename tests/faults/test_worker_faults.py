@@ -13,7 +13,8 @@ from tests.harness.compared_jobs import CANARY, JOB, Place, read_pages, read_tab
 from tests.harness.listening_sockets import find_descendants, find_listening, open_files
 from tests.harness.submitting import Cluster, make_cluster, standalone, submit, wait_for
 
-pytestmark = pytest.mark.slow  # each starts Spark several times over
+# Each starts Spark several times over.
+pytestmark = [pytest.mark.slow, pytest.mark.spark("runs by spark-submit")]
 
 DYING_DAEMON = """
 import os
