@@ -258,9 +258,17 @@ class RunReport:
     data: ReportData
 
     @property
+    def title(self) -> str:
+        """The title of the page."""
+        return f"Unintended bias, {self.data.run_date}"
+
+    @property
     def document(self) -> Document:
         """The report as a page."""
-        return Document(f"Unintended bias, {self.data.run_date}", write_page(self.data))
+        return Document(self.title, write_page(self.data))
+
+    def __repr__(self) -> str:
+        return f"RunReport(title={self.title!r})"
 
     def _repr_html_(self) -> str:
         return self.document._repr_html_()

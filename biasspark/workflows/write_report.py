@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out
 from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
-from biasspark.errors import BiasSparkError, ConfigError, InputError, redact
+from biasspark.errors import BiasSparkError, ConfigError, InputError, how_to_install, redact
 from biasspark.files import check_file_system, replace_file
 from biasspark.report import report_data
 from biasspark.report.text_formats import write_out
@@ -60,8 +60,8 @@ def check_documents(*paths: object) -> None:
         raise ConfigError("--out: missing. A report needs a path. Give --out, --publish or --model-card.")
     if missing := [name for name in LIBRARIES if find_spec(name) is None]:
         raise ConfigError(
-            f"report: {' and '.join(missing)} not installed. Reports need {' and '.join(LIBRARIES)}. Install "
-            "biasspark with its extra report."
+            f"report: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed. Get the libraries of "
+            f"reports: {how_to_install('report')}."
         )
 
 
