@@ -60,8 +60,7 @@ def check_documents(*paths: object) -> None:
         raise ConfigError("--out: missing. A report needs a path. Give --out, --publish or --model-card.")
     if missing := [name for name in LIBRARIES if find_spec(name) is None]:
         raise ConfigError(
-            f"report: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed. Get the libraries of "
-            f"reports: {how_to_install('report')}."
+            f"report: not installed: {' and '.join(missing)}. To get what reports need, {how_to_install('report')}."
         )
 
 
