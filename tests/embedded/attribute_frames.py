@@ -183,7 +183,7 @@ def test_a_corrupt_file_is_named_as_such(tmp_path: Path) -> None:
     changes |= {"identities": None, "attribution": {"numeric": ["age"], "tree": {}}}
     for corpus, said in (
         ({"path": str(path)}, "corrupt"),
-        ({"path": str(path.with_suffix(".csv")), "format": "csv"}, "is a Parquet file"),
+        ({"path": str(path.with_suffix(".csv")), "format": "csv"}, 'format = "parquet"'),
     ):
         path.rename(corpus["path"])
         config = write_config(tmp_path, corpus=corpus, **changes)
