@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
-MOST_SHOWN_CHARACTERS = 80
-MOST_SHOWN_ENTRIES = 6
+MAX_SHOWN_CHARACTERS = 80
+MAX_SHOWN_ENTRIES = 6
 NARROWEST = 12
 NUMBER_IN_TEXT = "A number in text is written like 0.5."
 """What messages say of texts that should be numbers."""
@@ -31,8 +31,8 @@ def show_value(value: object) -> str:
     """Format a value as TOML in one short line: ``"fast"``, ``true``, ``["a", "b"]``; or its type: ``a table``."""
     if isinstance(value, list | tuple):
         shown = ["a list" if isinstance(entry, list | tuple) else show_value(entry) for entry in value]
-        more = ["..."] if len(value) > MOST_SHOWN_ENTRIES else []
-        return f"[{', '.join(shown[:MOST_SHOWN_ENTRIES] + more)}]"
+        more = ["..."] if len(value) > MAX_SHOWN_ENTRIES else []
+        return f"[{', '.join(shown[:MAX_SHOWN_ENTRIES] + more)}]"
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, bool):
@@ -100,7 +100,7 @@ def show_p_value(value: float, decimals: int = 4) -> str:
 
 def quote(text: str) -> str:
     """Return text in double quotes, escaped, and shortened if long."""
-    cut = text if len(text) <= MOST_SHOWN_CHARACTERS else text[:MOST_SHOWN_CHARACTERS] + "..."
+    cut = text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "..."
     return '"' + show_visibly(cut.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 

@@ -17,7 +17,7 @@ from biasspark.features import Feature
 from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
 from biasspark.text import format_count, list_first, show_value, show_visibly
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def unsearched_warnings(attribution: Attribution) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def unsearched_warnings(attribution: Attribution) -> tuple[str, ...]:
     if not attribution.features or attribution.searches:
         return ()
     keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
-    columns = list_first([show_value(name) for name in attribution.features], MOST_NAMED)
+    columns = list_first([show_value(name) for name in attribution.features], MAX_NAMED)
     return (
         f"attribution, {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
         "only. Ask for `tree`, `slice_search` or `pairs`, or remove the columns.",

@@ -29,7 +29,7 @@ from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batche
 from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, decode_blocks
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
-MOST_SETS = 16
+MAX_SETS = 16
 """Sets of one job: a row carries 4 or 8 bytes for each of their regions."""
 
 _ROWS_AT_ONCE, _LIMB_BITS = 1 << 16, 18
@@ -99,8 +99,8 @@ def vary_differences(
     for each region.
     """
     variances: dict[Target, list[float | None]] = {target: [] for target in conditions}
-    for start in range(0, max(map(len, conditions.values()), default=0), MOST_SETS):
-        chosen = slice(start, start + MOST_SETS)
+    for start in range(0, max(map(len, conditions.values()), default=0), MAX_SETS):
+        chosen = slice(start, start + MAX_SETS)
         regions = {
             target: Regions.of(of_target, offsets[target], chosen)
             for target, of_target in conditions.items()

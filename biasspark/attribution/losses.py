@@ -25,7 +25,7 @@ from biasspark.metrics.intervals import auc_interval, clip_interval, normal_inte
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
 
-MOST_OPPOSITE = isqrt(2**63 - 1) // 2
+MAX_OPPOSITE = isqrt(2**63 - 1) // 2
 """With more rows of a label the square of a doubled placement exceeds 63 bits."""
 
 LOSSES = ("cross_entropy", "gini")
@@ -42,7 +42,7 @@ _N_COUNTS = 4
 """Rows, the sum of their doubled placements, and the limbs of the sum of squares of these."""
 _CLIP = 1e-15
 """The least distance of a probability from 0 and 1: a certain and wrong prediction would cost infinitely much."""
-_LEAST_LOG_ODDS = -700.0
+_MIN_LOG_ODDS = -700.0
 """e^700 is nearly the largest double."""
 
 
@@ -64,7 +64,7 @@ def losses(scores: Floats, label: int, link: str | None) -> tuple[Floats, Floats
 
 def _logistic(log_odds: float) -> float:
     """Return 1 / (1 + e^-x)."""
-    return 1 / (1 + exp(-log_odds)) if log_odds > _LEAST_LOG_ODDS else 0.0
+    return 1 / (1 + exp(-log_odds)) if log_odds > _MIN_LOG_ODDS else 0.0
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelS
 
 def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
     """Raise `InputError` if squares of placements among this many rows of a label would exceed 63 bits."""
-    if n_rows > MOST_OPPOSITE:
+    if n_rows > MAX_OPPOSITE:
         raise InputError(
-            f"corpus: {model}, {slice_name}: more than {MOST_OPPOSITE:,} rows of one label. Attributions are "
+            f"corpus: {model}, {slice_name}: more than {MAX_OPPOSITE:,} rows of one label. Attributions are "
             "summed up with the squares of placements among them, which pass the integers that hold them. Attribute a "
             "sample of the rows, by a `filter`."
         )

@@ -57,10 +57,10 @@ from biasspark.arrays import Ints
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import NULL_BIN, Condition, Feature
 
-MOST_CANDIDATES = 100_000
+MAX_CANDIDATES = 100_000
 """The most conjunctions of a target that are counted on a level, and of all targets at a time."""
 
-LEAST_RATIO = Fraction(5, 4)
+MIN_RATIO = Fraction(5, 4)
 """Of what a row of a conjunction lacks on average to what a row of each shorter conjunction of its predicates lacks."""
 
 
@@ -159,7 +159,7 @@ class BestSlices:
             lacks = Fraction(score, counts.n_train)
             steepest[conjunction] = max(lacks, most)
             bounds.append((bound, conjunction))
-            if score > 0 and lacks >= LEAST_RATIO * most:
+            if score > 0 and lacks >= MIN_RATIO * most:
                 listed.append((conjunction, counts))
         self.best = sorted(listed, key=lambda entry: -self._score(entry[1]))[: self.settings.most]
         above_floor = (entry for entry in bounds if entry[0] > self.floor)
@@ -168,8 +168,8 @@ class BestSlices:
 
     def candidates(self) -> list[Slice]:
         """Return the slices longer by one predicate that may be among the best, as many as there is room for."""
-        extended = list(islice(_extend(self.parents, self.predicates), MOST_CANDIDATES + 1))
-        if len(extended) > MOST_CANDIDATES:
+        extended = list(islice(_extend(self.parents, self.predicates), MAX_CANDIDATES + 1))
+        if len(extended) > MAX_CANDIDATES:
             self.left_out = max(self.left_out, extended.pop()[0])
         return [conjunction for _, conjunction in extended]
 
@@ -213,7 +213,7 @@ def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterato
         n_slices = 0
         for number, search in enumerate(searches):
             candidates = search.candidates()
-            if batch and n_slices + len(candidates) > MOST_CANDIDATES:
+            if batch and n_slices + len(candidates) > MAX_CANDIDATES:
                 yield batch
                 batch, n_slices = {}, 0
             if candidates:

@@ -16,7 +16,7 @@ import pandas as pd
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, hash_bins
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.slice_kernel import MOST_CANDIDATES, BestSlices, Predicate, Slice, SliceCounts, list_batches
+from biasspark.attribution.slice_kernel import MAX_CANDIDATES, BestSlices, Predicate, Slice, SliceCounts, list_batches
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.row_block import Cells, SmallInts
@@ -75,7 +75,7 @@ def search_slices(
             enough = np.flatnonzero((sums[:2] >= settings.min_rows).all(axis=0)).tolist()
             searches[number].take({slices[index]: SliceCounts(*sums[:, index].tolist()) for index in enough})
     warnings = {
-        number: f"`slice_search`: more than {MOST_CANDIDATES:,} conjunctions might be among those that lack most. "
+        number: f"`slice_search`: more than {MAX_CANDIDATES:,} conjunctions might be among those that lack most. "
         "Those with the highest bounds were counted. One that was not may have a score of up to "
         f"{search.missed / 2 ** values[number].shift:.6g}. Raise min_rows, or lower max_predicates or max_bins, to "
         "search them all."

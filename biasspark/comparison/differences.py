@@ -99,7 +99,7 @@ def _part(rows: Products, n_opposite: int, x: int, y: int) -> Fraction:
 # ---- the delete-a-group jackknife
 
 
-LEAST_GROUPS_OF_A_CELL = 5
+MIN_GROUPS_OF_A_CELL = 5
 """With fewer groups, the contribution of a cell cannot be estimated, so there is no jackknife variance."""
 
 
@@ -169,7 +169,7 @@ def jackknife_aucs(model: Replicates, baseline: Replicates) -> PairedMetric:
     if n_groups != len(baseline.without):
         return PairedMetric(n_low, n_high, auc, baseline_auc)
     groups = [group for group in range(n_groups) if model.has_rows_of(group) or baseline.has_rows_of(group)]
-    if min(model.fewest_groups, baseline.fewest_groups) < LEAST_GROUPS_OF_A_CELL:
+    if min(model.fewest_groups, baseline.fewest_groups) < MIN_GROUPS_OF_A_CELL:
         return PairedMetric(n_low, n_high, auc, baseline_auc, n_groups=len(groups))
     variances: dict[str, Any] = {
         name: _variance([_combine(x, model.without[group], y, baseline.without[group]) for group in groups])
@@ -195,7 +195,7 @@ def _variance(replicates: Sequence[float]) -> float:
 # ---- tests
 
 
-LEAST_ROWS = LEAST_GROUPS = 10
+MIN_ROWS = MIN_GROUPS = 10
 """The fewest rows in a cell, and for the jackknife the fewest groups of rows, that allow a verdict."""
 
 _ROUNDING = 1e-12
@@ -323,8 +323,8 @@ class _Contrast(NamedTuple):
 def _contrasts(paired: PairedMetric) -> list[_Contrast] | None:
     """Return the contrasts of both values; None if the data are insufficient."""
     value, baseline = paired.value, paired.baseline_value
-    few_groups = paired.n_groups is not None and paired.n_groups < LEAST_GROUPS
-    if value is None or baseline is None or few_groups or min(paired.n_low, paired.n_high) < LEAST_ROWS:
+    few_groups = paired.n_groups is not None and paired.n_groups < MIN_GROUPS
+    if value is None or baseline is None or few_groups or min(paired.n_low, paired.n_high) < MIN_ROWS:
         return None
     signs: Iterable[tuple[int, int]] = [(1, 1)]
     alike = value == baseline and paired.difference_variance == 0

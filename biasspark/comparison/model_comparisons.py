@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from biasspark.columns import BETTER, CELL_PAIRS, INSUFFICIENT_DATA, NEGATIVE, NO_EVIDENCE, POSITIVE, SUITE_GAPS, WORSE
 from biasspark.comparison.differences import (
-    LEAST_GROUPS,
+    MIN_GROUPS,
     DifferenceEstimate,
     Ends,
     PairedMetric,
@@ -48,12 +48,12 @@ def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
             )
     few: dict[int, list[str]] = {}
     for scope in shared:
-        if scope.n_groups is not None and scope.n_groups < LEAST_GROUPS:
+        if scope.n_groups is not None and scope.n_groups < MIN_GROUPS:
             few.setdefault(scope.n_groups, []).append(scope.model)
     for n_groups, names in few.items():
         yield (
             f"compare: {_pair(compare, names)}: '{compare.cluster}' has so few values that only {n_groups} of "
-            f"{compare.groups or GROUPS} groups have rows, and a verdict takes {LEAST_GROUPS}. Name another column, or "
+            f"{compare.groups or GROUPS} groups have rows, and a verdict takes {MIN_GROUPS}. Name another column, or "
             "take more `groups` if it has more values."
         )
 

@@ -12,16 +12,16 @@ from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, s
 from biasspark.text import list_choices, quote
 
 TARGETS = ("auc", "cross_entropy", "gini")
-MOST_DEPTH = 10
-MOST_SAMPLED = 100_000
-MOST_SEGMENTS = 50
+MAX_DEPTH = 10
+MAX_SAMPLED = 100_000
+MAX_SEGMENTS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings(Section):
     """How trees of segments are grown, and how rows are split: some rows grow the trees, the rest only estimate."""
 
-    max_depth: int = setting(4, kinds.whole(1, MOST_DEPTH))
+    max_depth: int = setting(4, kinds.whole(1, MAX_DEPTH))
     """Levels of splits."""
     min_leaf: int = setting(100, kinds.whole(2))
     """The fewest rows of a leaf, among those that grow the tree and among those that estimate."""
@@ -39,11 +39,11 @@ class TreeSettings(Section):
 class Pairs(Section):
     """How pair segments are grown."""
 
-    positives: int = setting(1000, kinds.whole(2, MOST_SAMPLED))
+    positives: int = setting(1000, kinds.whole(2, MAX_SAMPLED))
     """The most examples of this label that are sampled to grow the tree. As many others are sampled to estimate."""
-    negatives: int = setting(1000, kinds.whole(2, MOST_SAMPLED))
+    negatives: int = setting(1000, kinds.whole(2, MAX_SAMPLED))
     """See `positives`."""
-    max_depth: int = setting(4, kinds.whole(1, MOST_DEPTH))
+    max_depth: int = setting(4, kinds.whole(1, MAX_DEPTH))
     """Levels of splits."""
     min_leaf: int | None = setting(None, kinds.whole(1))
     """The fewest pairs of a leaf, a tenth of all pairs unless given. Rare groups have fewer: lower it to find them."""
@@ -104,16 +104,16 @@ class Attribution(Section):
     categorical: tuple[str, ...] = setting((), kinds.list_of())
     """See `numeric`."""
     groupings: dict[str, str] = setting(
-        {}, kinds.expressions("a grouping's name", "the expression", most=MOST_SEGMENTS), example={"language": "lang"}
+        {}, kinds.expressions("a grouping's name", "the expression", most=MAX_SEGMENTS), example={"language": "lang"}
     )
     """Names of groupings, each with its column or SQL expression, for `auc_crosses`."""
     segments: dict[str, str] = setting(
-        {}, kinds.expressions("a segment's name", most=MOST_SEGMENTS), example={"long": "length(text) > 500"}
+        {}, kinds.expressions("a segment's name", most=MAX_SEGMENTS), example={"long": "length(text) > 500"}
     )
     """Names of segments, each with its SQL predicate, for `loss_by_segment`."""
     pairs_of: dict[str, NamedPair] = setting(
         {},
-        kinds.named("a pair's name", kinds.table(NamedPair), most=MOST_SEGMENTS),
+        kinds.named("a pair's name", kinds.table(NamedPair), most=MAX_SEGMENTS),
         example={"young, old": {"negatives": "age < 30", "positives": "age >= 30"}},
     )
     """Names of pairs, each with the SQL predicates of its `negatives` and of its `positives`, for `named_pairs`."""

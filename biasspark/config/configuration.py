@@ -38,7 +38,7 @@ from biasspark.text import closest_match, list_choices
 
 ENGINES = ("blocks", "windows")
 DUPLICATES = ("estimate", "reject", "allow")
-MOST_RANGES = 4096
+MAX_RANGES = 4096
 LONGEST_DAYS = 36_500
 FILTER = ("corpus", "filter")
 _SET_BLOCKS: Text = ("Set ", Setting(("ranking", "engine"), ENGINES[0]), ", or leave it out.")
@@ -196,7 +196,7 @@ class RankingSettings(Section):
 
     engine: str = setting(ENGINES[0], Kind(list_choices(ENGINES), _read_engine))
     """`blocks` sorts blocks of scores with numpy; `windows` ranks in Spark SQL alone."""
-    ranges: int = setting(0, kinds.whole(0, MOST_RANGES))
+    ranges: int = setting(0, kinds.whole(0, MAX_RANGES))
     """The number of score ranges that tasks work on; 0 to choose it from the number of rows."""
 
     @classmethod

@@ -24,7 +24,7 @@ from biasspark.config.toml_file import locate
 from biasspark.errors import ABSENT, Setting, Text, Words
 from biasspark.text import list_choices
 
-MOST_WHOLE = 2**63 - 1
+MAX_WHOLE = 2**63 - 1
 
 
 def string(*, multiline: bool = False, is_path: bool = False) -> Kind:
@@ -64,7 +64,7 @@ def flag() -> Kind:
     return Kind("true or false", read)
 
 
-def whole(least: int = 0, most: int = MOST_WHOLE) -> Kind:
+def whole(least: int = 0, most: int = MAX_WHOLE) -> Kind:
     """A whole number."""
 
     def read(spot: Spot) -> Any:
@@ -74,10 +74,10 @@ def whole(least: int = 0, most: int = MOST_WHOLE) -> Kind:
             return spot.refuse("It must be a whole number, without a decimal point.")
         if least <= int(spot.value) <= most:
             return int(spot.value)
-        is_open = most == MOST_WHOLE and spot.value < least
+        is_open = most == MAX_WHOLE and spot.value < least
         return spot.refuse(f"It must be {least} or more." if is_open else f"It must lie between {least} and {most}.")
 
-    bounds = f" from {least} to {most}" if most < MOST_WHOLE else f", {least} or more" if least else ""
+    bounds = f" from {least} to {most}" if most < MAX_WHOLE else f", {least} or more" if least else ""
     return Kind(f"whole number{bounds}", read)
 
 

@@ -15,9 +15,9 @@ from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, i
 from biasspark.text import list_choices, show_value
 
 SUITE_METRICS = (*SUITE_AUCS, OVERALL_METRIC, *SUITE_GAPS)
-MOST_TRIALS = 100_000
-MOST_THRESHOLDS = 10_001
-MOST_BUCKETS = 100
+MAX_TRIALS = 100_000
+MAX_THRESHOLDS = 10_001
+MAX_BUCKETS = 100
 JACKKNIFE = "jackknife"
 GROUPS = 100
 
@@ -26,7 +26,7 @@ GROUPS = 100
 class PinnedAuc(Section):
     """Pinned AUC in closed form, and with `trials` also sampled, as it was published."""
 
-    trials: int = setting(0, kinds.whole(0, MOST_TRIALS))
+    trials: int = setting(0, kinds.whole(0, MAX_TRIALS))
     """How often the pinned set is also drawn."""
     seed: int = setting(1, kinds.whole())
     """The seed of the draws."""
@@ -45,7 +45,7 @@ class PinnedSkew(Section):
     """The cell whose rows are dropped."""
     fraction: float = setting(0.5, kinds.number(0, 1))
     """The part of the cell that is dropped."""
-    trials: int = setting(100, kinds.whole(1, MOST_TRIALS))
+    trials: int = setting(100, kinds.whole(1, MAX_TRIALS))
     """How often rows are dropped."""
     seed: int = setting(1, kinds.whole())
     """The seed of the choice of dropped rows."""
@@ -66,7 +66,7 @@ class Grid(Section):
     """The lowest threshold."""
     high: float = setting(1.0, kinds.number())
     """The highest threshold."""
-    steps: int = setting(100, kinds.whole(1, MOST_THRESHOLDS - 1))
+    steps: int = setting(100, kinds.whole(1, MAX_THRESHOLDS - 1))
     """The number of steps between them."""
 
     def check(self, written: Spot) -> None:
@@ -92,8 +92,8 @@ class Thresholds(Section):
         """Report missing thresholds, and too many of them."""
         if "at" not in written and "grid" not in written:
             written.complain("neither at nor grid is given. A threshold is required.", written.write(at=[0.5]))
-        if (n_thresholds := len(self._all())) > MOST_THRESHOLDS:
-            what = f"there are {n_thresholds:,} thresholds. At most {MOST_THRESHOLDS:,} are allowed."
+        if (n_thresholds := len(self._all())) > MAX_THRESHOLDS:
+            what = f"there are {n_thresholds:,} thresholds. At most {MAX_THRESHOLDS:,} are allowed."
             written.complain(what, "Take a coarser grid.")
 
     def resolve(self) -> Self:
@@ -116,9 +116,9 @@ class Histograms(Section):
 def _read_buckets(spot: Spot) -> Any:
     edges = spot.value if isinstance(spot.value, list | tuple) else ()
     whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge < 2**31 for edge in edges)
-    if whole_edges and 1 < len(edges) <= MOST_BUCKETS and all(low < high for low, high in pairwise(edges)):
+    if whole_edges and 1 < len(edges) <= MAX_BUCKETS and all(low < high for low, high in pairwise(edges)):
         return tuple(map(int, edges))
-    return spot.refuse(f"It must be a list of 2 to {MOST_BUCKETS} whole numbers, not negative and ascending.")
+    return spot.refuse(f"It must be a list of 2 to {MAX_BUCKETS} whole numbers, not negative and ascending.")
 
 
 @dataclass(frozen=True, kw_only=True)

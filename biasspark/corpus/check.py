@@ -28,7 +28,7 @@ _NONDETERMINISTIC = re.compile(
 _WINDOW_OR_GENERATOR = re.compile(
     r"\bover\b|\b((pos)?explode(_outer)?|inline(_outer)?|stack|json_tuple)\s*\(", re.IGNORECASE
 )
-MOST_CATEGORICAL = 58
+MAX_CATEGORICAL = 58
 NAME_ANOTHER = "Name one that it has."
 
 Use = Literal["category", "number", "fraction", "text", "array"]
@@ -193,8 +193,8 @@ def _column_faults(
         elif is_written and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
             rule = "The embedded engine writes floating-point numbers as text differently from Spark."
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
-    if (n_columns := len(measures.identities.categorical)) > MOST_CATEGORICAL:
-        rule = f"{n_columns} columns. At most {MOST_CATEGORICAL} fit into the word that says which of them are known."
+    if (n_columns := len(measures.identities.categorical)) > MAX_CATEGORICAL:
+        rule = f"{n_columns} columns. At most {MAX_CATEGORICAL} fit into the word that says which of them are known."
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)

@@ -21,10 +21,10 @@ from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rar
 from biasspark.session import expression
 from biasspark.text import NUMBER_IN_TEXT
 
-MOST_CATEGORIES = 1000
+MAX_CATEGORIES = 1000
 """A feature or a grouping with more values is unreadable, and may be the text itself."""
 
-MOST_GROUPS = 200
+MAX_GROUPS = 200
 """The number of most frequent values with a group each; all other values share one group."""
 
 Grouping = tuple[str, ...]
@@ -70,7 +70,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     numbers |= {("unreadable", name): F.when(is_no_number(name), F.lit(1.0)) for name in of_text}
     texts = {("categorical", name): _category(column(name), schema[name].dataType) for name in categorical}
     texts |= {("grouping", name): _category(*_grouping(corpus, text)) for name, text in groupings.items()}
-    counted = count_values(corpus, numbers, texts, attribution.split.max_bins, MOST_CATEGORIES)
+    counted = count_values(corpus, numbers, texts, attribution.split.max_bins, MAX_CATEGORIES)
     groups = {name: dict(counted.texts["grouping", name]) for name in groupings}
     reserved = {
         (name, group): counts.pop(group, 0) for name, counts in groups.items() for group in (NULL_GROUP, OTHER_GROUP)
@@ -88,7 +88,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         features.append(Feature(name, write_category(name, schema[name].dataType), False, values, has_null))
         tree_features.append(mark_rare(features[-1], [0, *map(counts.__getitem__, values)], least))
     unreadable = {name: counted.numbers["unreadable", name].n_known for name in of_text}
-    frequent = [sorted(counts, key=lambda value: (-counts[value], value))[:MOST_GROUPS] for counts in groups.values()]
+    frequent = [sorted(counts, key=lambda value: (-counts[value], value))[:MAX_GROUPS] for counts in groups.values()]
     return SurveyedValues(
         features=tuple(features),
         tree_features=tuple(tree_features),
@@ -109,13 +109,13 @@ def _list_faults(
             by_category = ("Name it in ", Key(("attribution", "categorical")), otherwise)
             yield Fault(("attribution", "numeric"), ABSENT, rule, by_category)
     for (kind, name), values in counted.texts.items():
-        if kind == "categorical" and len(values) > MOST_CATEGORIES:
-            rule = f"'{name}' has more than {MOST_CATEGORIES:,} distinct values. Segments of so few rows say nothing."
+        if kind == "categorical" and len(values) > MAX_CATEGORIES:
+            rule = f"'{name}' has more than {MAX_CATEGORIES:,} distinct values. Segments of so few rows say nothing."
             fix = "Name another column, or cut it into groups by a view."
             yield Fault(("attribution", "categorical"), ABSENT, rule, fix)
-    rule = f"It has more than {MOST_CATEGORIES:,} distinct values. It is probably an id, a number or the text itself."
+    rule = f"It has more than {MAX_CATEGORIES:,} distinct values. It is probably an id, a number or the text itself."
     for name, counts in groups.items():
-        if len(counts) > MOST_CATEGORIES:
+        if len(counts) > MAX_CATEGORIES:
             fix = "Name another column, or cut its values into fewer groups."
             yield Fault(("attribution", "groupings", name), attribution.groupings[name], rule, fix)
 

@@ -20,19 +20,19 @@ from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_v
 from biasspark.session import is_embedded
 from biasspark.text import format_count, format_share, show_value
 
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 """A column with more distinct values is refused for identities and templates; it is probably an id or a text."""
 
 _MANY_VALUES = 100
 
 ROWS_A_RANGE = 500_000
-MOST_CHOSEN_RANGES = 1024
-MOST_ROWS_A_RANGE = 1 << 26
+MAX_CHOSEN_RANGES = 1024
+MAX_ROWS_A_RANGE = 1 << 26
 """A range of more rows would reach 1 GiB in one worker."""
 
 _SHARE, _SEED = 0.01, 2019
-_TASK_GROUP, _MOST_GROUPS = "task_group", 100
-_MOST_SAMPLED = 2048
+_TASK_GROUP, _MAX_GROUPS = "task_group", 100
+_MAX_SAMPLED = 2048
 """Rows that are sampled in one group of tasks."""
 _COUNTED, _SKIPPED = 1 << 16, 1 << 10
 """A task counts its first 65,536 rows one by one; after that every 1,024th row stands for 1,024 rows."""
@@ -103,9 +103,9 @@ class Survey:
         sums of a range within 64 bits. Raises `InputError` if a range would not fit a worker.
         """
         ranges = ranges or self.chosen_ranges
-        if self.n_rows > ranges * MOST_ROWS_A_RANGE:
+        if self.n_rows > ranges * MAX_ROWS_A_RANGE:
             problem = (
-                f"The corpus has {self.n_rows:,} rows. A range may hold {MOST_ROWS_A_RANGE:,} rows at the most, or it "
+                f"The corpus has {self.n_rows:,} rows. A range may hold {MAX_ROWS_A_RANGE:,} rows at the most, or it "
                 "would not fit a worker."
             )
             fix = "Leave it out, and ranges are chosen."
@@ -115,7 +115,7 @@ class Survey:
     @property
     def chosen_ranges(self) -> int:
         """The number of ranges if the configuration sets none."""
-        return min(max(-(-self.n_rows // ROWS_A_RANGE), 1), MOST_CHOSEN_RANGES)
+        return min(max(-(-self.n_rows // ROWS_A_RANGE), 1), MAX_CHOSEN_RANGES)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -173,18 +173,16 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     """
     # The embedded engine has few tasks, and numbering and grouping their rows would take longer than all else.
     groups = (
-        {} if is_embedded(corpus.sparkSession) else {_TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MOST_GROUPS))}
+        {} if is_embedded(corpus.sparkSession) else {_TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MAX_GROUPS))}
     )
-    aggregates = _aggregates(
-        measures, corpus.schema, id_column, _MOST_SAMPLED if groups else _MOST_GROUPS * _MOST_SAMPLED
-    )
+    aggregates = _aggregates(measures, corpus.schema, id_column, _MAX_SAMPLED if groups else _MAX_GROUPS * _MAX_SAMPLED)
     by_group = _narrow(corpus, measures, id_column, groups).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
     if not row["n_rows"]:
         raise NoRows(Fault((), ABSENT, _NO_ROWS))
-    if measures.templates and len(row["templates"]) > MOST_VALUES:
-        problem = f"It has more than {MOST_VALUES:,} distinct values. It is probably an id or the text itself."
+    if measures.templates and len(row["templates"]) > MAX_VALUES:
+        problem = f"It has more than {MAX_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
     survey = _read_survey(row, corpus, measures, has_ids=id_column is not None)
@@ -204,7 +202,7 @@ def no_positive_fault(label: Label, variants: Mapping[str, int]) -> Fault:
 
 def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:
     """Return the survey of a corpus, given the row of its aggregates (`_aggregates`)."""
-    schema, ranges = corpus.schema, measures.ranking.ranges or MOST_CHOSEN_RANGES
+    schema, ranges = corpus.schema, measures.ranking.ranges or MAX_CHOSEN_RANGES
     positive = measures.label.positive or ()
     values = {
         name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
@@ -345,14 +343,14 @@ def _aggregates(
             labeled = F.when(F.col("labeled"), F.col(f"score_{n}"))
             aggregates |= {f"lowest_{n}": (F.min(labeled), F.min), f"highest_{n}": (F.max(labeled), F.max)}
     for n in range(len(measures.identities.value_columns)):
-        values = F.slice(F.collect_set(f"value_{n}"), 1, MOST_VALUES + 1)
+        values = F.slice(F.collect_set(f"value_{n}"), 1, MAX_VALUES + 1)
         aggregates[f"values_{n}"] = values, _merge_values
     for n in range(len(measures.label.positive or ())):
         aggregates[f"has_positive_{n}"] = F.max(f"is_positive_{n}"), F.max
         if _is_text(measures.label, schema):
             aggregates[f"variants_{n}"] = F.count_if(F.col("rows").isNotNull() & F.col(f"is_variant_{n}")), F.sum
     if measures.templates:
-        aggregates["templates"] = F.slice(F.collect_set("template"), 1, MOST_VALUES + 1), _merge_values
+        aggregates["templates"] = F.slice(F.collect_set("template"), 1, MAX_VALUES + 1), _merge_values
     if id_column:
         for name, hashes in (("n_ids", "id"), ("n_sampled_ids", "sampled_id")):
             sketch = F.hll_sketch_agg(hashes, F.lit(_SKETCH_BITS))
@@ -372,7 +370,7 @@ def _merge_lists(name: str) -> Column:
 
 
 def _merge_values(name: str) -> Column:
-    return F.slice(F.array_distinct(_merge_lists(name)), 1, MOST_VALUES + 1)
+    return F.slice(F.array_distinct(_merge_lists(name)), 1, MAX_VALUES + 1)
 
 
 def quantiles_of(sample: Floats, parts: int) -> Floats:
@@ -394,9 +392,9 @@ def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tupl
     Raises `InputError` if there are too many.
     """
     known = [value for value in values if value is not None]
-    if len(known) > MOST_VALUES:
+    if len(known) > MAX_VALUES:
         problem = (
-            f"'{name}' has more than {MOST_VALUES:,} distinct values. Each value is an identity, and so many cannot "
+            f"'{name}' has more than {MAX_VALUES:,} distinct values. Each value is an identity, and so many cannot "
             "be: the column is probably an id or a measurement."
         )
         raise InputError(Fault(("identities",), ABSENT, problem, "Name another column, or use predicates."))

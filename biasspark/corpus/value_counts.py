@@ -23,7 +23,7 @@ from biasspark.ranking.engine import add_up
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.task_rows import Batches, Key, Part
 
-MOST_NUMBERS = 1 << 20
+MAX_NUMBERS = 1 << 20
 """Distinct numbers of a column that one task counts; beyond that it keeps a sample, and they are counted by range."""
 
 _ROWS_A_RANGE = 500_000
@@ -50,9 +50,9 @@ class NumberCounts(NamedTuple):
         """Return the counts of both, or of an evenly spaced sample of the rows if there are too many values."""
         values, counts = (np.concatenate(both) for both in zip(self[:2], other[:2], strict=True))
         total = NumberCounts.of(values, counts, self.is_exact and other.is_exact)
-        if len(total.values) <= MOST_NUMBERS:
+        if len(total.values) <= MAX_NUMBERS:
             return total
-        size, reached = MOST_NUMBERS // 16, np.cumsum(total.counts)
+        size, reached = MAX_NUMBERS // 16, np.cumsum(total.counts)
         chosen = np.searchsorted(reached, np.arange(1, size + 1) * int(reached[-1]) // size)
         return NumberCounts(total.values[chosen], np.diff(np.append(0, reached[chosen])), False)
 

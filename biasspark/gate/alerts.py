@@ -446,14 +446,12 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
     rows = f"{paired.n_low:,} and {paired.n_high:,} rows"
     if alert.value is None:
         return f"{alert.metric_text} has no value: its cells have {rows} that both models score."
-    if min(paired.n_low, paired.n_high) < differences.LEAST_ROWS:
-        why = f"its cells have {rows}, and a verdict takes {differences.LEAST_ROWS} in each."
-    elif paired.n_groups is not None and paired.n_groups < differences.LEAST_GROUPS:
-        why = (
-            f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict takes {differences.LEAST_GROUPS}."
-        )
+    if min(paired.n_low, paired.n_high) < differences.MIN_ROWS:
+        why = f"its cells have {rows}, and a verdict takes {differences.MIN_ROWS} in each."
+    elif paired.n_groups is not None and paired.n_groups < differences.MIN_GROUPS:
+        why = f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict takes {differences.MIN_GROUPS}."
     elif paired.difference_variance is None:
-        why = f"its cells have {rows}, those of one in fewer than {differences.LEAST_GROUPS_OF_A_CELL} groups."
+        why = f"its cells have {rows}, those of one in fewer than {differences.MIN_GROUPS_OF_A_CELL} groups."
     else:
         why = f"by the {rows} of its cells the difference has no variance, so it cannot be tested."
     baseline = show_visibly(str(alert.rule.baseline))

@@ -19,7 +19,7 @@ PENALTY = 1e-4
 """Weight of half the sum of squared coefficients in the mean loss. Without it, coefficients of words that occur only in
 toxic comments would be unbounded."""
 
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 
 _WORD = r"\w+"
 
@@ -52,7 +52,7 @@ def train_classifiers(
     features, is_toxic = vectorizer.fit_transform(texts), np.array(labels)
     words = vectorizer.get_feature_names_out().tolist()
     for name, rows in rows_of.items():
-        regression = LogisticRegression(C=1.0 / (PENALTY * len(rows)), max_iter=MOST_STEPS)
+        regression = LogisticRegression(C=1.0 / (PENALTY * len(rows)), max_iter=MAX_STEPS)
         regression.fit(features[rows], is_toxic[rows])
         coefficients = dict(zip(words, regression.coef_[0].tolist(), strict=True))
         yield name, Classifier(coefficients, float(regression.intercept_[0]))

@@ -19,7 +19,7 @@ from biasspark.errors import ConfigError, corpus_changed
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.kernels.range_counts import RangeCounts, count_at_or_above
 
-MOST_STATISTICS = 20_000_000
+MAX_STATISTICS = 20_000_000
 """The most rows of U statistics that the driver holds, about 2 GiB."""
 
 
@@ -141,11 +141,11 @@ def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
 
 
 def check_size(n_models: int, n_slices: int, n_identities: int) -> None:
-    """Raise `ConfigError` if there would be more than `MOST_STATISTICS` rows of U statistics."""
+    """Raise `ConfigError` if there would be more than `MAX_STATISTICS` rows of U statistics."""
     n_rows = n_models * n_slices * n_identities * len(CELL_PAIRS)
-    if n_rows > MOST_STATISTICS:
+    if n_rows > MAX_STATISTICS:
         raise ConfigError(
             f"{n_models:,} models x {n_slices:,} slices x {n_identities:,} identities give {n_rows:,} rows of U "
-            f"statistics. The driver holds {MOST_STATISTICS:,} at most. Leave out crossed pairs or raise their "
+            f"statistics. The driver holds {MAX_STATISTICS:,} at most. Leave out crossed pairs or raise their "
             "min_rows, or measure fewer models or slices at a time."
         )

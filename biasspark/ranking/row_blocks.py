@@ -40,7 +40,7 @@ from biasspark.ranking.kernels.row_block import (
 )
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
-MOST_ROWS_A_WORKER = 1 << 26
+MAX_ROWS_A_WORKER = 1 << 26
 """The most rows of one range."""
 
 BLOCK = -1
@@ -300,9 +300,9 @@ def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, R
 
 def refuse_large_range(n_rows: int) -> None:
     """Raise `InputError` if a range has more rows than a worker holds."""
-    if n_rows > MOST_ROWS_A_WORKER:
+    if n_rows > MAX_ROWS_A_WORKER:
         raise InputError(
-            f"corpus: more than {MOST_ROWS_A_WORKER:,} rows share one score or one narrow range. A worker cannot "
+            f"corpus: more than {MAX_ROWS_A_WORKER:,} rows share one score or one narrow range. A worker cannot "
             "hold them. Is that score a default for rows that were not scored? Filter them."
         )
 

@@ -40,7 +40,7 @@ from biasspark.ranking.task_rows import Key, Kind, Parts, read_blocks, sort_with
 _TRIALS_A_CHUNK = 1 << 13
 """Trials in one binary value, of 24 bytes each, over several identities: the values of all ranges fit one worker."""
 
-_MOST_TRIALS = 1 << 23
+_MAX_TRIALS = 1 << 23
 """More trials, over all identities, would take 200 MB of counts for a single range."""
 
 _Draw: TypeAlias = Callable[[str, str, RangeScores, Ints, Ints], Iterable[tuple[int, bytes]]]
@@ -64,9 +64,9 @@ def sample_pinned_aucs(
     drawn row: trials times the rows of all subgroups.
     """
     n_identities = len(encoding.names) - 1
-    if n_identities * pinned.trials > _MOST_TRIALS:
+    if n_identities * pinned.trials > _MAX_TRIALS:
         pairs, fix = (", crossed pairs among them", ", or leave out crossed pairs") if encoding.pairs else ("", "")
-        rule = f"At most {_MOST_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
+        rule = f"At most {_MAX_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
         raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
     numbers = counts.numbers[counts.numbers > 0].tolist()  # (overall) has no subgroup
     names = tuple(encoding.names[number] for number in numbers)

@@ -21,7 +21,7 @@ from biasspark.ranking.kernels.blocks import (
     sort_cells,
     sort_memberships,
 )
-from biasspark.ranking.kernels.placements import MOST_ROWS_OF_A_LABEL
+from biasspark.ranking.kernels.placements import MAX_ROWS_OF_A_LABEL
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
 from biasspark.ranking.memberships import Annotations, Memberships, find_memberships, read_annotations
 
@@ -206,9 +206,9 @@ def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
     blocks = [Block.decode(data) for data in parts.get(kind, ())]
     n_positive = sum(int(block.rows_of_keys[block.keys // n_groups & 1 == 1].sum()) for block in blocks)
     n_rows = sum(int(block.rows_of_keys.sum()) for block in blocks)
-    if kind == Kind.CELLS and max(n_positive, n_rows - n_positive) > MOST_ROWS_OF_A_LABEL:
+    if kind == Kind.CELLS and max(n_positive, n_rows - n_positive) > MAX_ROWS_OF_A_LABEL:
         raise InputError(
-            f"corpus: more than {MOST_ROWS_OF_A_LABEL:,} rows of one label share one score or one narrow range. "
+            f"corpus: more than {MAX_ROWS_OF_A_LABEL:,} rows of one label share one score or one narrow range. "
             "Placements among them exceed 64-bit integers. Is that score a default for rows that were not scored? "
             "Filter them."
         )

@@ -24,7 +24,7 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH, MOST_SHOWN, FEWEST_OF_MODEL = 120, 10, 3
+SCREEN_WIDTH, MAX_SHOWN, FEWEST_OF_MODEL = 120, 10, 3
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
@@ -33,7 +33,7 @@ _CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before",
 _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positive_rate", "n_negatives_to_add")
 
 
-def show_worst_identities(metrics: pa.Table, n: int = MOST_SHOWN) -> str:
+def show_worst_identities(metrics: pa.Table, n: int = MAX_SHOWN) -> str:
     """Return a table of each model's identities whose AUC is most certainly low, without crossed pairs.
 
     They are at most ``n`` in all, or `FEWEST_OF_MODEL` of each model if that is more.
@@ -72,9 +72,9 @@ def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
         return show_worst_identities(metrics)
     rows = summaries.append_column("n_rows", pc.add(summaries["n_negative"], summaries["n_positive"])).to_pylist()
     rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
-    n_more = len(rows) - MOST_SHOWN
+    n_more = len(rows) - MAX_SHOWN
     more = [f"and {n_more:,} more in latest_{MODEL_SUMMARY.name}"] if n_more > 0 else []
-    return "\n".join(["overall AUC:", format_table(rows[:MOST_SHOWN], _OVERALL, SCREEN_WIDTH), *more])
+    return "\n".join(["overall AUC:", format_table(rows[:MAX_SHOWN], _OVERALL, SCREEN_WIDTH), *more])
 
 
 def show_balance(balance: pa.Table) -> str:
@@ -84,7 +84,7 @@ def show_balance(balance: pa.Table) -> str:
     rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
     shown = [
         {**row, "by_length": "by length" if lacks_by_length(row, row["overall_positive_rate"]) else ""}
-        for row in rows[:MOST_SHOWN]
+        for row in rows[:MAX_SHOWN]
     ]
     columns = (*_BALANCE, "by_length") if any(row["by_length"] for row in shown) else _BALANCE
     lines = ["identities by the negatives that would balance them, most first:", format_table(shown, columns)]
@@ -92,7 +92,7 @@ def show_balance(balance: pa.Table) -> str:
     return "\n".join(filter(None, [*lines, describe_outside(counts)]))
 
 
-def show_changes(comparisons: pa.Table, n: int = MOST_SHOWN) -> str:
+def show_changes(comparisons: pa.Table, n: int = MAX_SHOWN) -> str:
     """Return the metrics in which each model is significantly worse or better, and the number of each verdict.
 
     The most certain changes come first, but single identities before crossed pairs, and all rows before slices.

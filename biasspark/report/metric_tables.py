@@ -291,7 +291,7 @@ def mean_interval(mean: float, deviation: float | None, n: int, level: float, lo
 
 _NO_ROWS = TableCell(text=DASH, note="no rows")
 FEWEST_ROWS = 10
-MOST_LACKING = 10
+MAX_LACKING = 10
 
 
 class BalanceTable(NamedTuple):
@@ -316,7 +316,7 @@ def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
     """Return by model the row of all its training data and the identities that lacked most, if comments were added."""
     plan = [row for row in report.rows("label_balance", bucket=EVERY_LENGTH) if row["n_negatives_to_add"]]
     plan.sort(key=lambda row: (-row["n_negatives_to_add"], row["identity"]))
-    lacking = {OVERALL, *(row["identity"] for row in plan[:MOST_LACKING])}
+    lacking = {OVERALL, *(row["identity"] for row in plan[:MAX_LACKING])}
     listed = {}
     for model in report.models():
         rows = [row for row in report.rows("training_balance", model=model) if row["identity"] in lacking]
@@ -421,7 +421,7 @@ def list_pinned(report: ReportData) -> list[Row]:
     return pinned
 
 
-MOST_SKEWED = 20
+MAX_SKEWED = 20
 
 
 def list_skewed(report: ReportData) -> list[Row]:
@@ -445,4 +445,4 @@ def list_skewed(report: ReportData) -> list[Row]:
         size = 0.0 if row["loses_rows"] else abs(row["change"] or 0.0)
         return not row["loses_rows"], -size, row["identity"], row["model"]
 
-    return sorted(listed, key=order)[:MOST_SKEWED]
+    return sorted(listed, key=order)[:MAX_SKEWED]

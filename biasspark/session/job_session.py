@@ -103,9 +103,9 @@ def _restore(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
 
 # ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark
 
-LEAST_JAVA = 17
+MIN_JAVA = 17
 _GET_JAVA = (
-    f"Spark needs Java {LEAST_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
+    f"Spark needs Java {MIN_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
     "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
 )
 _LONGEST_SILENCE = 15.0
@@ -152,10 +152,10 @@ def explain_no_gateway() -> BiasSparkError:
     if java is None:
         return ConfigError(f"Java: none was found. JAVA_HOME is not set, and no java is on the PATH. {_GET_JAVA}")
     version = find_java_version(java)
-    if version is None or version < LEAST_JAVA:
+    if version is None or version < MIN_JAVA:
         fault = f"{java} does not run" if version is None else f"{java} is version {version}"
         on_path = shutil.which("java") if home else None
-        is_better = on_path and (find_java_version(on_path) or 0) >= LEAST_JAVA
+        is_better = on_path and (find_java_version(on_path) or 0) >= MIN_JAVA
         hint = f" Without JAVA_HOME, {on_path} would be used, which is new enough." if is_better else ""
         return ConfigError(f"{'JAVA_HOME' if home else 'Java'}: {fault}. {_GET_JAVA}{hint}")
     return BiasSparkError(

@@ -116,8 +116,8 @@ _CONDITION_PATTERNS = {  # in errors without a condition, as in Spark 3.5 and in
     "INVALID_WHERE_CONDITION": "window functions inside WHERE|window function inside an aggregate",
     "MALFORMED_PATTERN": r"Regular expression did not compile|PatternSyntaxException|INVALID_PARAMETER_VALUE\.PATTERN",
 }
-_LEAST_SPECIFIC = {"FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"}
-_FILE_CONDITIONS = _LEAST_SPECIFIC | {"CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"}
+_UNSPECIFIC = {"FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER"}
+_FILE_CONDITIONS = _UNSPECIFIC | {"CSV_HEADER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"}
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.([A-Z][A-Z0-9_]+))?\]")
 _DENIED = re.compile(  # the words of Java and of the file systems, and the path
     r"AccessDeniedException: (?P<local>/[^\n]*?)(?:: Permission denied)?(?=\n|$)"
@@ -251,7 +251,7 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
     conditions = [name for pair in _CONDITION.findall(text) for name in reversed(pair)]
     conditions += [condition for condition, words in _CONDITION_PATTERNS.items() if re.search(words, text)]
     conditions += [of_a_value or ("ACCESS_DENIED" if _DENIED.search(text) else "")]
-    known = sorted(filter(_EXPLANATIONS.__contains__, conditions), key=_LEAST_SPECIFIC.__contains__)
+    known = sorted(filter(_EXPLANATIONS.__contains__, conditions), key=_UNSPECIFIC.__contains__)
     is_refused = isinstance(error, AnalysisException | ParseException)
     if not (known or is_refused or of_a_value):
         return error

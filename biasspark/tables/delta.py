@@ -44,7 +44,7 @@ from biasspark.tables.storage_errors import storage_errors
 
 _CONSTRAINT = "delta.constraints."
 _FEATURES = {"appendOnly", "checkConstraints", "invariants"}
-_MOST_RETRIES = 100
+_MAX_RETRIES = 100
 """Retries of a commit that conflicts with another one."""
 
 
@@ -72,7 +72,7 @@ class DeltaLog:
 
     def prepare(self) -> None:
         """Create the table if it is missing, and add new columns and checks."""
-        for _ in range(_MOST_RETRIES):
+        for _ in range(_MAX_RETRIES):
             with suppress(import_module("deltalake.exceptions").CommitFailedError):  # another run changes it, too
                 self._prepare_once()
                 return
@@ -111,7 +111,7 @@ class DeltaLog:
         """Add files of a run in one commit, if there are any. Raises `ValueError` for NULL in the key, or NaN."""
         library = import_module("deltalake")
         if files:
-            retries = library.CommitProperties(max_commit_retries=_MOST_RETRIES)
+            retries = library.CommitProperties(max_commit_retries=_MAX_RETRIES)
             log, actions = self._open(), [self._add(file, run) for file in files]
             log.create_write_transaction(actions, "append", log.schema(), [RUN_DATE.name], commit_properties=retries)
 

@@ -25,8 +25,8 @@ from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
 from biasspark.text import show_value
 
-MOST_LISTED = 5
-MOST_BASELINES = 60
+MAX_LISTED = 5
+MAX_BASELINES = 60
 """The most run dates with an accepted run that a change is compared with."""
 
 LedgerRow: TypeAlias = dict[str, Any]
@@ -58,8 +58,8 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     if run_date in rows:
         return to_run(rows[run_date])
     of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
-    dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MOST_LISTED]
-    corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MOST_LISTED]
+    dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MAX_LISTED]
+    corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MAX_LISTED]
     choices = [f"Its latest dates for this corpus: {', '.join(map(str, dates))}."] if dates else []
     choices += [f"Corpora of this date: {', '.join(map(show_value, corpora))}."] if corpora else []
     command = name_command(job)
@@ -82,7 +82,7 @@ def list_configurations(spark: SparkSession, store: Store, key: JobCorpus) -> li
 
 
 def list_accepted(
-    spark: SparkSession, store: Store, run: Run, most: int = MOST_BASELINES
+    spark: SparkSession, store: Store, run: Run, most: int = MAX_BASELINES
 ) -> dict[Run, Mapping[str, Any]]:
     """Return the configuration of each accepted run of the same job and corpus with an earlier date, the latest first.
 

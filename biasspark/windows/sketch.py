@@ -31,7 +31,7 @@ from biasspark.config import list_differences
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.engine import count_corpus
-from biasspark.ranking.kernels.blocks import MOST_BYTES, Block, cut_block, read_piece
+from biasspark.ranking.kernels.blocks import MAX_BYTES, Block, cut_block, read_piece
 from biasspark.ranking.memberships import pair_number
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Batches, Kind, Part
@@ -40,7 +40,7 @@ from biasspark.text import show_value
 FORMAT = 2
 """The format of blocks and headers; sketches of different formats do not merge."""
 
-MOST_SKEW = 4
+MAX_SKEW = 4
 """New boundaries are chosen if a range has more than this many times the rows of the mean range."""
 
 _PARTS = 1024
@@ -113,7 +113,7 @@ class RangeBoundaries:
 
 def is_skewed(max_range_rows: int, n_rows: int, boundaries: Floats) -> bool:
     """Return whether the largest range has more than four times the rows of the mean one."""
-    return max_range_rows * (len(boundaries) + 1) > MOST_SKEW * n_rows
+    return max_range_rows * (len(boundaries) + 1) > MAX_SKEW * n_rows
 
 
 def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
@@ -124,7 +124,7 @@ def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
     """
     header, boundaries = sketch.header, sketch.boundaries
     outgrown = is_skewed(header.max_range_rows, header.n_rows, boundaries) and not header.skewed
-    if outgrown or ranges > MOST_SKEW * header.ranges:
+    if outgrown or ranges > MAX_SKEW * header.ranges:
         return None
     return RangeBoundaries(boundaries, header.ranges, header.skewed)
 
@@ -332,7 +332,7 @@ class Renumbering:
 def _header_rows(ranked: DataFrame, model: int, header: SketchHeader) -> DataFrame:
     """Return a header as rows of pieces that fit a row."""
     data = header.encode()
-    pieces = [F.lit(data[start : start + MOST_BYTES]) for start in range(0, len(data), MOST_BYTES)]
+    pieces = [F.lit(data[start : start + MAX_BYTES]) for start in range(0, len(data), MAX_BYTES)]
     return ranked.sparkSession.range(1).select(
         F.lit(model), F.lit(ALL_ROWS), F.lit(HEADER_RANGE), F.posexplode(F.array(*pieces))
     )

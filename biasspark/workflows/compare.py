@@ -35,7 +35,7 @@ from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Gate, Measures,
 from biasspark.corpus import decode
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
-from biasspark.corpus.survey import MOST_CHOSEN_RANGES, Survey
+from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Survey
 from biasspark.corpus.usable import list_missing_models
 from biasspark.corpus.values import category, column
 from biasspark.errors import ConfigError
@@ -237,7 +237,7 @@ class Comparison:
 
 def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
     """Return the boundaries of small ranges for some of the surveyed models, so that a range fits into a worker."""
-    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MAX_CHOSEN_RANGES)
     boundaries = survey.boundaries(measures.ranking.ranges or chosen)
     return [boundaries[list(measures.models).index(name)] for name in models]
 

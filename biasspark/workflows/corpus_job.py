@@ -147,7 +147,7 @@ def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ..
 
 
 T = TypeVar("T")
-MOST_DATES = 3660
+MAX_DATES = 3660
 
 
 def list_dates(first: date, last: date) -> list[date]:
@@ -218,9 +218,9 @@ def parse_run_dates(text: str) -> date | tuple[date, date]:
     first, *rest = (cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1))
     if not rest:
         return first
-    if not 0 <= (rest[0] - first).days < MOST_DATES:
+    if not 0 <= (rest[0] - first).days < MAX_DATES:
         raise argparse.ArgumentTypeError(
-            f"{show_value(text)}. It must be a first and a later last date, at most {MOST_DATES:,} dates. Write, for "
+            f"{show_value(text)}. It must be a first and a later last date, at most {MAX_DATES:,} dates. Write, for "
             "example, 2026-01-01..2026-03-31."
         )
     return first, rest[0]

@@ -28,8 +28,8 @@ from biasspark.tables.store import Store
 from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.corpus_job import RunContext
 
-MOST_SHOWN = 20
-MOST_NAMED = 5
+MAX_SHOWN = 20
+MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,15 @@ class Verdict:
         lines = [f"gate: {', '.join(f'{n} {outcome}' for outcome, n in counts.items())}"]
         lines += [
             f"{row['outcome']}: {row['rule']}, {row[MODEL]}, {row[SLICE]}: {row['message']}"
-            for row in violations[:MOST_SHOWN]
+            for row in violations[:MAX_SHOWN]
         ]
-        lines += [f"and {len(violations) - MOST_SHOWN} more"] if len(violations) > MOST_SHOWN else []
+        lines += [f"and {len(violations) - MAX_SHOWN} more"] if len(violations) > MAX_SHOWN else []
         for outcome in counts:
             undecided = Counter(row["rule"] for row in rows if row["outcome"] == outcome and not row["decided"])
             if undecided:
                 rules = [f"{rule} ({n})" for rule, n in sorted(undecided.items(), key=lambda item: (-item[1], item[0]))]
                 checks = f"{format_count(undecided.total(), 'check')}{' without evidence' * (outcome != INSUFFICIENT)}"
-                by_rule = f"by rule: {list_first(rules, MOST_NAMED)}"
+                by_rule = f"by rule: {list_first(rules, MAX_NAMED)}"
                 lines.append(f"{outcome}: {checks}, {by_rule}. latest_{table.name} says why.")
         return "\n".join(map(show_visibly, lines))
 
@@ -170,7 +170,7 @@ def _warn_of_vanished(
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return list_first([show_value(name) for name in names], MOST_NAMED)
+    return list_first([show_value(name) for name in names], MAX_NAMED)
 
 
 def _find_baselines(

@@ -45,7 +45,7 @@ JOB = "mitigation_experiment"
 DIFFERENCE, LOWEST_BPSN, LARGEST_GAP = "pinned_auc_equality_difference", "bpsn_auc_min", "aeg_max_abs"
 MEASURES = ("auc", DIFFERENCE, *(f"{name}_min" for name in SUMMARIZED_AUCS), LARGEST_GAP)
 TERM = "bpsn_auc of"
-MOST_TERMS = 10
+MAX_TERMS = 10
 
 
 def keep(rows: DataFrame, path: str) -> DataFrame:
@@ -252,7 +252,7 @@ def list_terms(metrics: pa.Table, balance: pa.Table) -> list[dict[str, Any]]:
         row["identity"]: row["n_negatives_to_add"] for row in balance.to_pylist() if row["bucket"] == EVERY_LENGTH
     }
     terms = sorted((term for term in bpsn if lacking.get(term)), key=lambda term: (-lacking[term], term))
-    return [{TERM: term, "lacks": lacking[term]} | bpsn[term] for term in terms[:MOST_TERMS]]
+    return [{TERM: term, "lacks": lacking[term]} | bpsn[term] for term in terms[:MAX_TERMS]]
 
 
 def find_best(models: Sequence[Mapping[str, Any]]) -> str | None:

@@ -32,7 +32,7 @@ from biasspark.text import format_count, list_first, show_value
 JOB = "report"
 MAX_RUNS = 30
 MAX_MISSING = 50
-MOST_LISTED = 5
+MAX_LISTED = 5
 FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
 
@@ -173,7 +173,7 @@ def _warn_of_lost_runs(runs: Iterable[report_data.PastRun]) -> list[str]:
     shown = [f"{run.run_id} of {run.run_date}" for run in lost]
     return [
         f"{BIAS_METRICS.name}, {MODEL_SUMMARY.name}: files of {format_count(len(shown), 'earlier run')} are gone: "
-        f"{list_first(shown, MOST_LISTED)}. Trends and changes lack them. Restore them, or measure these dates again."
+        f"{list_first(shown, MAX_LISTED)}. Trends and changes lack them. Restore them, or measure these dates again."
     ]
 
 

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from biasspark.arrays import Floats
-from biasspark.config.configuration import MOST_RANGES
-from biasspark.corpus.survey import MOST_CHOSEN_RANGES, MOST_ROWS_A_RANGE, ROWS_A_RANGE
+from biasspark.config.configuration import MAX_RANGES
+from biasspark.corpus.survey import MAX_CHOSEN_RANGES, MAX_ROWS_A_RANGE, ROWS_A_RANGE
 from biasspark.ranking.range_job import GROUPS_A_TASK
 from biasspark.text import format_count
 from scripts.benchmarks.event_log import PLACING, READING
@@ -231,19 +231,19 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
 
 def _choose_ranges(rows: int) -> int:
     """Return the number of ranges of a model that the job chooses."""
-    return min(math.ceil(rows / ROWS_A_RANGE), MOST_CHOSEN_RANGES)
+    return min(math.ceil(rows / ROWS_A_RANGE), MAX_CHOSEN_RANGES)
 
 
 def _find_ranges_to_set(rows: int) -> int | None:
     """Return the number of ranges to set if the job refuses its own choice; None if it does not."""
-    if rows <= _choose_ranges(rows) * MOST_ROWS_A_RANGE:
+    if rows <= _choose_ranges(rows) * MAX_ROWS_A_RANGE:
         return None
-    if rows > MOST_RANGES * MOST_ROWS_A_RANGE:
+    if rows > MAX_RANGES * MAX_ROWS_A_RANGE:
         raise ValueError(
-            f"{rows:,} rows. The job refuses more than {MOST_RANGES * MOST_ROWS_A_RANGE:,}: [ranking] ranges may be "
-            f"{MOST_RANGES:,} at most, and a range may hold {MOST_ROWS_A_RANGE:,} rows. Plan several corpora."
+            f"{rows:,} rows. The job refuses more than {MAX_RANGES * MAX_ROWS_A_RANGE:,}: [ranking] ranges may be "
+            f"{MAX_RANGES:,} at most, and a range may hold {MAX_ROWS_A_RANGE:,} rows. Plan several corpora."
         )
-    return MOST_RANGES
+    return MAX_RANGES
 
 
 def _warn_of_ranges(plan: Plan, rows: int) -> list[str]:
@@ -252,7 +252,7 @@ def _warn_of_ranges(plan: Plan, rows: int) -> list[str]:
     chosen = _choose_ranges(rows)
     return [
         f"refused unless you set [ranking] ranges = {plan.ranges_to_set}, as planned here: the job chooses {chosen:,},",
-        f"with {rows / chosen:,.0f} rows in a range, and a range may hold {MOST_ROWS_A_RANGE:,}",
+        f"with {rows / chosen:,.0f} rows in a range, and a range may hold {MAX_ROWS_A_RANGE:,}",
     ]
 
 

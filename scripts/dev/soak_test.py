@@ -40,7 +40,7 @@ from scripts.dev.proof import ProofError, prove
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "conf" / "demo.toml"
 FIRST_DATE = date(2026, 1, 1)
-MOST_KILLS = 3
+MAX_KILLS = 3
 SURVIVED = "not killed"
 STAGE = re.compile(r"^\[ *[\d.]+ s\] (\w+)", re.MULTILINE)
 COUNTS = (
@@ -76,7 +76,7 @@ class SoakTest:
         for number, run_date in enumerate(run_dates):
             write_corpus(self.corpus(run_date), rows, seed=number)
             before = read_snapshot(self.warehouse)
-            for kills_left in reversed(range(MOST_KILLS + 1)):
+            for kills_left in reversed(range(MAX_KILLS + 1)):
                 code, fate = self.attempt(run_date, may_kill=kills_left > 0)
                 published = check_snapshots(before, read_snapshot(self.warehouse), run_date)
                 print(f"{run_date}: {fate}, exit code {code}, {'' if published else 'not '}published", flush=True)

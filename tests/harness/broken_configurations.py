@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.harness.gate_rules import LEAST_RULE
+from tests.harness.gate_rules import MINIMAL_RULE
 
 Tables = dict[str, Any]
 """What is changed in the least configuration."""
@@ -164,7 +164,7 @@ TABLES: dict[str, Tables] = {
 """What is wrong with tables."""
 
 
-def _rule(changes: dict[str, Any], base: dict[str, Any] = LEAST_RULE, **tables: Any) -> Tables:
+def _rule(changes: dict[str, Any], base: dict[str, Any] = MINIMAL_RULE, **tables: Any) -> Tables:
     """Return a gate with one rule: a rule with some of its keys changed."""
     return {"gate": {"rule": [{key: value for key, value in (base | changes).items() if value is not None}]}, **tables}
 
@@ -172,11 +172,11 @@ def _rule(changes: dict[str, Any], base: dict[str, Any] = LEAST_RULE, **tables: 
 RULES: dict[str, Tables] = {
     "no rule": {"gate": {"rule": []}},
     "rule as number": {"gate": {"rule": [3]}},
-    "alpha too high": {"gate": {"alpha": 0.5, "rule": [LEAST_RULE]}},
-    "rules of one name": {"gate": {"rule": [LEAST_RULE, LEAST_RULE]}},
-    "too many rules": {"gate": {"rule": [LEAST_RULE | {"name": f"r{n}"} for n in range(201)]}},
-    "unknown insufficient": {"gate": {"insufficient": "failed", "rule": [LEAST_RULE]}},
-    "nothing to pair": ID | {"gate": {"paired": True, "rule": [LEAST_RULE]}},
+    "alpha too high": {"gate": {"alpha": 0.5, "rule": [MINIMAL_RULE]}},
+    "rules of one name": {"gate": {"rule": [MINIMAL_RULE, MINIMAL_RULE]}},
+    "too many rules": {"gate": {"rule": [MINIMAL_RULE | {"name": f"r{n}"} for n in range(201)]}},
+    "unknown insufficient": {"gate": {"insufficient": "failed", "rule": [MINIMAL_RULE]}},
+    "nothing to pair": ID | {"gate": {"paired": True, "rule": [MINIMAL_RULE]}},
     "only a comparison to pair": ID | TWO | {"gate": {"paired": True, "rule": [FALL | {"baseline": "old"}]}},
     "paired without id": {"gate": {"paired": True, "rule": [FALL]}},
     "paired with privacy": ID | {"privacy": {}, "gate": {"paired": True, "rule": [FALL]}},

@@ -8,7 +8,7 @@ from typing import Any
 from biasspark.config import Gate, parse_config
 from tests.harness.least_configuration import changed
 
-LEAST_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
+MINIMAL_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 
 
 def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.session import is_connect
 
-MOST_SPARK_JOBS = 25
+MAX_SPARK_JOBS = 25
 """Of a run, whatever parts are on."""
 
 

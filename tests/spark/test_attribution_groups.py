@@ -145,7 +145,7 @@ def test_very_many_numbers_are_counted_by_range(spark: SparkSession, monkeypatch
     )
     attribution = Attribution(numeric=("x", "y"), tree=TreeSettings(max_bins=40))
     x, y = survey_values(frame, attribution).features
-    monkeypatch.setattr(value_counts, "MOST_NUMBERS", 320)
+    monkeypatch.setattr(value_counts, "MAX_NUMBERS", 320)
     monkeypatch.setattr(value_counts, "_ROWS_A_RANGE", 600)
     assert survey_values(frame, attribution).features == (x, y)
     assert (len(x.values), y.values, x.nullable, y.nullable) == (40, (0.0, 1.0, 2.0), True, False)

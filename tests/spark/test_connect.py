@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from biasspark.workflows import measure as job
 from tests.harness.compared_jobs import N_ROWS, Place, make_place, read_tables
 from tests.harness.running_jobs import run_main
-from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
+from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.harness.spark_versions import IS_3_5
 from tests.harness.submitting import run_python
 
@@ -51,7 +51,7 @@ def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
     with watch(spark_session, N_ROWS, efforts):
         done = run_main(job.COMMAND, *flags_of(place, "classic"))
     assert done.code == 0, done.err
-    assert efforts[0].n_jobs <= MOST_SPARK_JOBS
+    assert efforts[0].n_jobs <= MAX_SPARK_JOBS
     tables = read_tables(place.folder / "classic")
     assert len(tables) >= 10
     return tables

@@ -37,7 +37,7 @@ from tests.harness.main_job import (
     write_parquet,
 )
 from tests.harness.running_jobs import Done, ask, open_views
-from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
+from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
 
 NOT_ASKED = (TEMPLATE_SCORES, BIAS_ALERTS, JACKKNIFE_STATISTICS, SCORE_BLOCKS, TRAINING_BALANCE)
@@ -246,7 +246,7 @@ def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(job_runs: JobRuns
     with_rejects, without = job_runs.efforts
     assert (with_rejects.n_scans, without.n_scans) == (3, 2)
     # Two models, two slices and six identities: none of them may cost a job.
-    assert max(effort.n_jobs for effort in job_runs.efforts) <= MOST_SPARK_JOBS
+    assert max(effort.n_jobs for effort in job_runs.efforts) <= MAX_SPARK_JOBS
 
 
 @pytest.mark.slow

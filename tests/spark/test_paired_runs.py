@@ -31,7 +31,7 @@ from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.judge import judge
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, ask, run_main
-from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
+from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, ordered_doubled
 
 N_ROWS, N_GROUPS, Z = 2400, 100, norm.ppf(0.975)
@@ -270,4 +270,4 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, runs: R
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_a_pairing_costs_one_scan_more(runs: Runs) -> None:
     assert runs.efforts[0].n_scans == 4  # survey, ranking, groups of ids, rejects
-    assert runs.efforts[0].n_jobs <= MOST_SPARK_JOBS
+    assert runs.efforts[0].n_jobs <= MAX_SPARK_JOBS

@@ -19,7 +19,7 @@ from biasspark.workflows.attribute import list_tables, survey_rows
 from biasspark.workflows.compare import compare
 from biasspark.workflows.corpus_steps import measure, measure_and_keep, survey_for_ranking
 from tests.harness.main_job import N_ROWS, make_rows, run_well, write_config, write_parquet
-from tests.harness.spark_effort import MOST_SPARK_JOBS, Effort, watch
+from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.spark.conftest import ANNOTATED_ROWS
 
 pytestmark = pytest.mark.classic("Spark Connect tells of no stage")
@@ -104,7 +104,7 @@ def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_p
         with watch(spark, N_ROWS, efforts):
             run_well(config)
     assert [(effort.n_scans, effort.n_queries) for effort in efforts] == [(2, 2), (2, 4)]
-    assert max(effort.n_jobs for effort in efforts) <= MOST_SPARK_JOBS
+    assert max(effort.n_jobs for effort in efforts) <= MAX_SPARK_JOBS
 
 
 # ---- repeated ids that are rejected

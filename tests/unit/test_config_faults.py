@@ -10,7 +10,7 @@ import pytest
 from biasspark.config import parse_config
 from biasspark.errors import TOML
 from tests.harness.broken_configurations import AGAINST, AT, EVEN, RULES, TABLES
-from tests.harness.gate_rules import LEAST_RULE
+from tests.harness.gate_rules import MINIMAL_RULE
 from tests.harness.least_configuration import changed, faults_of, key_of, keys_of
 
 BROKEN = TABLES | RULES
@@ -54,11 +54,11 @@ WITHIN = {
         (
             {
                 "thresholds": {"grid": {"steps": 0}},
-                "gate": {"rule": [LEAST_RULE, {"name": "e", "metric": "fpr", "threshold": 0.2, "max": 0.1}]},
+                "gate": {"rule": [MINIMAL_RULE, {"name": "e", "metric": "fpr", "threshold": 0.2, "max": 0.1}]},
             },
             ["thresholds.grid.steps"],
         ),
-        ({"models": {"toxicity": None}, "gate": {"rule": [LEAST_RULE | {"model": "m"}]}}, ["models"]),
+        ({"models": {"toxicity": None}, "gate": {"rule": [MINIMAL_RULE | {"model": "m"}]}}, ["models"]),
         # A wrong baseline is one fault of a rule, for any number of models.
         ({"gate": {"rule": [AGAINST | {"baseline": "toxicity"}]}} | OLD_AND_NEW, ["gate.rule.no worse.baseline"]),
         (
@@ -69,7 +69,7 @@ WITHIN = {
         ({"gate": {"rule": [EVEN | {"metric": "fpr_gp"}]}} | AT, ["gate.rule.even.metric"]),
         # Faults elsewhere hide no fault.
         (
-            {"slices": {"short": 1}, "gate": {"rule": [LEAST_RULE | {"identity": "nobody"}]}},
+            {"slices": {"short": 1}, "gate": {"rule": [MINIMAL_RULE | {"identity": "nobody"}]}},
             ["slices.short", "gate.rule.floor.identity"],
         ),
     ],

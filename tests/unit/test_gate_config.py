@@ -10,7 +10,7 @@ import pytest
 
 from biasspark.config import Rule, load_config, parse_config
 from tests.harness.broken_configurations import AGAINST, AT, CROSSED, EVEN, FALL, THREE, TWO
-from tests.harness.gate_rules import LEAST_RULE, gate_of
+from tests.harness.gate_rules import MINIMAL_RULE, gate_of
 from tests.harness.least_configuration import changed
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ RISE = {"name": "rise", "metric": "fnr", "threshold": 0.2, "max_rise": 0.01}
 
 
 def test_a_rule_is_on_everything_and_passes_without_evidence_unless_it_says_otherwise() -> None:
-    gate = gate_of(LEAST_RULE, models={"b": "y"}, slices={"short": "n < 9"})
+    gate = gate_of(MINIMAL_RULE, models={"b": "y"}, slices={"short": "n < 9"})
     (rule,) = gate.rule
     assert rule == Rule(name="floor", metric="bpsn_auc", models=("toxicity", "b"), slices=("all",), min=0.8)
     assert (rule.kind, rule.bound, rule.is_change, rule.severity) == ("min", 0.8, False, "fail")
@@ -31,7 +31,7 @@ def test_selectors_name_one_or_several() -> None:
         "slices": {"short": "n < 9"},
         "identities": {"columns": ["male", "gay"], "categorical": ["race"], "crossed": {"pairs": True}},
     }
-    single = LEAST_RULE | {"model": "b", "slice": "short", "identity": "gay & race=x"}
+    single = MINIMAL_RULE | {"model": "b", "slice": "short", "identity": "gay & race=x"}
     plural = {"name": "rise", "metric": "negative_aeg", "max_rise": 0, "identities": ["gay", "race=y"]}
     one, several = gate_of(single, plural | {"slices": ["all", "short"]}, **tables).rule
     assert (one.models, one.slices, one.identities) == (("b",), ("short",), ("gay & race=x",))
@@ -43,15 +43,15 @@ def test_selectors_name_one_or_several() -> None:
 @pytest.mark.parametrize(
     "tables",
     [
-        {"corpus": {"id": "id"}, "gate": {"paired": True, "rule": [LEAST_RULE, FALL]}},
-        {"gate": {"insufficient": "fail", "rule": [LEAST_RULE, FALL | {"insufficient": "pass"}]}},
+        {"corpus": {"id": "id"}, "gate": {"paired": True, "rule": [MINIMAL_RULE, FALL]}},
+        {"gate": {"insufficient": "fail", "rule": [MINIMAL_RULE, FALL | {"insufficient": "pass"}]}},
         {
-            "gate": {"alpha": 0.01, "rule": [LEAST_RULE | {"worst": True}, FALL]},
+            "gate": {"alpha": 0.01, "rule": [MINIMAL_RULE | {"worst": True}, FALL]},
             "privacy": {},
             "evidence": {"min_rows": 3},
         },
         {"gate": {"rule": [EVEN, RISE, RISE | {"name": "wider", "metric": "fnr_gap"}, FALL]}, **AT},
-        {"gate": {"rule": [LEAST_RULE, AGAINST]}, **TWO},
+        {"gate": {"rule": [MINIMAL_RULE, AGAINST]}, **TWO},
     ],
     ids=str,
 )
@@ -63,13 +63,13 @@ def test_it_reads_back_from_the_ledger(tables: dict[str, Any]) -> None:
 def test_a_pair_that_a_run_may_name_is_taken() -> None:
     """Only the corpus shows the values of a column, and the order in which they are crossed."""
     names = ["male & gay", "male & a & b", "gay & race=x", "race=x & old", "race=y & race=x", "race=x & race=x"]
-    assert gate_of(LEAST_RULE | {"identities": names}, identities=CROSSED).rule[0].identities == tuple(names)
+    assert gate_of(MINIMAL_RULE | {"identities": names}, identities=CROSSED).rule[0].identities == tuple(names)
     anyone = {"columns": ["male"], "array": "groups", "crossed": {"pairs": True}}
-    assert gate_of(LEAST_RULE | {"identities": ["b & male", "a & a"]}, identities=anyone).rule[0].identities
+    assert gate_of(MINIMAL_RULE | {"identities": ["b & male", "a & a"]}, identities=anyone).rule[0].identities
 
 
 def test_a_rule_may_be_on_a_rate_its_gap_and_the_change_of_either() -> None:
-    gate = gate_of(EVEN, LEAST_RULE, RISE, RISE | {"name": "wider", "metric": "fnr_gap"}, FALL, **AT)
+    gate = gate_of(EVEN, MINIMAL_RULE, RISE, RISE | {"name": "wider", "metric": "fnr_gap"}, FALL, **AT)
     groups = (gate.change_rules, gate.rate_change_rules)
     assert [[rule.name for rule in group] for group in groups] == [["fall"], ["rise", "wider"]]
     assert [(rule.threshold, rule.kind, rule.is_gap, rule.is_size_change) for rule in gate.rule[:4]] == [
@@ -88,7 +88,7 @@ def test_every_rate_may_have_either_bound_of_its_value_and_its_change(metric: st
 
 
 def test_a_rule_may_compare_models_with_a_baseline() -> None:
-    gate = gate_of(LEAST_RULE, AGAINST, AGAINST | {"name": "b", "model": "toxicity"}, **TWO)
+    gate = gate_of(MINIMAL_RULE, AGAINST, AGAINST | {"name": "b", "model": "toxicity"}, **TWO)
     alone, every, named = gate.rule
     assert (gate.run_rules, gate.comparison_rules) == ((alone,), (every, named))
     assert (every.models, every.baseline, every.kind) == (("toxicity",), "old", "max_drop")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from biasspark.attribution.attribution_warnings import link_warnings
 from biasspark.attribution.losses import (
-    MOST_OPPOSITE,
+    MAX_OPPOSITE,
     LabelSums,
     losses,
     read_losses,
@@ -98,11 +98,11 @@ def check_label(sums: LabelSums | None, values: dict[str, list[float]], ordered:
 
 def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
     """Among so many rows of the other label the square of a doubled placement would pass 63 bits."""
-    refuse_large_label("m", "all", MOST_OPPOSITE)
-    largest = np.array([2 * MOST_OPPOSITE])
-    assert join_limbs(*(limb[0] for limb in cut_limbs(largest * largest))) == 4 * MOST_OPPOSITE**2
+    refuse_large_label("m", "all", MAX_OPPOSITE)
+    largest = np.array([2 * MAX_OPPOSITE])
+    assert join_limbs(*(limb[0] for limb in cut_limbs(largest * largest))) == 4 * MAX_OPPOSITE**2
     with pytest.raises(InputError, match="m, all"):
-        refuse_large_label("m", "all", MOST_OPPOSITE + 1)
+        refuse_large_label("m", "all", MAX_OPPOSITE + 1)
 
 
 @pytest.mark.parametrize(

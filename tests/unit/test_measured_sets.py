@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.crosses import named_pairs
-from biasspark.attribution.difference_variances import MOST_SETS, Regions, cut_block, sum_range, vary_differences
+from biasspark.attribution.difference_variances import MAX_SETS, Regions, cut_block, sum_range, vary_differences
 from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
@@ -194,7 +194,7 @@ def test_more_sets_than_one_job_takes() -> None:
     blocks = blocks_of([Ranked(rows, [0.5])] * 3)
     conditions: list[Condition] = [{}, *({0: frozenset({a})} for a in range(4))]
     conditions += [{0: frozenset({a}), 1: frozenset({b})} for a in range(4) for b in range(4)]
-    assert MOST_SETS < len(conditions) < 2 * MOST_SETS
+    assert MAX_SETS < len(conditions) < 2 * MAX_SETS
     _, variances = measure(blocks, conditions)
     for condition, variance in zip(conditions, variances[COMPARED[0]], strict=True):
         _, alone = measure(blocks, [condition])

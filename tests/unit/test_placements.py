@@ -19,7 +19,7 @@ from tests.harness.ranking_without_spark import block_of
 from tests.oracle.pairs import CELLS, Example, Sums, count_identity, count_pairs
 
 WIDTHS = pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
-MOST_ROWS_OF_A_LABEL = 2**30 - 1
+MAX_ROWS_OF_A_LABEL = 2**30 - 1
 """A cell of so many rows in one range is still measured exactly."""
 
 
@@ -125,7 +125,7 @@ def test_identities_of_any_known_source_or_of_all_rows(seed: int) -> None:
 # ---- extremes
 
 
-HALF, THIRD = MOST_ROWS_OF_A_LABEL // 2, placements.NARROW_ROWS // 3
+HALF, THIRD = MAX_ROWS_OF_A_LABEL // 2, placements.NARROW_ROWS // 3
 EXTREMES = {
     "scores": [
         Example(score, positive, (state,))
@@ -170,7 +170,7 @@ def test_extremes(name: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_huge_counts_anywhere(seed: int) -> None:
     corpus = random_corpus(seed, 4, rows=20)
     rng = np.random.default_rng(seed)
-    huge = [example._replace(rows=int(rng.integers(1, MOST_ROWS_OF_A_LABEL // 20))) for example in corpus.examples]
+    huge = [example._replace(rows=int(rng.integers(1, MAX_ROWS_OF_A_LABEL // 20))) for example in corpus.examples]
     assert_exact(Corpus(huge, corpus.sources, corpus.patterns))
 
 

@@ -21,7 +21,7 @@ from biasspark.report.cells import drop_zeros
 from biasspark.report.definitions import list_definitions
 from biasspark.report.gate_summary import build_gate_summary
 from biasspark.report.metric_tables import (
-    MOST_LACKING,
+    MAX_LACKING,
     list_metrics,
     list_rates,
     list_skewed,
@@ -395,7 +395,7 @@ def test_a_mitigation_experiment_shows_what_was_added() -> None:
     ((model, (whole, balance)),) = list_training(report).items()
     assert model == MODELS[1]
     assert whole["n_rows"] == whole["n_added"] == 93
-    assert len(balance.rows) == 1 + min(len(NAMES), MOST_LACKING)
+    assert len(balance.rows) == 1 + min(len(NAMES), MAX_LACKING)
     assert {cells[-1].interval for cells in balance.rows.values()} == {"+93"}
     text = read_text(page_without_charts(report))
     assert "After comments were added" in text

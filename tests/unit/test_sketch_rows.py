@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.engine import CORPUS, collect_counts, cut_task_rows, measure_parts, rank_ranges
-from biasspark.ranking.kernels.blocks import MOST_BYTES, Block, cut_block, merge_blocks, read_piece, write_pieces
+from biasspark.ranking.kernels.blocks import MAX_BYTES, Block, cut_block, merge_blocks, read_piece, write_pieces
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Kind, Part, TaskRows
 from biasspark.windows.sketch import Renumbering
@@ -134,7 +134,7 @@ def test_a_piece_has_4_mib_at_most(n_keys: int, n_each: int, most: int) -> None:
     whole = block_of(n_keys, n_each, most)
     pieces = list(write_pieces(Kind.MEMBERSHIPS, whole))
     assert 1 < len(pieces) < 8
-    assert max(map(len, pieces)) <= MOST_BYTES
+    assert max(map(len, pieces)) <= MAX_BYTES
     read = [read_piece(piece) for piece in pieces]
     assert {kind for kind, _ in read} == {Kind.MEMBERSHIPS}
     merged = merge_blocks([block for _, block in read])

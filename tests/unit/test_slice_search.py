@@ -188,7 +188,7 @@ def test_what_was_left_out_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     every = search_by_force(rows_of(sample), FIVE, wanted)
     n_missing = 0
     for room in (5, 20, 80):
-        monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", room)
+        monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
         (searched,), asked = search_samples([sample], FIVE, wanted)
         missing = [own for own in every if own.condition not in searched.conditions]
         n_missing += len(missing)
@@ -205,7 +205,7 @@ def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatc
     assert expected == [([PLANTED[0]], 0)]
     room = len(asked[0][0]) - 1
     assert room > 1
-    monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", room)
+    monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
     assert search_samples([sample], FIVE, wanted)[0] == expected
 
 
@@ -217,7 +217,7 @@ def test_trees_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     together, asked = search_samples(drawn, FIVE, wanted)
     assert together == alone
     assert [len(batch) for batch in asked] == [4, 4]
-    monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 400)
+    monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", 400)
     in_turns, asked = search_samples(drawn, FIVE, wanted)
     assert in_turns == alone
     assert len(asked) > 2
@@ -341,7 +341,7 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
 
 def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, target = draw_examples(7, 400, BLOCK_FEATURES), Target(0, 0, "auc")
-    monkeypatch.setattr(slice_kernel, "MOST_CANDIDATES", 3)
+    monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", 3)
     blocks = blocks_of([Ranked(rows)])
     searched = search_blocks(blocks, [target], [train_mean(rows, 0)])
     assert list(searched.warnings) == [0]

@@ -133,7 +133,7 @@ def test_other_keys_give_independent_subsets() -> None:
 def test_halves_of_too_many_places_are_hypergeometric_too(
     n_left: int, n_right: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subsets, "MOST_HALF", 0)
+    monkeypatch.setattr(subsets, "MAX_HALF", 0)
     monkeypatch.setattr(subsets, "TRIES", 5)
     generator = np.random.default_rng(4)
     found = Counter(subsets.draw_left(generator, n_left, n_right, size) for _ in range(1000))
@@ -151,8 +151,8 @@ def test_hundred_thousand_million_places() -> None:
 
 def test_the_largest_halves_that_numpy_draws() -> None:
     generator = np.random.default_rng(1)
-    for n_right in (subsets.MOST_HALF, subsets.MOST_HALF + 1):
-        left = subsets.draw_left(generator, subsets.MOST_HALF, n_right, 10**6)
+    for n_right in (subsets.MAX_HALF, subsets.MAX_HALF + 1):
+        left = subsets.draw_left(generator, subsets.MAX_HALF, n_right, 10**6)
         assert abs(left - 500_000) < 5 * 500
 
 

@@ -10,8 +10,8 @@ from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from biasspark.config import Label, parse_measures
 from biasspark.corpus.survey import (
-    MOST_ROWS_A_RANGE,
-    MOST_VALUES,
+    MAX_ROWS_A_RANGE,
+    MAX_VALUES,
     Survey,
     check_identity,
     choose_cutpoints,
@@ -34,9 +34,9 @@ def test_values_are_in_the_order_of_their_column() -> None:
 
 
 def test_a_column_of_too_many_values_is_no_category() -> None:
-    assert len(order_values(map(str, range(MOST_VALUES)), "many", numeric=True)) == MOST_VALUES
+    assert len(order_values(map(str, range(MAX_VALUES)), "many", numeric=True)) == MAX_VALUES
     with pytest.raises(InputError) as caught:
-        order_values(map(str, range(MOST_VALUES + 1)), "many", numeric=True)
+        order_values(map(str, range(MAX_VALUES + 1)), "many", numeric=True)
     assert fault_of(caught.value).path == ("identities",)
     assert "'many' has more than 10,000 distinct values" in str(caught.value)
 
@@ -52,9 +52,9 @@ def test_boundaries_cut_a_sample_into_equal_parts_and_fewer_where_scores_repeat(
 
 
 def test_a_range_that_would_not_fit_a_worker_is_refused() -> None:
-    assert Survey(2 * MOST_ROWS_A_RANGE, {}, ()).boundaries(2) == []
+    assert Survey(2 * MAX_ROWS_A_RANGE, {}, ()).boundaries(2) == []
     with pytest.raises(InputError) as caught:
-        Survey(2 * MOST_ROWS_A_RANGE + 1, {}, ()).boundaries(2)
+        Survey(2 * MAX_ROWS_A_RANGE + 1, {}, ()).boundaries(2)
     assert (fault_of(caught.value).path, fault_of(caught.value).value) == (("ranking", "ranges"), 2)
 
 

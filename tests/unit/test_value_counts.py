@@ -51,7 +51,7 @@ def test_counts_of_parts_are_those_of_all(values: list[float], cut: int) -> None
 
 def test_of_too_many_values_a_sample_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has as many rows, at even distances."""
-    monkeypatch.setattr(value_counts, "MOST_NUMBERS", 160)
+    monkeypatch.setattr(value_counts, "MAX_NUMBERS", 160)
     sampled = count([]).add(count([float(n * 7 % 1000) for n in range(1000)]))
     assert not sampled.is_exact
     assert not sampled.add(count([1.0])).is_exact

@@ -9,7 +9,7 @@ import pytest
 from biasspark.cli import Outcome
 from biasspark.columns import FAIL, INSUFFICIENT, PASS, WARN
 from biasspark.tables.schemas import BIAS_ALERTS, to_table
-from biasspark.workflows.judge import MOST_SHOWN, Verdict
+from biasspark.workflows.judge import MAX_SHOWN, Verdict
 from tests.fixtures.made_up_report import alert
 
 
@@ -39,10 +39,8 @@ def test_checks_without_evidence_take_one_line_whatever_they_count_as(outcome: s
 
 
 def test_each_violation_that_was_shown_has_its_sentence_and_the_first_of_many_do() -> None:
-    lines = verdict_of(*alerts_of(FAIL, MOST_SHOWN + 1, decided=True)).show(BIAS_ALERTS).splitlines()
-    assert [line.rpartition(": ")[2] for line in lines[1:-1]] == sorted(f"floor {n}" for n in range(MOST_SHOWN + 1))[
-        :20
-    ]
+    lines = verdict_of(*alerts_of(FAIL, MAX_SHOWN + 1, decided=True)).show(BIAS_ALERTS).splitlines()
+    assert [line.rpartition(": ")[2] for line in lines[1:-1]] == sorted(f"floor {n}" for n in range(MAX_SHOWN + 1))[:20]
     assert lines[-1] == "and 1 more"
 
 

@@ -34,11 +34,11 @@ from biasspark.ranking.kernels.sorted_runs import (
 MANY_KEYS = 64
 """From this number of keys on, one sort of all rows is faster than one sort per key."""
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """The size limit of one piece of a sketch."""
 
 _HEADER_BYTES, _ENTRY_BYTES = 32, 32
-_MOST_ENTRIES = (MOST_BYTES - _HEADER_BYTES) // _ENTRY_BYTES
+_MAX_ENTRIES = (MAX_BYTES - _HEADER_BYTES) // _ENTRY_BYTES
 """An entry is a score and a count, and at worst a key and its length."""
 
 
@@ -204,8 +204,8 @@ def merge_blocks(blocks: Sequence[Block]) -> Block:
 def write_pieces(kind: int, block: Block) -> Iterator[bytes]:
     """Cut a block into pieces of at most 4 MiB."""
     ends = np.cumsum(block.lengths)
-    for start in range(0, len(block.scores), _MOST_ENTRIES):
-        stop = start + _MOST_ENTRIES
+    for start in range(0, len(block.scores), _MAX_ENTRIES):
+        stop = start + _MAX_ENTRIES
         lengths = np.minimum(ends, stop) - np.maximum(ends - block.lengths, start)
         present = lengths > 0
         scores, counts = block.scores[start:stop], narrow(block.counts[start:stop])

@@ -124,7 +124,7 @@ class GroupedSets:
     """The rows of every reference set at each distinct (group, score) of a range, counted when asked for.
 
     Blocks are keyed by `cell_key` and `membership_key`, each times `n_groups`, plus the group of the row. They have at
-    most `MOST_ROWS_OF_A_LABEL` rows of either label, in any order and cut in any way.
+    most `MAX_ROWS_OF_A_LABEL` rows of either label, in any order and cut in any way.
     """
 
     def __init__(

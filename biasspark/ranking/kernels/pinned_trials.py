@@ -121,7 +121,7 @@ def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials
     Yield for every identity the negatives and the positives of each pool in this range, and twice U among them: int64
     array, shape (3, trials), 0 if there is nothing to draw. `below` and `total`, shape (4, identities), are the rows of
     the four cells in lower ranges and in all. A pool has at most twice the rows of a range, which has fewer than 2^30
-    rows of one label (`placements.MOST_ROWS_OF_A_LABEL`), so twice U stays below 2^63.
+    rows of one label (`placements.MAX_ROWS_OF_A_LABEL`), so twice U stays below 2^63.
     """
     sides = [np.stack([cells[0] + cells[1], cells[2] + cells[3]], axis=1).tolist() for cells in (below, total)]
     for index in range(len(trials.identities)):

@@ -22,7 +22,7 @@ from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, f
 NARROW_ROWS = int((2**63 / 8) ** (1 / 3)) - 1
 """With at most this many rows in a range, no sum exceeds 63 bits: the largest, a cross term, is at most 8 n³."""
 
-MOST_ROWS_OF_A_LABEL = 2**30 - 1
+MAX_ROWS_OF_A_LABEL = 2**30 - 1
 """The most in one range: the square of a doubled placement among more rows would exceed 62 bits."""
 
 
@@ -97,7 +97,7 @@ def measure_range(
     """Place every row of a range among every cell: return the rows of each cell, the sums of pairs, and the profile.
 
     `runs` are keyed by `cell_key`, blocks by `membership_key`, in any order and cut in any way. There are at most
-    `MOST_ROWS_OF_A_LABEL` rows of either label. `base_masks` has for every identity the bits of the sources of which
+    `MAX_ROWS_OF_A_LABEL` rows of either label. `base_masks` has for every identity the bits of the sources of which
     one must be known; 0 for all rows. Rows are int64, shape (4, identities), in the order of `columns.FOUR_CELLS`. Sums
     have the shape (6, identities), for the rows of this range alone: `PairSums.merge` adds the rows below and above.
     """

@@ -22,7 +22,7 @@ from biasspark.ranking.kernels.sorted_runs import find_starts
 SmallInts: TypeAlias = NDArray[Any]
 """Unsigned integers: a row has its cell in 32 bits, and a cell has the value of each column in 16."""
 
-_MOST_CODES = 1 << 62
+_MAX_CODES = 1 << 62
 
 SLICES, SEGMENTS, BINS, GROUPS, PAIRS = range(5)
 """The kinds of columns of cells that may be several, in their order."""
@@ -168,7 +168,7 @@ def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
     codes, n_codes = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         width = int(column.max(initial=0)) + 1
-        if n_codes * width > _MOST_CODES:
+        if n_codes * width > _MAX_CODES:
             distinct, codes = np.unique(codes, return_inverse=True)
             n_codes = len(distinct)
         codes, n_codes = codes * width + column, n_codes * width

@@ -19,7 +19,7 @@ from biasspark.arrays import Ints
 FEW = 2048
 """The most positions drawn without halving: halving an interval takes as long as drawing a hundred."""
 
-MOST_HALF = 10**9 - 1
+MAX_HALF = 10**9 - 1
 """The largest half that numpy's hypergeometric generator accepts."""
 
 TRIES = 1 << 14
@@ -113,7 +113,7 @@ class _Bits:
 
 def draw_left(generator: np.random.Generator, n_left: int, n_right: int, size: int) -> int:
     """Draw how many of `size` positions chosen from both halves lie in the left one."""
-    if n_right <= MOST_HALF:  # the right half is never the smaller one
+    if n_right <= MAX_HALF:  # the right half is never the smaller one
         return int(generator.hypergeometric(n_left, n_right, size))
     # If each position were chosen independently, both halves would get binomial numbers of positions; given their sum,
     # the left one is hypergeometric. So pairs are drawn until one has that sum: thousands of tries, whatever the size.
