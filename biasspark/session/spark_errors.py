@@ -151,6 +151,8 @@ _PYTHON_FAULTS = {  # on executors
 }
 _WORKER_DIED = re.compile(
     r"(?<!OutOf)MemoryError|[Cc]annot allocate memory|failed to map segment|Python worker exited unexpectedly"
+    # Arrow imports pandas, and imports it again after the first import has run out of memory.
+    r"|partially initialized module 'pandas'"
 )
 
 

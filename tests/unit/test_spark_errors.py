@@ -28,6 +28,7 @@ def translate(message: str) -> Exception:
         "ImportError: unicodedata.so: failed to map segment from shared object",
         "ImportError: libarrow.so: failed to map segment from shared object: Cannot allocate memory",
         "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+        "AttributeError: partially initialized module 'pandas' has no attribute '_pandas_datetime_CAPI'",
     ],
 )
 def test_a_worker_that_dies_is_no_fault_of_the_input(message: str) -> None:
