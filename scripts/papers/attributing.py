@@ -321,8 +321,8 @@ def figure_2(shared: Path) -> Iterator[Made]:
     "Figure 3",
     "Which negatives are taken for which positives, loans",
     data=LOANS,
-    why="The figure prints no number in its text. There, the hardest pairs are told apart by "
-    "term and FICO; here by grade and interest.",
+    why="The figure prints no number in its text. There, the hardest pairs differ by term and FICO; here by grade and "
+    "interest.",
 )
 def figure_3(shared: Path) -> Iterator[Made]:
     trees = attributed_loans(shared).pair_segments().query("model == 'lr'")

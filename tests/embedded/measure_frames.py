@@ -250,7 +250,7 @@ def damage_page(file: Path) -> None:
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files that cannot be read, or not without doubt."""
+    """Files that cannot be read, or only ambiguously."""
     folder, df = tmp_path_factory.mktemp("damaged"), comments().to_pandas()
     (folder / "text.parquet").write_text("no Parquet", "utf-8")
     (folder / "x.tsv").write_text(df.head(3).to_csv(sep="\t", index=False), "utf-8")

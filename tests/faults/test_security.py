@@ -64,7 +64,7 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     """Identities, a model and a corpus are named `../../x`, `NULL`, empty, with quotes, NUL, or marks that reverse the
     text direction: they stay distinct, and no file lies outside the output.
 
-    Each value is an identity of its own, of a category and in an array, told apart byte by byte.
+    Each value is an identity of its own, of a category and in an array, distinct byte by byte.
     """
     category = [VALUES[number % len(VALUES)] for number in range(N_ROWS)]
     tags = [[VALUES[number * 7 % len(VALUES)]] for number in range(N_ROWS)]

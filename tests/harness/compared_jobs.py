@@ -43,7 +43,7 @@ PARTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Place:
-    """A folder with a corpus, and warehouses beside it."""
+    """A folder with a corpus and the warehouses of the jobs."""
 
     folder: Path
 
