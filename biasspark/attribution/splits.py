@@ -10,7 +10,7 @@ large the values are, and ties are decided by order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -18,9 +18,6 @@ import numpy as np
 
 from biasspark.arrays import BigInts, Flags, Floats, Ints
 from biasspark.features import NULL_BIN, Condition, Feature
-
-_AT_ONCE = 64
-"""Cuts whose sides are counted together: mostly one of the best is allowed."""
 
 
 class Split(NamedTuple):
@@ -41,19 +38,6 @@ class BinSums(NamedTuple):
     counts: Ints
     sums: Ints
     held: Ints
-
-
-class _Order(NamedTuple):
-    """The bins with rows in one order. A cut stands after each but the last.
-
-    `ranks` are by bin. By cut, there are the gain, whether the left side has at least as many rows as the right, and
-    whether rare values, and those that no row has, are on the left.
-    """
-
-    ranks: Ints
-    gains: Floats
-    left_is_larger: Flags
-    left_is_rest: Flags
 
 
 def best_split(
@@ -77,7 +61,7 @@ def best_split(
     begins. NULL goes to the side of more rows (if equal to the left), whose mean it changes least. A value goes to the
     side of more values, where no rule names it (of equally many to that of more rows).
 
-    Costs m log m for m bins with rows, and matrices of 64 cuts times all bins, most often one.
+    Costs m log m for m bins with rows.
     """
     splits = (
         _split_by(index, feature, node, least, condition.get(index, feature.bins))
@@ -88,33 +72,33 @@ def best_split(
 
 def _split_by(index: int, feature: Feature, node: BinSums, least: int | Ints, bins: frozenset[int]) -> Split | None:
     """Return the best allowed split of some bins of one feature; see `best_split`."""
-    inside = np.isin(np.arange(feature.n_bins), list(bins))
-    rare = inside & np.isin(np.arange(feature.n_bins), list(feature.rare))
+    inside, rare = (np.isin(np.arange(feature.n_bins), list(chosen)) for chosen in (bins, bins & feature.rare))
     rows, sums, apart = np.where(inside, node.counts, 0), node.sums.astype(object), rare
-    if np.count_nonzero(rows) < 2:
-        return None
     if np.count_nonzero(rows[~rare]) < 2:  # no side has more values: the rare ones count as one, at the first bin
         for values in (rows, sums):
             of_rare = values[rare].sum()
             values[rare] = 0
             values[np.argmax(rare)] += of_rare
         apart = np.zeros_like(rare)
-    orders = [_measure(feature, order, rows, sums, apart) for order in _list_orders(feature, rows, sums, apart)]
-    loose = inside & (rows == 0)
-    loose[NULL_BIN + 1 :] &= not feature.numeric
-    for gains, left in _best_first(orders, inside, loose, apart):
-        left[:, rare & ~apart] = left[:, [np.argmax(rare)]]
-        on_left = left @ node.held
-        allowed = np.flatnonzero((np.minimum(on_left, node.held.sum(axis=0) - on_left) >= least).all(axis=1))
-        if len(allowed):
-            chosen = left[allowed[0]]
-            left_bins, right_bins = (frozenset(np.flatnonzero(side).tolist()) for side in (chosen, inside & ~chosen))
-            return Split(index, float(gains[allowed[0]]), left_bins, right_bins)
-    return None
+    if np.count_nonzero(rows) < 2:
+        return None
+    best = Split(index, 0.0, frozenset(), frozenset())
+    for order in _list_orders(feature, rows, sums, apart):
+        gains, first_cuts = _measure(feature, order, rows, sums, apart)
+        first_cuts[rare & ~apart] = first_cuts[np.argmax(rare)]
+        on_left = np.zeros((len(order), node.held.shape[1]), np.int64)
+        np.add.at(on_left, first_cuts[inside], node.held[inside])
+        on_left = on_left.cumsum(axis=0)[:-1]
+        allowed = (np.minimum(on_left, node.held.sum(axis=0) - on_left) >= least).all(axis=1)
+        cut = np.argmax(np.where(allowed, gains, 0.0))
+        if allowed[cut] and gains[cut] > best.gain:
+            sides = inside & (first_cuts <= cut), inside & (first_cuts > cut)
+            best = Split(index, float(gains[cut]), *(frozenset(np.flatnonzero(side).tolist()) for side in sides))
+    return best if best.gain else None
 
 
 def _list_orders(feature: Feature, rows: Ints, sums: BigInts, apart: Flags) -> list[Ints]:
-    """Return the orders of the bins with rows in which cuts are tried."""
+    """Return the orders of the bins with rows in which cuts are tried: a cut stands after each bin but the last."""
     bins = np.flatnonzero(np.where(apart, 0, rows))
     if not feature.numeric:
         return [np.array(sorted(bins, key=lambda bin_: (sums[bin_] / int(rows[bin_]), bin_)))]
@@ -122,49 +106,33 @@ def _list_orders(feature: Feature, rows: Ints, sums: BigInts, apart: Flags) -> l
     return [bins, np.append(known, NULL_BIN)] if len(known) < len(bins) else [bins]
 
 
-def _measure(feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags) -> _Order:
+def _measure(feature: Feature, order: Ints, rows: Ints, sums: BigInts, apart: Flags) -> tuple[Floats, Ints]:
+    """Return the gain of each cut of an order, and the first cut of which each bin is on the left.
+
+    A bin of the last one's number is never on the left.
+    """
     n_left, sum_left = np.cumsum(rows[order])[:-1], np.cumsum(sums[order])[:-1]
-    n_values = 2 * np.arange(1, len(order))
     n_rare, sum_rare = int(rows[apart].sum()), sums[apart].sum()
     n, total = int(rows[order].sum()) + n_rare, sums[order].sum() + sum_rare
 
-    def explain(left_is_rest: Flags) -> Floats:
-        left = (n_left + left_is_rest * n_rare).astype(object)
-        explained = (n * (sum_left + left_is_rest * sum_rare) - left * total) ** 2
+    def explain(rare_are_left: Flags) -> Floats:
+        left = (n_left + rare_are_left * n_rare).astype(object)
+        explained = (n * (sum_left + rare_are_left * sum_rare) - left * total) ** 2
         # Python divides whole numbers of any size with one rounding, so equal gains are equal floats.
         gains: Floats = (explained / (n * left * (n - left))).astype(float)
         return gains
 
-    left_is_larger, either = 2 * n_left >= n - n_rare, n_values == len(order)
+    has_fewer_rows, n_values = 2 * n_left < n - n_rare, 2 * np.arange(1, len(order))
+    either = n_values == len(order)
     # With as many values on either side, the rest goes where it explains more.
-    to_left = explain(either) >= explain(~either) if n_rare else left_is_larger
-    left_is_rest = (n_values > len(order)) | (either & to_left)
-    return _Order(_rank_bins(feature, order), explain(left_is_rest), left_is_larger, left_is_rest)
-
-
-def _rank_bins(feature: Feature, order: Ints) -> Ints:
-    """Return the index of every bin in an order; bins that are not in it, except intervals, are past its end."""
-    ranks = np.full(feature.n_bins, len(order))
-    ranks[order] = np.arange(len(order))
-    known = np.sort(order[order != NULL_BIN])
-    if feature.numeric and len(known):
+    to_right = explain(either) < explain(~either) if n_rare else has_fewer_rows
+    rest_is_right = (n_values < len(order)) | (either & to_right)
+    first_cuts = np.full(feature.n_bins, np.count_nonzero(rest_is_right))
+    first_cuts[order] = np.arange(len(order))
+    if feature.numeric:
+        known = np.sort(order[order != NULL_BIN])
         nearest = np.searchsorted(known, np.arange(1, feature.n_bins), side="right") - 1
-        ranks[1:] = ranks[known[np.maximum(nearest, 0)]]
-    return ranks
-
-
-def _best_first(orders: Sequence[_Order], inside: Flags, loose: Flags, apart: Flags) -> Iterator[tuple[Floats, Flags]]:
-    """Yield some cuts at a time, those that explain most first: gains above 0, and the bins on the left."""
-    ranks = np.stack([order.ranks for order in orders])
-    gains = np.concatenate([order.gains for order in orders])
-    left_is_larger = np.concatenate([order.left_is_larger for order in orders])
-    left_is_rest = np.concatenate([order.left_is_rest for order in orders])
-    n_cuts = len(orders[0].gains)
-    best = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
-    for start in range(0, len(best), _AT_ONCE):
-        some = best[start : start + _AT_ONCE]
-        left = ranks[some // n_cuts] <= (some % n_cuts)[:, np.newaxis]
-        left[:, loose | apart] = left_is_rest[some, np.newaxis]
-        if loose[NULL_BIN]:
-            left[:, NULL_BIN] = left_is_larger[some]
-        yield gains[some], left & inside
+        first_cuts[1:] = first_cuts[known[np.maximum(nearest, 0)]]
+    if not rows[NULL_BIN]:
+        first_cuts[NULL_BIN] = np.count_nonzero(has_fewer_rows)
+    return explain(~rest_is_right), first_cuts
