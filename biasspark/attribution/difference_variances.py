@@ -12,71 +12,54 @@ that of `influence_variance`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from biasspark.arrays import BigInts, Flags, Floats, Ints
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.block_sums import Target, meet, rows_with_opposite
-from biasspark.attribution.influence import Placed, influence_variance
+from biasspark.attribution.influence import Placed, influence_variance, read_sets, sum_placed
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import narrow, pack, unpack
+from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
-from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
+from biasspark.ranking.kernels.row_block import Cells, RowBlock
 from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batches, sum_arrays
-from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Blocks, decode_blocks
+from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Answer, Blocks, Query, decode_blocks
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
 MAX_SETS = 16
 """Sets of one job: a row carries 4 or 8 bytes for each of their regions."""
-
-_ROWS_AT_ONCE, _LIMB_BITS = 1 << 16, 18
 
 
 class Regions(NamedTuple):
     """Disjoint sets of rows, of which nested sets are unions: rows are placed among regions, and placements add up.
 
     Any two sets nest or exclude each other, and the outer one comes first, as with the nodes of a tree. A region is the
-    rows of a set that are in none of the sets within it. `numbers` are the sets whose region has rows. `within`, shape
-    (sets, regions), says of which regions each set is the union. `offsets` are by range of the model its rank offsets
-    among the rows of each region.
+    honest rows of a set that are in none of the sets within it. `numbers` are the sets whose region has rows. `offsets`
+    are by range of the model its rank offsets among the rows of each of these regions.
     """
 
     conditions: Sequence[Condition]
     numbers: Ints
-    within: Flags
     offsets: Mapping[int, RankOffsets]
 
     @classmethod
-    def of(
-        cls, conditions: Sequence[Condition], offsets: Mapping[int, RankOffsets], chosen: slice = slice(None)
-    ) -> Regions:
-        """Return the regions of the chosen sets, given the rank offsets of each range among the rows of all sets."""
-        conditions = conditions[chosen]
-        within = np.array([[_is_within(inner, outer) for inner in conditions] for outer in conditions])
+    def of(cls, conditions: Sequence[Condition], counts: Mapping[int, Ints]) -> Regions:
+        """Return the regions of sets, given by range the rows of each, shape (2, sets): see `count_regions`."""
+        of_ranges = np.array([of_range for _, of_range in sorted(counts.items())])
+        numbers = np.flatnonzero(of_ranges.any(axis=(0, 1)))
+        of_ranges = of_ranges[:, :, numbers].reshape(len(counts), -1)
+        below = of_ranges.cumsum(axis=0) - of_ranges
+        offsets = (RankOffsets(of_range, of_ranges.sum(axis=0)) for of_range in below)
+        return cls(conditions, numbers, dict(zip(sorted(counts), offsets, strict=True)))
 
-        def count_regions(of_sets: Ints) -> Ints:
-            counts: Ints = of_sets.reshape(2, -1)[:, chosen].copy()
-            for number in reversed(range(len(conditions))):
-                counts[:, number] -= counts[:, number + 1 :][:, within[number, number + 1 :]].sum(axis=1)
-            return counts
-
-        of_regions = {number: list(map(count_regions, of_range)) for number, of_range in offsets.items()}
-        numbers = np.flatnonzero(next(total for _, total in of_regions.values()).any(axis=0))
-        by_range = {
-            number: RankOffsets(below[:, numbers].ravel(), total[:, numbers].ravel())
-            for number, (below, total) in of_regions.items()
-        }
-        return cls(conditions, numbers, within[:, numbers], by_range)
-
-    def split(self, bins: SmallInts) -> list[Flags]:
-        """Return for each region which cells are in it, given their bins."""
-        innermost = np.full(bins.shape[1], -1)
-        for number, condition in enumerate(self.conditions):
-            innermost[meet(condition, bins)] = number
-        return [innermost == number for number in self.numbers]
+    @property
+    def within(self) -> Flags:
+        """The regions with rows that each set is the union of, shape (sets, regions)."""
+        inner_sets = [self.conditions[number] for number in self.numbers]
+        return np.array([[_is_within(inner, outer) for inner in inner_sets] for outer in self.conditions])
 
 
 def _is_within(inner: Condition, outer: Condition) -> bool:
@@ -84,16 +67,41 @@ def _is_within(inner: Condition, outer: Condition) -> bool:
     return all(feature in inner and inner[feature] <= bins for feature, bins in outer.items())
 
 
+def list_regions(cells: Cells, conditions: Sequence[Condition]) -> list[Flags]:
+    """Return for the region of each set which cells are in it."""
+    regions, left = [], cells.honest
+    for condition in reversed(conditions):
+        regions.append(left & meet(condition, cells.bins))
+        left = left & ~regions[-1]
+    return regions[::-1]
+
+
+def count_regions(conditions: Mapping[Target, Sequence[Condition]]) -> Query:
+    """Count the negatives and the positives of each region, for every 16 sets of a comparison: the chunks are ranges.
+
+    There is an int64 array of shape (2, sets) for each range.
+    """
+
+    def measure(model: int, score_range: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        for target, of_target in conditions.items():
+            if target.model == model:
+                rows = block.cell[rows_with_opposite(block, target.slice)]
+                n_rows = np.bincount(rows, minlength=block.cells.size)
+                n_positive = np.where(block.cells.label, n_rows, 0)
+                chunks = (of_target[start : start + MAX_SETS] for start in range(0, len(of_target), MAX_SETS))
+                regions = np.concatenate([list_regions(block.cells, sets) for sets in chunks])
+                yield target.slice, score_range, [np.array([n_rows - n_positive, n_positive]) @ regions.T]
+
+    return Query(measure)
+
+
 def vary_differences(
-    blocks: Blocks,
-    conditions: Mapping[Target, Sequence[Condition]],
-    offsets: Mapping[Target, Mapping[int, RankOffsets]],
-    edges: Mapping[int, Floats],
+    blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]], counted: Answer, edges: Mapping[int, Floats]
 ) -> dict[Target, list[float | None]]:
     """Return the variance of the honest mean difference of the rows that meet each condition.
 
-    `conditions` are the sets of comparisons (see `Regions`), `offsets` by target and range of the model its rank
-    offsets among the honest rows of each set, and `edges` by number of a comparison the boundaries of its baseline.
+    `conditions` are the sets of comparisons (see `Regions`), `counted` is the answer of `count_regions`, and `edges`
+    are by number of a comparison the boundaries of its baseline.
 
     One Spark action for every 16 conditions of a target: a shuffle of the rows of comparisons, of 18 bytes and 4 to 8
     for each region.
@@ -101,12 +109,11 @@ def vary_differences(
     variances: dict[Target, list[float | None]] = {target: [] for target in conditions}
     for start in range(0, max(map(len, conditions.values()), default=0), MAX_SETS):
         chosen = slice(start, start + MAX_SETS)
-        regions = {
-            target: Regions.of(of_target, offsets[target], chosen)
-            for target, of_target in conditions.items()
-            if of_target[chosen] and target in offsets
-        }
-        regions = {target: of_target for target, of_target in regions.items() if len(of_target.numbers)}
+        regions = {}
+        for target, of_target in conditions.items():
+            counts = {key[2]: of_range[:, chosen] for key, [of_range] in counted.items() if key[:2] == target[:2]}
+            if any(of_range.any() for of_range in counts.values()):
+                regions[target] = Regions.of(of_target[chosen], counts)
         of_chunk = _vary_chunk(blocks, regions, edges) if regions else {}
         for target, of_target in conditions.items():
             variances[target] += of_chunk.get(target, [None] * len(of_target[chosen]))
@@ -117,114 +124,61 @@ def _vary_chunk(
     blocks: Blocks, regions: Mapping[Target, Regions], edges: Mapping[int, Floats]
 ) -> dict[Target, list[float | None]]:
     columns = blocks.columns
-    n_regions = {(target.model, target.slice): len(of_target.numbers) for target, of_target in regions.items()}
+    within = {target[:2]: of_target.within for target, of_target in regions.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
         for model, score_range, block in decode_blocks(batches, columns):
             for target, of_target in regions.items():
-                if target.model == model and score_range in of_target.offsets:
+                if target.model == model:
                     yield from cut_block(block, target, of_target, of_target.offsets[score_range], edges[model])
 
     def measure(key: Key, parts: Parts) -> list[tuple[int, bytes]]:
-        return [(0, sum_range(parts, n_regions[key[:2]]))] if Kind.ROWS in parts else []
+        return [(0, sum_range(parts, within[key[:2]]))] if Kind.ROWS in parts else []
 
     parts = cut_batches(blocks.frame, cut)
     counts = count_ranges(parts, list(edges.values()), columns.n_slices, measure, BLOCKS_A_TASK)
     combined = combine_counts(counts, sum_arrays, N_GROUPS)
     return {
-        target: read_variances(combined.get((target.model, target.slice, 0)), of_target.within)
-        for target, of_target in regions.items()
+        target: [influence_variance(*placed) for placed in read_sets(combined[target.model, target.slice, 0])]
+        for target in regions
     }
 
 
 def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOffsets, edges: Floats) -> Iterator[Part]:
     """Place the rows of a block among the regions by the model's scores, and cut them into ranges of the baseline."""
     assert block.baseline is not None
-    rows, cells = rows_with_opposite(block, target.slice), block.cells
-    if not len(rows):
-        return
-    number = np.full(cells.size, len(regions.numbers), np.uint8)
-    for of_region, inside in enumerate(regions.split(cells.bins)):
-        number[inside & cells.honest] = of_region
-    region, label, scores = number[block.cell[rows]], block.label[rows], block.baseline.scores[rows]
-    placed = place_rows(block.score_index[rows], label, list_regions(region, len(regions.numbers)), offsets)
-    known: list[NDArray[Any]] = [scores, label.astype(np.uint8), block.difference(target.slice, rows), region]
-    known.append(narrow(placed))
+    rows = rows_with_opposite(block, target.slice)
+    of_cells = list_regions(block.cells, regions.conditions)
+    members = [of_cells[number][block.cell[rows]] for number in regions.numbers]
+    region = np.full(len(rows), len(members), np.uint8)
+    for number, inside in enumerate(members):
+        region[inside] = number
+    label, scores = block.label[rows], block.baseline.scores[rows]
+    placed = narrow(place_rows(block.score_index[rows], label, members, offsets))
+    arrays = scores, label.astype(np.uint8), block.difference(target.slice, rows), region, placed
     ranges = find_ranges(scores, edges)
     for score_range, chosen in split_by_range(ranges):
-        yield Part(target.model, target.slice, score_range, Kind.ROWS, pack([array[..., chosen] for array in known]))
-    sets = (np.flatnonzero((region == index) & (label == value)) for value in (0, 1) for index in range(len(placed)))
+        yield Part(target.model, target.slice, score_range, Kind.ROWS, pack([array[..., chosen] for array in arrays]))
+    sets = (np.flatnonzero(inside & (label == value)) for value in (False, True) for inside in members)
     yield from list_offsets(target.model, target.slice, count_by_range(sets, ranges, len(edges) + 1))
 
 
-def list_regions(region: SmallInts, n_regions: int) -> list[Flags]:
-    """Return for each region which rows are in it, given the region of each row."""
-    return [region == number for number in range(n_regions)]
+def sum_range(parts: Parts, within: Flags) -> bytes:
+    """Place the rows of a range of the baseline among the regions, and return the sums of `Placed`, encoded.
 
-
-def sum_range(parts: Parts, n_regions: int) -> bytes:
-    """Place the rows of a range of the baseline among the regions, and return their `multiply_rows`.
-
-    For the negatives, then for the positives, it has the products of each region, and last those of rows in none.
+    Their shape is (labels, fields, sets); for `within` see `Regions`.
     """
     pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
     arrays = [np.concatenate(of_tasks, axis=-1) for of_tasks in pieces]
     order = np.argsort(arrays[0])
     scores, label, of_all, region, placed = (array[..., order] for array in arrays)
-    nobody = np.zeros(2 * n_regions, np.int64)
-    offsets = RankOffsets.add_up(parts[Kind.OFFSETS]) if Kind.OFFSETS in parts else RankOffsets(nobody, nobody)
-    inside = placed.astype(np.int64) - place_rows(scores, label == 1, list_regions(region, n_regions), offsets)
-    products = [
-        [
-            multiply_rows(of_all[rows], inside[:, rows])
-            for rows in (np.flatnonzero((label == value) & (region == number)) for number in range(n_regions + 1))
-        ]
-        for value in (0, 1)
-    ]
-    return pack([np.array(products)])
-
-
-def multiply_rows(of_all: Ints, inside: Ints) -> BigInts:
-    """Return the sums over rows of the products of any two of 1, E, and e among each region: Python integers.
-
-    E is `of_all`, int64, shape (n,), and e is `inside`, int64, shape (regions, n); both lie within ±2^36.
-
-    Factors are cut into limbs of 18 bits, so that sums of products over 2^16 rows are whole numbers below 2^53. Doubles
-    hold these, and a matrix product of doubles is ten times as fast as one of integers.
-    """
-    n_factors = 2 + len(inside)
-    products = np.zeros((2, n_factors, 2, n_factors), object)
-    for start in range(0, len(of_all), _ROWS_AT_ONCE):
-        some = slice(start, start + _ROWS_AT_ONCE)
-        factors = np.vstack([np.ones_like(of_all[some]), of_all[some], inside[:, some]])
-        limbs = np.concatenate([factors & (1 << _LIMB_BITS) - 1, factors >> _LIMB_BITS]).astype(np.float64)
-        products += (limbs @ limbs.T).astype(np.int64).astype(object).reshape(products.shape)
-    low, high = products
-    sums: BigInts = low[:, 0] + (low[:, 1] + high[:, 0] << _LIMB_BITS) + (high[:, 1] << 2 * _LIMB_BITS)
-    return sums
-
-
-def read_variances(data: bytes | None, within: Flags) -> list[float | None]:
-    """Return the variance of each set, None where no row counts, given the regions that each set is the union of."""
-    if data is None:
-        return [None] * len(within)
-    [products] = unpack(data)
-    return [
-        influence_variance(*(_sum_set(of_label, np.flatnonzero(of_set)) for of_label in products)) for of_set in within
-    ]
-
-
-def _sum_set(products: BigInts, regions: Ints) -> Placed:
-    """Return the sums over the rows of one label that the variance of a set needs."""
-    inside, of_all, members = 2 + regions, products.sum(axis=0), products[regions].sum(axis=0)
-    return Placed(
-        n=of_all[0, 0],
-        k=members[0, 0],
-        placed=members[0, 1],
-        inside=members[0, inside].sum(),
-        squares=members[1, 1],
-        crossed=members[1, inside].sum(),
-        inside_squares=members[np.ix_(inside, inside)].sum(),
-        inside_of_all=of_all[0, inside].sum(),
-        inside_squares_of_all=of_all[np.ix_(inside, inside)].sum(),
-    )
+    members = [region == number for number in range(within.shape[1])]
+    inside = placed.astype(np.int64) - place_rows(scores, label == 1, members, RankOffsets.add_up(parts[Kind.OFFSETS]))
+    sums = np.zeros((2, len(Placed._fields), len(within)), object)
+    for number, in_set in enumerate(within):
+        d, is_member = inside[in_set].sum(axis=0), np.append(in_set, False)[region]
+        for value in (0, 1):
+            every, chosen = d[label == value], is_member & (label == value)
+            of_members = sum_placed(of_all[chosen], d[chosen])
+            sums[value, :, number] = [len(every), *of_members, int(every.sum()), dot(every, every)]
+    return pack([sums])

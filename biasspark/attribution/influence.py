@@ -140,11 +140,16 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
             d = place_among(scores[side], scores[1 - side])
             if side == NEGATIVE:
                 d = 2 * len(scores[POSITIVE]) - d
-            of_all = placements[members[side]]
-            of_set = [len(of_label[side]), len(d), int(of_all.sum()), int(d.sum())]
-            of_set += [dot(of_all, of_all), dot(of_all, d), dot(d, d)]
-            sums[side, :, number] = [*of_set, *_sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVE)]
+            of_members = sum_placed(placements[members[side]], d)
+            of_all = _sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVE)
+            sums[side, :, number] = [len(of_label[side]), *of_members, *of_all]
     return pack([sums])
+
+
+def sum_placed(of_all: Ints, inside: Ints) -> list[int]:
+    """Return the number of some rows of one label, and the sums over these of D, d, D², D·d and d²."""
+    sums = int(of_all.sum()), int(inside.sum())
+    return [len(inside), *sums, dot(of_all, of_all), dot(of_all, inside), dot(inside, inside)]
 
 
 def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, int]:

@@ -324,22 +324,22 @@ class SearchedRows:
 
     def list_roots(self, targets: Iterable[Target]) -> dict[TreeKey, MeasuredSet]:
         """Return the sums over all rows of some targets, by their names."""
-        return {self.surveyed.name_target(target): self.measured.of(target, {}) for target in targets}
+        return {self.surveyed.name_target(target): self.measured.of_targets[target][0] for target in targets}
 
     def list_segments(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_segments``."""
         features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         for target, tree in self.trees.items():
-            sets = [self.measured.of(target, node.condition) for node in tree]
+            sets = self.measured.of_targets[target][: len(tree)]
             yield from list_segments(self.surveyed.name_target(target), tree, sets, features, level)
 
     def list_slices(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_slices``."""
         features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
         for target, conditions in self.slices.items():
-            sets = [self.measured.of(target, condition) for condition in conditions]
+            whole, *sets = self.measured.of_targets[target]
             key = self.surveyed.name_target(target)
-            for row in list_slices(conditions, sets, self.measured.of(target, {}), features, level):
+            for row in list_slices(conditions, sets[len(sets) - len(conditions) :], whole, features, level):
                 yield {MODEL: key.model, SLICE: key.slice, **row}
 
 
@@ -396,8 +396,8 @@ def plan_trees(surveyed: SurveyedRows, has_probabilities: Mapping[str, bool]) ->
 def _sum_squares(surveyed: SurveyedRows, ranked: RankedBlocks, targets: Sequence[Target]) -> list[float]:
     """Return the sum of squared deviations of the training values of each tree. One job."""
     with job_on_corpus(surveyed, "sum squares of the targets of trees"):
-        measured = _measure(surveyed, ranked, {target: [{}] for target in targets})
-    moments = [measured.of(target, {}).train for target in targets]
+        measured = measure_sets(ranked.blocks, {target: [{}] for target in targets}, len(surveyed.encoding.models))
+    moments = [measured.of_targets[target][0].train for target in targets]
     return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
 
 
@@ -412,12 +412,12 @@ def _measure_results(
     attribution, models = surveyed.attribution, surveyed.encoding.models
     conditions = {target: [node.condition for node in tree] for target, tree in trees.items()}
     for target, of_slices in slices.items():
-        conditions.setdefault(target, []).extend([{}, *of_slices])
+        conditions[target] = [*conditions.get(target, [{}]), *of_slices]
     if not (conditions or attribution.segments or attribution.pairs_of):
         return MeasuredSets({}, {}, {}, {})
     stage("measuring segments")
     with job_on_corpus(surveyed, "measure the segments"):
-        measured = _measure(surveyed, ranked, conditions)
+        measured = measure_sets(ranked.blocks, conditions, len(models))
     compared = {target: of_target for target, of_target in conditions.items() if target.model >= len(models)}
     if not compared:
         return measured
@@ -427,16 +427,7 @@ def _measure_results(
         for number, (_, baseline) in enumerate(attribution.compare, len(models))
     }
     with job_on_corpus(surveyed, "measure the differences of models"):
-        variances = vary_differences(ranked.blocks, compared, measured.offsets, edges)
-    return measured.with_variances(compared, variances)
-
-
-def _measure(
-    surveyed: SurveyedRows, ranked: RankedBlocks, conditions: Mapping[Target, Sequence[Condition]]
-) -> MeasuredSets:
-    search = measure_sets(ranked.blocks.columns, conditions, len(surveyed.encoding.models))
-    sets: MeasuredSets = run_searches(ranked.blocks, [search])[0]
-    return sets
+        return measured.with_variances(vary_differences(ranked.blocks, compared, measured.regions, edges))
 
 
 def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *predicates: str) -> list[dict[str, Any]]:

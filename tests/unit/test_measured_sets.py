@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.crosses import named_pairs
 from biasspark.attribution.difference_variances import MAX_SETS, Regions, cut_block, sum_range, vary_differences
+from biasspark.attribution.influence import Placed, read_sets
 from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_search import list_slice_values, search_slices
@@ -23,7 +24,6 @@ from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSe
 from biasspark.corpus.encoding import Encoding
 from biasspark.features import Condition, Feature
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
-from biasspark.ranking.kernels.codec import unpack
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, cut_blocks, draw_examples, find, place_segment
@@ -64,10 +64,10 @@ def measure(
     blocks: Blocks, conditions: Sequence[Condition], edges: Sequence[float] = ()
 ) -> tuple[MeasuredSets, Mapping[Target, Sequence[float | None]]]:
     of_targets = dict.fromkeys(TARGETS, CONDITIONS) | dict.fromkeys(COMPARED, conditions)
-    measured = find(blocks, measure_sets(blocks.columns, of_targets, N_MODELS))
+    measured = measure_sets(blocks, of_targets, N_MODELS)
     asked, boundaries = dict.fromkeys(COMPARED, conditions), {2: np.array(edges, np.float64)}
-    variances = vary_differences(blocks, asked, measured.offsets, boundaries)
-    return measured.with_variances(asked, variances), variances
+    variances = vary_differences(blocks, asked, measured.regions, boundaries)
+    return measured.with_variances(variances), variances
 
 
 def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mapping[Example, float]) -> MeasuredSet:
@@ -91,11 +91,12 @@ def test_sums_and_variances_of_every_set() -> None:
     for target in (*TARGETS, *COMPARED):
         rows = [row for row in models[target.model].rows if row.in_slice(target.slice)]
         values = dict(zip(rows, oracle.target_values(rows, target.name) or [math.nan] * len(rows), strict=True))
-        for condition in NESTED if target in COMPARED else CONDITIONS:
-            *sums, variance = measured.of(target, condition)
+        conditions = NESTED if target in COMPARED else CONDITIONS
+        for condition, of_set in zip(conditions, measured.of_targets[target], strict=True):
+            *sums, variance = of_set
             members = [row for row in rows if row.meets(condition)]
             if target.slice == 2 or not members:  # there are no positives in the slice, or no such bin
-                assert measured.of(target, condition) == MeasuredSet()
+                assert of_set == MeasuredSet()
                 continue
             assert sums == [*sum_node(rows, members, values)[:-1]], target
             inside = [row in members and row.honest for row in rows]
@@ -126,7 +127,7 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
     """Over all rows of a segment, not the honest ones alone; of one without rows, too."""
     models = [Ranked([row._replace(baseline=None) for row in rows], edges)]
     blocks = blocks_of(models, n_tasks)
-    measured = find(blocks, measure_sets(blocks.columns, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1))
+    measured = measure_sets(blocks, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1)
     for number, of_segment in enumerate(measured.of_segments[0, 0]):
         assert list(of_segment) == place_segment(rows, [row.segments[number] for row in rows])
 
@@ -136,7 +137,7 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
     """Of some negatives against some positives, with the variance by its definition, and of a slice, too."""
     rows = [row._replace(baseline=None, slices=(row.bins[0] > 0,), pairs=(row.segments[0], row.honest)) for row in rows]
     blocks = blocks_of([Ranked(rows, edges)], n_tasks)
-    measured = find(blocks, measure_sets(blocks.columns, {}, 1))
+    measured = measure_sets(blocks, {}, 1)
     all_wrong, placements, expected = {}, {}, {}
     for number, name in enumerate(("all", "some")):
         of_slice = [row for row in rows if row.in_slice(number)]
@@ -176,9 +177,9 @@ def test_variances_of_differences(
 ) -> None:
     blocks, target = blocks_of([Ranked(rows, edges)], n_tasks), Target(0, 0, "auc")
     conditions = CONDITIONS[:2]
-    measured = find(blocks, measure_sets(blocks.columns, {target: conditions}, 0))
+    measured = measure_sets(blocks, {target: conditions}, 0)
     asked, boundaries = {target: conditions}, {0: np.array(baseline_edges)}
-    variances = vary_differences(blocks, asked, measured.offsets, boundaries)[target]
+    variances = vary_differences(blocks, asked, measured.regions, boundaries)[target]
     for condition, variance in zip(conditions, variances, strict=True):
         inside = [row.honest and row.meets(condition) for row in rows]
         if sum(inside) < 2 or len({row.label for row in rows}) < 2:
@@ -208,17 +209,21 @@ def test_placements_past_32_bits_are_exact() -> None:
 
     def sum_up(n_elsewhere: int) -> Any:
         offsets = RankOffsets(np.array([n_elsewhere] * 2), np.array([2 * n_elsewhere] * 2))
-        regions = Regions.of([{}], {0: offsets})
+        regions = Regions([{}], np.array([0]), {0: offsets})
         parts: dict[int, list[memoryview]] = {}
         for part in cut_block(block, target, regions, offsets, np.empty(0)):
             parts.setdefault(part.kind, []).append(memoryview(part.data))
-        return unpack(sum_range(parts, 1))[0][:, 0]
+        [sets] = read_sets(sum_range(parts, regions.within))
+        return sets
 
     offset = 2**34
     for few, many in zip(sum_up(100), sum_up(100 + offset // 2), strict=True):
-        few[2] += offset * few[0]
-        few[:, 2] += offset * few[:, 0]
-        assert many.tolist() == few.tolist()
+        assert many == Placed(
+            *(few.n, few.k, few.placed, few.inside + offset * few.k, few.squares, few.crossed + offset * few.placed),
+            few.inside_squares + 2 * offset * few.inside + offset**2 * few.k,
+            few.inside_of_all + offset * few.n,
+            few.inside_squares_of_all + 2 * offset * few.inside_of_all + offset**2 * few.n,
+        )
 
 
 # ---- whatever the ranges, the tasks and the order of rows
@@ -239,9 +244,9 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     trees, slices = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
     crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
     nodes = {target: [node.condition for node in tree] for target, tree in zip(targets, trees, strict=True)}
-    measured = find(blocks, measure_sets(blocks.columns, nodes, N_MODELS))
+    measured = measure_sets(blocks, nodes, N_MODELS)
     compared = {target: nodes[target] for target in COMPARED}
-    variances = vary_differences(blocks, compared, measured.offsets, {2: np.array(baseline_edges)})
+    variances = vary_differences(blocks, compared, measured.regions, {2: np.array(baseline_edges)})
     return [trees, slices, crosses, measured.of_targets, measured.of_segments, variances]
 
 

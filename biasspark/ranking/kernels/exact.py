@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from biasspark.arrays import BigInts, Ints
@@ -24,7 +26,7 @@ def join_wide(limbs: Ints) -> BigInts:
 
 
 def sum_products(first: Ints, second: Ints, starts: Ints, *, wide: bool) -> BigInts:
-    """Return the sum of the products of each run of entries, as Python integers. Factors lie in [0, 2^62).
+    """Return the sum of the products of each run of entries, as Python integers. Factors lie within ±2^62.
 
     `starts` says where each run begins; the first is 0, and none is empty. If a sum may exceed 63 bits, it is `wide`:
     factors and the products of their limbs are split into limbs of 31 bits, whose sums over fewer than 2^32 entries fit
@@ -41,12 +43,13 @@ def sum_products(first: Ints, second: Ints, starts: Ints, *, wide: bool) -> BigI
 
 
 def dot(first: Ints, second: Ints) -> int:
-    """Return the sum of the products of two arrays with entries in [0, 2^62)."""
-    if not len(first):
-        return 0
-    if int(first.max()) * int(second.max()) * len(first) <= _LARGEST:
+    """Return the sum of the products of two arrays with entries within ±2^62."""
+    largest = prod(max(int(values.max(initial=0)), -int(values.min(initial=0))) for values in (first, second))
+    if largest * len(first) <= _LARGEST:
         return int(np.dot(first, second))
-    return int(sum_products(first, second, np.zeros(1, np.int64), wide=True)[0])
+    # Sums of some entries at a time fit 63 bits, unless a product does not.
+    starts = np.arange(0, len(first), _LARGEST // largest or len(first))
+    return int(sum_products(first, second, starts, wide=largest > _LARGEST).sum())
 
 
 def _split_limbs(values: Ints) -> tuple[Ints, Ints]:
