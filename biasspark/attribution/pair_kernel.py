@@ -24,23 +24,29 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from biasspark.arrays import Floats, Ints
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.influence import NEGATIVE, POSITIVE
-from biasspark.attribution.pair_significance import Draws, PlacedAuc, Rows, compare_samples, compare_with_all
+from biasspark.attribution.pair_significance import Draws, PlacedAuc, compare_samples, compare_with_all
 from biasspark.attribution.segments import decide
 from biasspark.attribution.splits import BinSums, Split, best_split
-from biasspark.attribution.trees import ROOT
+from biasspark.attribution.trees import ROOT, list_node_columns
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature, mark_rare
 from biasspark.metrics.intervals import SIGNIFICANT, delong_part
+from biasspark.ranking.kernels.row_block import SmallInts
 from biasspark.ranking.kernels.sorted_runs import place_among
 
 
 class Examples(NamedTuple):
-    """Examples of one label, ascending by score; bins have the shape (features, rows)."""
+    """Examples of one label, ascending by score. Bins have the shape (features, rows); `rows` are by number."""
 
     scores: Floats
-    bins: Ints
+    bins: SmallInts
+    rows: Ints
+
+    def take(self, inside: Flags) -> Examples:
+        """Return some of the examples."""
+        return Examples(self.scores[inside], self.bins[:, inside], self.rows[inside])
 
 
 Sample: TypeAlias = Sequence[Examples]
@@ -57,19 +63,18 @@ class Samples(NamedTuple):
 
 
 class PairNode(NamedTuple):
-    """A condition on negatives and one on positives, and the rows of both samples that meet them."""
+    """A condition on negatives and one on positives, and the examples of both samples that meet them."""
 
     node_id: int
-    depth: int
     is_leaf: bool
     conditions: Sequence[Condition]
-    rows: Sequence[Rows]
+    samples: Samples
 
 
-def sort_examples(scores: Floats, bins: Ints) -> Examples:
-    """Sort the examples of one label by score."""
+def sort_examples(scores: Floats, bins: SmallInts) -> Examples:
+    """Sort the examples of one label by score, and number them."""
     order = np.argsort(scores, kind="stable")
-    return Examples(scores[order], bins[:, order])
+    return Examples(scores[order], bins[:, order], np.arange(len(order)))
 
 
 def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
@@ -103,39 +108,36 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
     and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at an AUC of
     0.99 too few pairs are wrongly ordered for paired placements.
 
-    Time: for each node a search of its rows' scores, and a count of their bins. Memory: some eight bytes per row and
-    node of a path, never a pair.
+    Time: for each node a search of its rows' scores, and a count of their bins. Memory: the examples of each node of a
+    path, never a pair.
     """
-    negatives, positives = samples.honest
-    overall = measure_auc(samples.honest, _all_rows(samples.honest))
-    below, up_to = (np.searchsorted(negatives.scores, positives.scores, end) for end in ("left", "right"))
-    draws = Draws.of(overall, below, up_to)
-    segments = [_measure(node, samples, overall, draws) for node in _grow_tree(samples, features, settings)]
+    overall = measure_auc(samples.honest)
+    draws = Draws.of(overall, *(side.scores for side in samples.honest))
+    segments = [_measure(node, overall, draws) for node in _grow_tree(samples, features, settings)]
     return decide(sorted(segments, key=itemgetter("node_id")))
 
 
 def _grow_tree(samples: Samples, features: Sides, settings: Pairs) -> Iterator[PairNode]:
     """Yield every node, depth first, so that few are held at a time."""
-    every = (_all_rows(samples.train), _all_rows(samples.honest))
     n_pairs = math.prod(len(side.scores) for side in samples.train)
     min_pairs = -(-n_pairs // 10) if settings.min_leaf is None else settings.min_leaf
-    min_rows = max(settings.min_side, 1)
-    waiting = [PairNode(ROOT, 0, True, ({}, {}), every)]
+    waiting = [PairNode(ROOT, True, ({}, {}), samples)]
     while waiting:
         node = waiting.pop()
-        best = _best_split(node, samples, features, min_pairs, min_rows) if node.depth < settings.max_depth else None
+        is_deepest = node.node_id.bit_length() > settings.max_depth
+        best = None if is_deepest else _best_split(node, features, min_pairs, max(settings.min_side, 1))
         yield node._replace(is_leaf=best is None)
         if best:
-            waiting += _divide(node, *best, samples)
+            waiting += _divide(node, *best)
 
 
-def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
+def measure_auc(sample: Sample) -> PlacedAuc:
     """Return the AUC of these positives against these negatives, and its variance by DeLong, of parts rounded once.
 
     With doubled placements d of either side against the rows of the other, U = Σd / 2 from either side.
     """
-    placements = _place(sample, rows)
-    n_negatives, n_positives = map(len, rows)
+    placements = _place(sample)
+    n_negatives, n_positives = map(len, placements)
     if not n_negatives * n_positives:
         return PlacedAuc(placements, None, None)
     total = int(placements[POSITIVE].sum())
@@ -149,30 +151,23 @@ def measure_auc(sample: Sample, rows: Rows) -> PlacedAuc:
     return PlacedAuc(placements, value, of_negatives + of_positives)
 
 
-def _all_rows(sample: Sample) -> Rows:
-    return [np.arange(len(side.scores)) for side in sample]
-
-
-def _place(sample: Sample, rows: Rows) -> tuple[Ints, Ints]:
+def _place(sample: Sample) -> tuple[Ints, Ints]:
     """Return the doubled placements of the negatives, counted from above, and of the positives."""
-    negatives, positives = (side.scores[chosen] for side, chosen in zip(sample, rows, strict=True))
+    negatives, positives = (side.scores for side in sample)
     return 2 * len(positives) - place_among(negatives, positives), place_among(positives, negatives)
 
 
-def _best_split(
-    node: PairNode, samples: Samples, features: Sides, min_pairs: int, min_rows: int
-) -> tuple[int, Split] | None:
+def _best_split(node: PairNode, features: Sides, min_pairs: int, min_rows: int) -> tuple[int, Split] | None:
     """Return the side and the best split that leaves enough training pairs, and rows per side in both samples."""
-    train, honest = node.rows
-    if min(map(len, (*train, *honest))) < min_rows:
+    if min(len(side.scores) for sample in node.samples for side in sample) < min_rows:
         return None
     best: tuple[int, Split] | None = None
-    for side, placements in enumerate(_place(samples.train, train)):
-        n_opposite = len(train[1 - side])
+    train = node.samples.train
+    for side, placements in enumerate(_place(train)):
+        n_opposite = len(train[1 - side].scores)
         sums = []
-        for index, feature in enumerate(features[side]):
-            bins = [sample[side].bins[index, rows[side]] for sample, rows in zip(samples, node.rows, strict=True)]
-            held = np.stack([np.bincount(rows, minlength=feature.n_bins) for rows in bins], axis=1)
+        for feature, *bins in zip(features[side], *(sample[side].bins for sample in node.samples), strict=True):
+            held = np.stack([np.bincount(of_sample, minlength=feature.n_bins) for of_sample in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.
             placed = np.bincount(bins[0], placements, feature.n_bins).astype(np.int64)
             sums.append(BinSums(held[:, 0] * n_opposite, placed, held))
@@ -183,26 +178,22 @@ def _best_split(
     return best
 
 
-def _divide(node: PairNode, side: int, split: Split, samples: Samples) -> Iterator[PairNode]:
+def _divide(node: PairNode, side: int, split: Split) -> Iterator[PairNode]:
     for child_id, bins in enumerate((split.left, split.right), 2 * node.node_id):
-        conditions, rows = list(node.conditions), [list(of_sample) for of_sample in node.rows]
+        conditions, samples = list(node.conditions), [list(sample) for sample in node.samples]
         conditions[side] = {**conditions[side], split.feature: bins}
-        for sample, of_sides in zip(samples, rows, strict=True):
-            inside = np.isin(sample[side].bins[split.feature, of_sides[side]], list(bins))
-            of_sides[side] = of_sides[side][inside]
-        yield PairNode(child_id, node.depth + 1, True, tuple(conditions), rows)
+        for sample in samples:
+            sample[side] = sample[side].take(np.isin(sample[side].bins[split.feature], list(bins)))
+        yield PairNode(child_id, True, conditions, Samples(*samples))
 
 
-def _measure(node: PairNode, samples: Samples, overall: PlacedAuc, draws: Draws | None) -> dict[str, Any]:
-    train, honest = (measure_auc(sample, rows) for sample, rows in zip(samples, node.rows, strict=True))
+def _measure(node: PairNode, overall: PlacedAuc, draws: Draws | None) -> dict[str, Any]:
+    train, honest = map(measure_auc, node.samples)
     is_root = node.node_id == ROOT
     p_train_honest = compare_samples(train, honest)
     n_honest = len(honest.placements[NEGATIVE]), len(honest.placements[POSITIVE])
     return {
-        "node_id": node.node_id,
-        "parent_id": None if is_root else node.node_id // 2,
-        "depth": node.depth,
-        "is_leaf": node.is_leaf,
+        **list_node_columns(node.node_id, node.is_leaf),
         "conditions": node.conditions,
         "n_pairs_train": math.prod(map(len, train.placements)),
         "mean_train": train.value,
@@ -210,7 +201,7 @@ def _measure(node: PairNode, samples: Samples, overall: PlacedAuc, draws: Draws 
         "n_positives_honest": n_honest[POSITIVE],
         "mean_honest": honest.value,
         "variance_honest": honest.variance,
-        "p_value": None if is_root else compare_with_all(honest, overall, node.rows[1]),
+        "p_value": None if is_root else compare_with_all(honest, overall, [side.rows for side in node.samples.honest]),
         "p_train_honest": p_train_honest,
         "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
         "p_chance": None if is_root or honest.value is None or not draws else draws.p_value(honest.value, n_honest),

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
 from biasspark.attribution.influence import NEGATIVE, POSITIVE
 from biasspark.attribution.moments import two_sided
-
-Rows: TypeAlias = Sequence[Ints]
-"""Indices of some negatives and of some positives in their sample, ascending."""
 
 
 class PlacedAuc(NamedTuple):
@@ -70,10 +67,10 @@ class Draws(NamedTuple):
     products: float
 
     @classmethod
-    def of(cls, overall: PlacedAuc, below: Ints, up_to: Ints) -> Draws | None:
-        """Return the draws from all honest rows, given their AUC; None if a side has fewer than two rows.
+    def of(cls, overall: PlacedAuc, negatives: Floats, positives: Floats) -> Draws | None:
+        """Return the draws from all honest rows, given their AUC and their scores, ascending.
 
-        `below` and `up_to` count for each positive the negatives that score below it, and no higher.
+        None if a side has fewer than two rows.
         """
         sizes = len(overall.placements[NEGATIVE]), len(overall.placements[POSITIVE])
         if overall.value is None or min(sizes) < 2:
@@ -81,6 +78,7 @@ class Draws(NamedTuple):
         b, a = (overall.placements[side] / (2 * sizes[1 - side]) - overall.value for side in (NEGATIVE, POSITIVE))
         # fsum rounds once: sums depend on no order.
         squares, cubes = ((math.fsum(b**power), math.fsum(a**power)) for power in (2, 3))
+        below, up_to = (np.searchsorted(negatives, positives, end) for end in ("left", "right"))
         all_squares = math.fsum(3 * below + up_to) / 4 - math.prod(sizes) * overall.value**2
         rest = all_squares - sizes[NEGATIVE] * squares[POSITIVE] - sizes[POSITIVE] * squares[NEGATIVE]
         so_far = np.concatenate([[0.0], np.cumsum(b)])
@@ -124,7 +122,7 @@ def compare_samples(train: PlacedAuc, honest: PlacedAuc) -> float | None:
     return two_sided(train.value - honest.value, train.variance + honest.variance)
 
 
-def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float | None:
+def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Sequence[Ints]) -> float | None:
     """Return the p-value of the difference of the AUC of a leaf and that of all, by paired placements.
 
     Both AUCs are means over the same rows, so their errors are correlated. Let the leaf have k of the m positives, V_i
@@ -136,7 +134,7 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Rows) -> float |
 
     and negatives likewise; variance = Σφ² over both. sqrt(k·(k - 1)) replaces k so that the squares add up to DeLong's
     variance of either AUC alone, and the products to their covariance (DeLong, DeLong and Clarke-Pearson 1988).
-    It is never negative, and 0 if the leaf has all rows.
+    It is never negative, and 0 if the leaf has all rows. `rows` are the numbers of the leaf's negatives and positives.
     """
     if leaf.value is None or leaf.variance is None or overall.value is None:
         return None

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Flags, Ints
+from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.block_sums import hash_bins
-from biasspark.attribution.pair_kernel import Examples, Samples, mark_rare_of_sides, segment_pairs, sort_examples
+from biasspark.attribution.pair_kernel import Samples, mark_rare_of_sides, segment_pairs, sort_examples
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import auc_interval
 from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
 from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key, decode_table, encode_table
 from biasspark.tables.schemas import PAIR_SEGMENTS, table_of_rows
@@ -61,7 +61,7 @@ def pair_segments(
         n_rows, label, drawn, scores, bins = (np.concatenate(arrays, axis=-1) for arrays in pieces)
         n_labels = n_rows.reshape(-1, 2).sum(axis=0).tolist()
         sizes = tuple(min(size, n // 2) for size, n in zip(most, n_labels, strict=True))
-        samples = _split_samples(label == 1, drawn, Examples(scores, bins.astype(np.int64)), sizes)
+        samples = _split_samples(label == 1, drawn, scores, bins, sizes)
         model, name = names[key[:2]]
         of_sides = mark_rare_of_sides(samples, features, settings)
         rows = []
@@ -100,16 +100,17 @@ def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
     return pack([np.array(n_rows), labels, block.draws[drawn], block.scores[drawn], bins])
 
 
-def _split_samples(label: Flags, drawn: Ints, rows: Examples, sizes: tuple[int, ...]) -> Samples:
+def _split_samples(label: Flags, drawn: Ints, scores: Floats, bins: SmallInts, sizes: tuple[int, ...]) -> Samples:
     """Return the rows of each label with the lowest hashes, which grow the tree, and the next, which estimate."""
     # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
-    used = np.vstack([rows.bins.astype(np.uint64), rows.scores.view(np.uint64)])
-    order = np.lexsort([*rows.bins[::-1], rows.scores, hash_bins(used), drawn])
+    used = np.vstack([bins.astype(np.uint64), scores.view(np.uint64)])
+    order = np.lexsort([*bins[::-1], scores, hash_bins(used), drawn])
+    of_labels = [order[label[order] == value] for value in (False, True)]
     train, honest = (
         [
-            sort_examples(rows.scores[chosen], rows.bins[:, chosen])
-            for value, size in zip((False, True), sizes, strict=True)
-            for chosen in [order[label[order] == value][first * size : (first + 1) * size]]
+            sort_examples(scores[chosen], bins[:, chosen])
+            for of_label, size in zip(of_labels, sizes, strict=True)
+            for chosen in [of_label[first * size : (first + 1) * size]]
         ]
         for first in (0, 1)
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from biasspark.attribution.block_sums import AUC
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import chance_p_value, welch_p_value
-from biasspark.attribution.trees import Tree
+from biasspark.attribution.trees import Tree, list_node_columns
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip_interval, normal_interval
 
@@ -61,10 +61,7 @@ def list_segments(
     rows = [
         {
             **key._asdict(),
-            "node_id": node.node_id,
-            "parent_id": node.parent_id,
-            "depth": node.depth,
-            "is_leaf": node.is_leaf,
+            **list_node_columns(node.node_id, node.split is None),
             **_list_columns(node.condition, of_node, root, features),
             **_list_ends(of_node, key.range, level),
         }

@@ -6,10 +6,8 @@ enough of them.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
-from biasspark.ranking.kernels.row_block import Cells, SmallInts
+from biasspark.ranking.kernels.row_block import Cells
 from biasspark.ranking.row_blocks import Query, Search
 
 ROOT = 1
@@ -32,24 +30,22 @@ NodeKey: TypeAlias = tuple[int, int]
 """The number of a tree, and that of one of its nodes."""
 
 
-@dataclass(frozen=True)
-class Node:
-    """One node of a tree: the rows that meet a condition. A root has depth 0 and no parent; a leaf has no split."""
+class Node(NamedTuple):
+    """One node of a tree: the rows that meet a condition. A leaf has no split."""
 
     node_id: int
-    parent_id: int | None
-    depth: int
     condition: Condition
     split: Split | None = None
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether the node is not split."""
-        return self.split is None
 
 
 Tree: TypeAlias = tuple[Node, ...]
 """The nodes by ascending number, the root first."""
+
+
+def list_node_columns(node_id: int, is_leaf: bool) -> dict[str, Any]:
+    """Return the columns that place a node in its tree: a root has depth 0 and no parent."""
+    parent_id, depth = node_id // 2 or None, node_id.bit_length() - 1
+    return {"node_id": node_id, "parent_id": parent_id, "depth": depth, "is_leaf": is_leaf}
 
 
 def list_tree_values(targets: Sequence[Target], n_rows: int) -> list[SummedValue]:
@@ -74,7 +70,7 @@ def grow_trees(
     driver collects a histogram for each measured node and feature, whatever the number of rows, and holds those of two
     levels. Costs a sort of the bins for each node and feature.
     """
-    trees = [{ROOT: Node(ROOT, None, 0, {})} for _ in values]
+    trees = [{ROOT: Node(ROOT, {})} for _ in values]
     parents: dict[NodeKey, Sequence[Ints] | None] = {(number, ROOT): None for number in range(len(values)) if features}
     for _ in range(settings.max_depth):
         if not parents:
@@ -113,11 +109,9 @@ def _find_split(
 
 def _apply(split: Split, node: Node) -> dict[int, Node]:
     """Return the node with its split, and its children."""
-    changed = {node.node_id: replace(node, split=split)}
-    for child_id, bins in enumerate((split.left, split.right), 2 * node.node_id):
-        condition = {**node.condition, split.feature: bins}
-        changed[child_id] = Node(child_id, node.node_id, node.depth + 1, condition)
-    return changed
+    children = enumerate((split.left, split.right), 2 * node.node_id)
+    changed = {child_id: Node(child_id, {**node.condition, split.feature: bins}) for child_id, bins in children}
+    return {node.node_id: node._replace(split=split), **changed}
 
 
 # ---- histograms
@@ -134,54 +128,28 @@ def _measure_leaves(
     `parents` has the histograms of the parent of each leaf, None for a root. Less those of the leaf, they are the
     histograms of its sibling, which are returned as well.
     """
-    by_tree: defaultdict[int, list[int]] = defaultdict(list)
-    for number, node_id in parents:
-        by_tree[number].append(node_id)
+    leaves = [(values[number], trees[number][node_id].condition) for number, node_id in parents]
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
-        for number, node_ids in by_tree.items():
-            value = values[number]
+        for chunk, (value, condition) in enumerate(leaves):
             if value in block.sums:
-                leaf = find_nodes(trees[number].values(), block.cells.bins)
-                measured = measure_bins(block.cells, block.sums[value], leaf, node_ids, features)
-                yield value.target.slice, number, measured
+                yield value.target.slice, chunk, measure_bins(block.cells, block.sums[value], condition, features)
 
     answer = yield Query(measure)
+    nothing = [np.zeros((N_COLUMNS, feature.n_bins), np.int64) for feature in features]
     histograms: dict[NodeKey, Sequence[Ints]] = {}
-    for number, node_ids in by_tree.items():
+    for chunk, ((number, node_id), parent) in enumerate(parents.items()):
         target = values[number].target
-        nothing = [np.zeros((len(node_ids), N_COLUMNS, feature.n_bins), np.int64) for feature in features]
-        of_features = answer.get((target.model, target.slice, number), nothing)
-        for index, node_id in enumerate(node_ids):
-            histograms[number, node_id] = parts = [of_feature[index] for of_feature in of_features]
-            if parent := parents[number, node_id]:
-                histograms[number, node_id ^ 1] = [whole - part for whole, part in zip(parent, parts, strict=True)]
+        histograms[number, node_id] = parts = answer.get((target.model, target.slice, chunk), nothing)
+        if parent:
+            histograms[number, node_id ^ 1] = [whole - part for whole, part in zip(parent, parts, strict=True)]
     return histograms
 
 
-def find_nodes(nodes: Iterable[Node], bins: SmallInts) -> Ints:
-    """Return the leaf that each cell is in, given the nodes of a tree, parents first, and the bins of the cells."""
-    leaves = np.ones(bins.shape[1], np.int64)
-    for node in nodes:
-        if node.split:
-            inside = np.flatnonzero(leaves == node.node_id)
-            goes_left = meet({node.split.feature: node.split.left}, bins[:, inside])
-            leaves[inside] = 2 * node.node_id + ~goes_left
-    return leaves
-
-
-def measure_bins(
-    cells: Cells, sums: Ints, leaf: Ints, node_ids: Sequence[int], features: Sequence[Feature]
-) -> list[Ints]:
-    """Return by feature the histograms of some leaves, int64, shape (leaves, `N_COLUMNS`, bins).
-
-    `sums` are those of `CellSums`, and `leaf` is that of each cell.
-    """
-    (n_rows, totals, _), honest = sums, cells.honest
+def measure_bins(cells: Cells, sums: Ints, condition: Condition, features: Sequence[Feature]) -> list[Ints]:
+    """Return by feature the histogram of the cells that meet a condition, given the sums of `CellSums`."""
+    inside = np.flatnonzero(meet(condition, cells.bins) & (sums[0] > 0))
+    (n_rows, totals, _), honest = sums[:, inside], cells.honest[inside]
     counts = np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
-    histograms = [np.zeros((len(node_ids), N_COLUMNS, feature.n_bins), np.int64) for feature in features]
-    for index, node_id in enumerate(node_ids):
-        inside = np.flatnonzero((leaf == node_id) & (n_rows > 0))
-        for histogram, bins in zip(histograms, cells.bins[:, inside], strict=True):
-            histogram[index] = add_by_code(bins, counts[:, inside], histogram.shape[-1])
-    return histograms
+    codes = zip(features, cells.bins[:, inside], strict=True)
+    return [add_by_code(of_feature, counts, feature.n_bins) for feature, of_feature in codes]

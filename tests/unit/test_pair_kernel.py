@@ -179,14 +179,14 @@ def test_too_few_rows_of_a_side_are_not_split(n_negatives: int, n_positives: int
 
 def test_the_honest_sample_needs_as_many_rows_of_a_side() -> None:
     train, honest = draw_samples(15, 400, 400)
-    fewer = tuple(Examples(side.scores[::14], side.bins[:, ::14]) for side in honest)
+    fewer = tuple(sort_examples(side.scores[::14], side.bins[:, ::14]) for side in honest)
     assert len(fewer[0].scores) == 29
     only_root(Samples(train, (fewer[0], fewer[1])))
 
 
 def test_ties_are_one_half_and_explain_nothing() -> None:
     samples = draw_samples(17, 100, 100)
-    tied = (tuple(Examples(np.zeros(100), side.bins) for side in sample) for sample in samples)
+    tied = (tuple(sort_examples(np.zeros(100), side.bins) for side in sample) for sample in samples)
     root = only_root(Samples(*tied))
     assert (root.mean_train, root.mean_honest, root.variance_honest) == (0.5, 0.5, 0.0)
     assert (root.p_train_honest, root.false_discovery) == (1.0, False)
@@ -195,7 +195,7 @@ def test_ties_are_one_half_and_explain_nothing() -> None:
 def test_where_nothing_varies_a_difference_is_certain() -> None:
     samples = draw_samples(18, 100, 100)
     below, above = (
-        tuple(Examples(np.full(100, at), side.bins) for side, at in zip(samples.train, pair, strict=True))
+        tuple(sort_examples(np.full(100, at), side.bins) for side, at in zip(samples.train, pair, strict=True))
         for pair in ((1.0, 0.0), (0.0, 1.0))
     )
     root = only_root(Samples((below[0], below[1]), (above[0], above[1])))
@@ -203,7 +203,9 @@ def test_where_nothing_varies_a_difference_is_certain() -> None:
 
 
 def test_without_features_there_is_a_root() -> None:
-    bare = (tuple(Examples(side.scores, side.bins[:0]) for side in sample) for sample in draw_samples(19, 100, 100))
+    bare = (
+        tuple(sort_examples(side.scores, side.bins[:0]) for side in sample) for sample in draw_samples(19, 100, 100)
+    )
     (root,) = list_nodes(Samples(*bare), ((), ()), Pairs())
     assert root.conditions == ({}, {})
 

@@ -13,9 +13,7 @@ from tests.oracle.pair_trees import write_out_pairs
 
 
 def draws_from(sample: Sample) -> Draws:
-    negatives, positives = (side.scores for side in sample)
-    auc = measure_auc(sample, (np.arange(len(negatives)), np.arange(len(positives))))
-    found = Draws.of(auc, *(np.searchsorted(negatives, positives, end) for end in ("left", "right")))
+    found = Draws.of(measure_auc(sample), *(side.scores for side in sample))
     assert found is not None
     return found
 
@@ -66,4 +64,5 @@ def test_what_is_all_that_there_is_differs_from_nothing() -> None:
     assert draws.p_value(draws.auc, (50, 40)) == 1
     separate = draws_from(draw_sample(27, (50, 40), 50.0))
     assert (separate.auc, separate.p_value(1.0, (30, 30)), separate.p_value(0.5, (30, 30))) == (1, 1, 0)
-    assert Draws.of(measure_auc(sample, (np.arange(1), np.arange(40))), np.zeros(40, int), np.ones(40, int)) is None
+    few = draw_sample(27, (1, 40), 1.0)
+    assert Draws.of(measure_auc(few), *(side.scores for side in few)) is None

@@ -18,7 +18,7 @@ from biasspark.attribution import trees
 from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values, measure_bins
 from biasspark.config.attribution_settings import TreeSettings
-from biasspark.features import Feature
+from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.row_block import Cells
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
@@ -81,7 +81,7 @@ def test_each_level_is_announced_before_it_runs() -> None:
     values = list_tree_values([Target(0, 0, "auc")], len(rows))
     search = grow_trees(FEATURES, values, TreeSettings(max_depth=3, min_leaf=5), [0.0])
     [[tree]] = run_searches(sum_blocks(blocks, values), [search], steps.append)
-    assert steps == [1, 2, 3] == [*range(1, 1 + max(node.depth for node in tree))]
+    assert steps == [1, 2, 3] == [*range(1, 1 + max(node.node_id.bit_length() - 1 for node in tree))]
 
 
 def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature:
@@ -121,8 +121,7 @@ def test_trees_of_samples_are_those_of_loops(
     nodes = grow_by_loops(rows, features, asked)
     assert rows_of_nodes(tree, sample) == nodes
     for node in tree:
-        assert (node.parent_id, node.depth) == (node.node_id // 2 or None, node.node_id.bit_length() - 1)
-        assert node.is_leaf == (2 * node.node_id not in nodes)
+        assert (node.split is None) == (2 * node.node_id not in nodes)
 
 
 def test_the_first_split_explains_as_much_as_scikit_learns() -> None:
@@ -155,22 +154,21 @@ SAMPLE_FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(T
 def test_each_level_measures_the_smaller_side_of_each_split(
     two_samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    levels: list[Sequence[int]] = []
+    measured: list[Condition] = []
 
-    def measure(cells: Cells, sums: Ints, leaf: Ints, asked: Sequence[int], features: Sequence[Feature]) -> list[Ints]:
-        levels.append(asked)
-        return measure_bins(cells, sums, leaf, asked, features)
+    def measure(cells: Cells, sums: Ints, condition: Condition, features: Sequence[Feature]) -> list[Ints]:
+        measured.append(condition)
+        return measure_bins(cells, sums, condition, features)
 
     monkeypatch.setattr(trees, "measure_bins", measure)
     sample = two_samples[0]
     (tree,) = grow_samples([sample], SAMPLE_FEATURES, TreeSettings(max_depth=3, min_leaf=10))
-    assert len(levels) == 3
-    assert levels[0] == [1]
+    node_ids = [node.node_id for condition in measured for node in tree if node.condition == condition]
+    assert [node_id.bit_length() for node_id in (node_ids[0], node_ids[-1])] == [1, 3]
     rows = rows_of_nodes(tree, sample)
-    for node_ids in levels[1:]:
-        assert len({node_id // 2 for node_id in node_ids}) == len(node_ids)
-        for node_id in node_ids:
-            assert len(rows[node_id]) <= len(rows[node_id ^ 1])
+    assert len({node_id // 2 for node_id in node_ids}) == len(node_ids) == len(measured)
+    for node_id in node_ids[1:]:
+        assert len(rows[node_id]) <= len(rows[node_id ^ 1])
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_each_level_measures_the_smaller_side_of_each_split(
 )
 def test_a_root_alone(two_samples: list[Sample], asked: TreeSettings) -> None:
     (tree,) = grow_samples(two_samples[:1], SAMPLE_FEATURES, asked)
-    assert [(node.node_id, node.parent_id, node.is_leaf) for node in tree] == [(1, None, True)]
+    assert [(node.node_id, node.split) for node in tree] == [(1, None)]
     (judged,) = judge(tree, two_samples[0], SAMPLE_FEATURES)
     assert (judged.rule, judged.predicate, judged.found) == ("all rows", "TRUE", False)
     assert judged.p_value is judged.p_adjusted is judged.loss_share is None
@@ -214,11 +212,11 @@ def test_the_tests_of_nodes_are_those_of_scipy(two_samples: list[Sample]) -> Non
             assert (row.mean_train, row.mean_honest) == pytest.approx((train.mean(), honest.mean()), rel=1e-12)
             assert row.p_train_honest == pytest.approx(p_train_honest, rel=1e-9)
             assert row.false_discovery == (p_train_honest < 0.05)
-            if node.parent_id is not None:
+            if node.node_id > 1:
                 p_value = stats.ttest_ind(honest, sample.values[~inside & sample.honest], equal_var=False).pvalue
                 assert row.p_value == pytest.approx(p_value, rel=1e-9)
             if row.p_adjusted is None or row.p_chance_adjusted is None:
-                assert not node.is_leaf
+                assert node.split
                 assert row.p_adjusted is row.p_chance_adjusted is row.found is row.confirmed is None
             else:
                 assert row.found == (row.p_adjusted < 0.05 and not row.false_discovery)
