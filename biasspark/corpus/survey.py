@@ -54,40 +54,27 @@ _SKETCH_BITS = 16
 
 @dataclass(frozen=True)
 class Survey:
-    """The results of one pass over the corpus.
-
-    Attributes
-    ----------
-    n_rows
-        Rows read. If not `is_exact`, up to 1,023 more for each task.
-    values
-        Distinct values of every categorical column and of the array column, in order.
-    quantiles
-        For each model, scores that cut a sample into equal parts: as many as the configuration has ranges, or 1024.
-    extremes
-        For each model, the lowest and the highest score of the rows with a label; empty without histograms.
-    ids
-        The rows whose ids were compared, and how many distinct ids they have, within half a percent; None if not
-        requested. Of 65,536 rows or more, those of one id in 16 are compared.
-    absent_positives
-        The configured positive values of the label that no row has.
-    positive_variants
-        By positive value of a text label, the rows that have it in another case or with spaces around it.
-    column_uses
-        Pairs of a column and its use, as label, model or identity.
-    is_exact
-        Whether every row was counted.
-    """
+    """The results of one pass over the corpus."""
 
     n_rows: int
+    """Rows read. If not `is_exact`, up to 1,023 more for each task."""
     values: dict[str, tuple[str, ...]]
+    """Distinct values of every categorical column and of the array column, in order."""
     quantiles: tuple[Floats, ...]
+    """For each model, scores that cut a sample into equal parts: as many as the configuration has ranges, or 1024."""
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """For each model, the lowest and the highest score of the rows with a label; empty without histograms."""
     ids: tuple[int, int] | None = None
+    """The rows whose ids were compared, and how many distinct ids they have, within half a percent; None if not
+    requested. Of 65,536 rows or more, those of one id in 16 are compared."""
     absent_positives: tuple[object, ...] = ()
+    """The configured positive values of the label that no row has."""
     positive_variants: Mapping[str, int] = field(default_factory=dict)
+    """By positive value of a text label, the rows that have it in another case or with spaces around it."""
     column_uses: tuple[tuple[str, str], ...] = ()
+    """Pairs of a column and its use, as label, model or identity."""
     is_exact: bool = True
+    """Whether every row was counted."""
 
     @property
     def rows_text(self) -> str:
@@ -403,18 +390,13 @@ def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tupl
 
 @dataclass(frozen=True)
 class Cutpoints:
-    """The cutpoints of one model.
-
-    Attributes
-    ----------
-    thresholds
-        In the order of the configuration, rounded to the type of the model's column: the float32 0.7 is less than 0.7.
-    bin_edges
-        One more than bins, ascending; empty without histograms.
-    """
+    """The cutpoints of one model."""
 
     thresholds: tuple[float, ...]
+    """In the order of the configuration, rounded to the type of the model's column: the float32 0.7 is less than
+    0.7."""
     bin_edges: tuple[float, ...]
+    """One more than bins, ascending; empty without histograms."""
 
     @cached_property
     def scores(self) -> Floats:

@@ -30,15 +30,10 @@ METRIC_OF = {pair: metric for metric, pair in PAIRS.items()}
 
 @dataclass(frozen=True)
 class Setting:
-    """What all candidates share.
-
-    Attributes
-    ----------
-    corpora
-        The corpus at "", and the second corpora of groups of cases by their names.
-    """
+    """What all candidates share."""
 
     corpora: dict[str, Path]
+    """The corpus at "", and the second corpora of groups of cases by their names."""
     repeat: int
     driver_memory: str
 
@@ -50,25 +45,18 @@ Start = Callable[["Candidate", Setting, Path], Command]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to compute the suite, or something to compare it with.
-
-    Attributes
-    ----------
-    repeats
-        Whether it repeats its work itself, in one process.
-    portable
-        Whether it can run at another checkout of the project.
-    root
-        The checkout that it runs at.
-    """
+    """A way to compute the suite, or something to compare it with."""
 
     name: str
     text: str
     start: Start
     uses_java: bool = True
     repeats: bool = False
+    """Whether it repeats its work itself, in one process."""
     portable: bool = False
+    """Whether it can run at another checkout of the project."""
     root: Path = ROOT
+    """The checkout that it runs at."""
 
     def at(self, root: Path) -> Candidate:
         """Return the candidate at another checkout."""

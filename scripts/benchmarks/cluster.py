@@ -48,29 +48,21 @@ MEASURED = "24 identities, one slice, all rows annotated"
 
 @dataclass(frozen=True)
 class Costs:
-    """The cost of a row and of a score on one core of the measured machine.
-
-    Attributes
-    ----------
-    reading_row, reading_score, placing_score
-        Seconds of a job: for a row and for a score while the corpus is read, twice, and for a score after the shuffle.
-    file_bytes
-        Of a row in the files of the corpus, which determine the number of tasks that read.
-    shuffled_bytes
-        Of a score with its memberships and counts, compressed.
-    fixed
-        Seconds of a job of any size: Java, Spark, cold code, tables written and checked.
-    worker_mb
-        Memory of the largest Python worker, with ranges of ``ROWS_A_RANGE`` scores.
-    """
+    """The cost of a row and of a score on one core of the measured machine."""
 
     reading_row: float
     reading_score: float
     placing_score: float
+    """All three in seconds of a job: for a row and for a score while the corpus is read, twice, and for a score after
+    the shuffle."""
     file_bytes: float
+    """Of a row in the files of the corpus, which determine the number of tasks that read."""
     shuffled_bytes: float
+    """Of a score with its memberships and counts, compressed."""
     fixed: float
+    """Seconds of a job of any size: Java, Spark, cold code, tables written and checked."""
     worker_mb: float
+    """Memory of the largest Python worker, with ranges of ``ROWS_A_RANGE`` scores."""
 
 
 @dataclass(frozen=True)
@@ -89,37 +81,26 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run.
-
-    Attributes
-    ----------
-    reading_tasks, placing_tasks, ranges
-        Numbers; ranges of all models.
-    ranges_to_set
-        The ``[ranking] ranges`` without which the job would refuse so many rows; None if it chooses them itself.
-    reading, network, placing
-        Seconds.
-    shuffled_gb
-        Through the shuffle, in all.
-    range_mb
-        Scores of a range with their counts and memberships, as they arrive from the shuffle.
-    worker_mb
-        The largest memory of a Python worker.
-    heap_mb
-        The heap below which an executor spills.
-    """
+    """The plan of a run."""
 
     reading_tasks: int
     placing_tasks: int
     ranges: int
+    """The ranges of all models."""
     ranges_to_set: int | None
+    """The ``[ranking] ranges`` without which the job would refuse so many rows; None if it chooses them itself."""
     reading: float
     network: float
     placing: float
+    """All three in seconds."""
     shuffled_gb: float
+    """Through the shuffle, in all."""
     range_mb: float
+    """Scores of a range with their counts and memberships, as they arrive from the shuffle."""
     worker_mb: float
+    """The largest memory of a Python worker."""
     heap_mb: float
+    """The heap below which an executor spills."""
 
     @property
     def seconds(self) -> float:

@@ -24,27 +24,20 @@ class CandidateError(Exception):
 
 @dataclass(frozen=True)
 class Measured:
-    """Time and memory of a process and its descendants.
-
-    Attributes
-    ----------
-    cpu_seconds
-        Of all processes, as last sampled.
-    peak_mb
-        The largest sampled memory of all processes together, shared pages counted once; at least the peak of the
-        largest process.
-    worker_mb, java_mb
-        Peak resident memory of the largest Python worker of Spark and of the largest Java process; 0 without any.
-    heap_mb
-        The largest Java heap after a collection, with garbage in old regions; None without Java.
-    """
+    """Time and memory of a process and its descendants."""
 
     seconds: float
     cpu_seconds: float
+    """Of all processes, as last sampled."""
     peak_mb: float
+    """The largest sampled memory of all processes together, shared pages counted once; at least the peak of the largest
+    process."""
     worker_mb: float
+    """Peak resident memory of the largest Python worker of Spark; 0 without any."""
     java_mb: float
+    """That of the largest Java process."""
     heap_mb: int | None
+    """The largest Java heap after a collection, with garbage in old regions; None without Java."""
 
 
 @dataclass

@@ -45,21 +45,14 @@ class Number:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a candidate.
-
-    Attributes
-    ----------
-    numbers
-        The suite; empty for candidates that do not compute it.
-    seconds
-        Reported in place of the time of the process; None for that time.
-    details
-        Anything else worth keeping.
-    """
+    """The result of a candidate."""
 
     numbers: list[Number] = field(default_factory=list)
+    """The suite; empty for candidates that do not compute it."""
     seconds: float | None = None
+    """Reported in place of the time of the process; None for that time."""
     details: dict[str, Any] = field(default_factory=dict)
+    """Anything else worth keeping."""
 
     def write(self, path: Path) -> None:
         """Write the outcome as JSON."""
@@ -74,21 +67,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Statistic:
-    """The U statistic of two cells, in integers.
-
-    Attributes
-    ----------
-    doubled
-        2 x the pairs in which the high row scores above the low one, plus the ties.
-    low_squares, high_squares
-        Sum over the rows of a cell of the square of their share of `doubled`.
-    """
+    """The U statistic of two cells, in integers."""
 
     n_low: int
     n_high: int
     doubled: int
+    """2 x the pairs in which the high row scores above the low one, plus the ties."""
     low_squares: int
     high_squares: int
+    """Of either cell, the sum over its rows of the square of their share of `doubled`."""
 
     @property
     def auc(self) -> float | None:

@@ -62,24 +62,16 @@ _SMALL = {  # what makes queries of a few rows fast; none of it changes a value
 
 @dataclass
 class Answer:
-    """The result of an engine for a corpus.
-
-    Attributes
-    ----------
-    exit_code
-        As a job ends: 0 if it is measured.
-    faults
-        The keys at fault, or the first words of a message without keys.
-    is_refused
-        Whether the embedded engine refuses it as unsupported.
-    tables
-        Rows by table, sorted, each cell written in full.
-    """
+    """The result of an engine for a corpus."""
 
     exit_code: int
+    """As a job ends: 0 if it is measured."""
     faults: list[str] = field(default_factory=list)
+    """The keys at fault, or the first words of a message without keys."""
     is_refused: bool = False
+    """Whether the embedded engine refuses it as unsupported."""
     tables: dict[str, list[str]] = field(default_factory=dict)
+    """Rows by table, sorted, each cell written in full."""
     message: str = ""
 
     @property

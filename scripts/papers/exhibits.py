@@ -59,24 +59,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table of a source next to ours.
-
-    Attributes
-    ----------
-    printed
-        Values as printed, as text; empty where nothing is printed. Its index and columns are those of the table.
-    ours
-        Ours: numbers, NaN where there is none.
-    title
-        A title that distinguishes it from other tables of the same exhibit.
-    against
-        What `printed` is, if the source does not print it.
-    """
+    """A table of a source next to ours."""
 
     printed: pd.DataFrame
+    """Values as printed, as text; empty where nothing is printed. Its index and columns are those of the table."""
     ours: pd.DataFrame
+    """Ours: numbers, NaN where there is none."""
     title: str = ""
+    """A title that distinguishes it from other tables of the same exhibit."""
     against: str = PRINTED
+    """What `printed` is, if the source does not print it."""
 
     @cached_property
     def rows(self) -> list[tuple[str, list[Cell]]]:
@@ -115,27 +107,18 @@ Make: TypeAlias = Callable[[Path], Iterable[Made]]
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table or figure of a source.
-
-    Attributes
-    ----------
-    name
-        As the source calls it.
-    title
-        What it shows.
-    data
-        The data of ours.
-    why
-        Why ours differs, or why there is none.
-    make
-        None where nothing is computed; `why` says why.
-    """
+    """A table or figure of a source."""
 
     name: str
+    """As the source calls it."""
     title: str
+    """What it shows."""
     data: str = ""
+    """The data of ours."""
     why: str = ""
+    """Why ours differs, or why there is none."""
     make: Make | None = None
+    """None where nothing is computed; `why` says why."""
 
     @property
     def slug(self) -> str:
