@@ -6,10 +6,12 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow.dataset as ds
 
+from scripts.benchmarks.cases import GROUPS
 from scripts.benchmarks.corpora import BUILD, ROOT
 from scripts.benchmarks.event_log import log_into, read_tasks
 from scripts.benchmarks.measured_process import Measured, run_measured
@@ -24,8 +26,7 @@ MORE_TABLES = (
 """The settings that turn further tables of the job on."""
 
 SCRIPTS = Path(__file__).parent
-EVENTS = "events"
-METRIC_OF = {pair: metric for metric, pair in PAIRS.items()}
+EVENTS, GC_LOG = "events", "gc.log"
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,9 @@ class Candidate:
     name: str
     text: str
     start: Start
-    uses_java: bool = True
     repeats: bool = False
     """Whether it repeats its work itself, in one process."""
-    portable: bool = False
+    portable: bool = True
     """Whether it can run at another checkout of the project."""
     root: Path = ROOT
     """The checkout that it runs at."""
@@ -71,7 +71,7 @@ class Candidate:
             [str(part) for part in self.start(self, setting, folder)],
             {"PYTHONPATH": str(self.root)},
             folder / "output.txt",
-            folder / "gc.log" if self.uses_java else None,
+            folder / GC_LOG,
         )
         outcome = _read_outcome(folder)
         if (folder / EVENTS).exists():
@@ -108,13 +108,13 @@ def _read_outcome(folder: Path) -> Outcome:
         [
             Number(row["model"], row["identity"], metric, row[metric], variances[row["model"], row["identity"], *pair])
             for row in tables["bias_metrics"]
-            for pair, metric in METRIC_OF.items()
+            for metric, pair in PAIRS.items()
         ]
     )
 
 
 def _submit(candidate: Candidate, setting: Setting, folder: Path, *job: str | Path) -> Command:
-    gc_log = f"spark.driver.extraJavaOptions=-Xlog:gc:file={folder / 'gc.log'}"
+    gc_log = f"spark.driver.extraJavaOptions=-Xlog:gc:file={folder / GC_LOG}"
     submit = candidate.root / "scripts" / "submit"
     return [submit, "--driver-memory", setting.driver_memory, "--conf", gc_log, *job]
 
@@ -123,38 +123,36 @@ def _task(setting: Setting, folder: Path) -> Command:
     return ["--corpus", setting.corpora[""], "--outcome", folder / "outcome.json"]
 
 
-MEASURE, ATTRIBUTE = "scripts/benchmarks/job.toml", "conf/attribution.toml"
-"""The configurations of jobs."""
+_JOBS = {
+    "measure": ("bias_metrics.py", "scripts/benchmarks/job.toml"),
+    "attribute": ("attribution.py", "conf/attribution.toml"),
+}
+"""The file and the configuration of a job, by its command."""
 
 
-def _run_options(config: Path, setting: Setting, folder: Path, *overrides: str) -> Command:
+def _run_options(
+    candidate: Candidate, setting: Setting, folder: Path, command: str, overrides: Sequence[str] = ()
+) -> Command:
     paths = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
     options = [option for override in (*paths, *overrides) for option in ("--set", override)]
-    return ["--config", config, "--run-date", "2026-01-15", *options]
+    return ["--config", candidate.root / _JOBS[command][1], "--run-date", "2026-01-15", *options]
 
 
-def _start_job(job: str, config: str, *overrides: str) -> Start:
-    def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-        options = _run_options(candidate.root / config, setting, folder, *overrides)
-        return _submit(candidate, setting, folder, candidate.root / "jobs" / job, *options)
-
-    return start
-
-
-def _start_embedded(command: str, config: str) -> Start:
-    def start(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-        # -P: the package is that of the candidate's root, and not what lies in this folder.
-        engine = [sys.executable, "-P", "-m", "biasspark", command, "--engine", "embedded"]
-        return [*engine, *_run_options(candidate.root / config, setting, folder)]
-
-    return start
+def _start_job(
+    candidate: Candidate, setting: Setting, folder: Path, command: str, overrides: Sequence[str] = ()
+) -> Command:
+    job = candidate.root / "jobs" / _JOBS[command][0]
+    return _submit(candidate, setting, folder, job, *_run_options(candidate, setting, folder, command, overrides))
 
 
-def _start_python(script: str) -> Start:
-    def start(_: Candidate, setting: Setting, folder: Path) -> Command:
-        return [sys.executable, SCRIPTS / script, *_task(setting, folder)]
+def _start_embedded(candidate: Candidate, setting: Setting, folder: Path, command: str) -> Command:
+    # -P: the package is that of the candidate's root, and not what lies in this folder.
+    engine = [sys.executable, "-P", "-m", "biasspark", command, "--engine", "embedded"]
+    return [*engine, *_run_options(candidate, setting, folder, command)]
 
-    return start
+
+def _start_python(_: Candidate, setting: Setting, folder: Path, script: str) -> Command:
+    return [sys.executable, SCRIPTS / script, *_task(setting, folder)]
 
 
 def _start_floor(candidate: Candidate, setting: Setting, folder: Path) -> Command:
@@ -177,71 +175,43 @@ def _start_session(candidate: Candidate, setting: Setting, folder: Path) -> Comm
     return _submit(candidate, setting, folder, *conf, *script, *_task(setting, folder), *second)
 
 
-SESSIONS = {
-    "session": "the suite, a bare sort, a bare scan",
-    "array": "24 and 240 identities in an array, with the same number of mentions",
-    "columns": "24 and 240 columns of identities, with the same number of mentions",
-    "unannotated": "the corpus, and one with 75 % of its rows unannotated",
-    "comparison": "two models compared by DeLong and by the jackknife, the suite",
-    "attribution": "the attribution of every row, a bare sort, crosses of 50 groups, the suite",
-    "window": "7 runs that kept their scores, merged, against a measurement of their rows",
-    "growth": "more rows, identities, models and slices, each while the others stay",
-    "templates": "scores of 20 templates by 24 identities, in ever more rows",
-}
-
-CANDIDATES = {
-    candidate.name: candidate
-    for candidate in (
-        Candidate(
-            "job", "spark-submit jobs/bias_metrics.py, whole", _start_job("bias_metrics.py", MEASURE), portable=True
-        ),
-        Candidate(
-            "embedded",
-            "biasspark measure on the embedded engine, whole",
-            _start_embedded("measure", MEASURE),
-            uses_java=False,
-            portable=True,
-        ),
-        Candidate(
-            "attribute",
-            "spark-submit jobs/attribution.py with conf/attribution.toml, whole",
-            _start_job("attribution.py", ATTRIBUTE),
-            portable=True,
-        ),
-        Candidate(
-            "attribute_embedded",
-            "biasspark attribute with conf/attribution.toml on the embedded engine, whole",
-            _start_embedded("attribute", ATTRIBUTE),
-            uses_java=False,
-            portable=True,
-        ),
-        Candidate(
-            "further",
-            "the same with thresholds, histograms, label balance and pinned AUC",
-            _start_job("bias_metrics.py", MEASURE, *MORE_TABLES),
-            portable=True,
-        ),
-        Candidate(
-            "floor",
-            "spark-submit of a session that aggregates a column, maps two in Python and writes a file",
-            _start_floor,
-            portable=True,
-        ),
-        Candidate(
-            "warm",
-            "another run of conf/demo.toml in one Spark session",
-            _start_warm,
-            repeats=True,
-            portable=True,
-        ),
-        Candidate(
-            "pandas", "pandas, scikit-learn and SciPy in a loop", _start_python("pandas_loop.py"), uses_java=False
-        ),
-        Candidate("numpy", "numpy by hand in one process", _start_python("numpy_sorted.py"), uses_java=False),
-        Candidate("duckdb", "DuckDB SQL", _start_python("duckdb_sql.py"), uses_java=False),
-        *(
-            Candidate(name, f"one Spark session: {text}", _start_session, repeats=True)
-            for name, text in SESSIONS.items()
-        ),
-    )
-}
+_LISTED = (
+    Candidate("job", "spark-submit jobs/bias_metrics.py, whole", partial(_start_job, command="measure")),
+    Candidate(
+        "embedded", "biasspark measure on the embedded engine, whole", partial(_start_embedded, command="measure")
+    ),
+    Candidate(
+        "attribute",
+        "spark-submit jobs/attribution.py with conf/attribution.toml, whole",
+        partial(_start_job, command="attribute"),
+    ),
+    Candidate(
+        "attribute_embedded",
+        "biasspark attribute with conf/attribution.toml on the embedded engine, whole",
+        partial(_start_embedded, command="attribute"),
+    ),
+    Candidate(
+        "further",
+        "the same with thresholds, histograms, label balance and pinned AUC",
+        partial(_start_job, command="measure", overrides=MORE_TABLES),
+    ),
+    Candidate(
+        "floor",
+        "spark-submit of a session that aggregates a column, maps two in Python and writes a file",
+        _start_floor,
+    ),
+    Candidate("warm", "another run of conf/demo.toml in one Spark session", _start_warm, repeats=True),
+    *(
+        Candidate(name, text, partial(_start_python, script=script), portable=False)
+        for name, text, script in (
+            ("pandas", "pandas, scikit-learn and SciPy in a loop", "pandas_loop.py"),
+            ("numpy", "numpy by hand in one process", "numpy_sorted.py"),
+            ("duckdb", "DuckDB SQL", "duckdb_sql.py"),
+        )
+    ),
+    *(
+        Candidate(name, f"One Spark session. {group.__doc__}", _start_session, repeats=True, portable=False)
+        for name, group in GROUPS.items()
+    ),
+)
+CANDIDATES = {candidate.name: candidate for candidate in _LISTED}

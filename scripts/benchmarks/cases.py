@@ -15,7 +15,14 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 import biasspark
+from biasspark.cli import Progress
+from biasspark.config import parse_config
 from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
+from biasspark.tables.runs import new_run
+from biasspark.tables.store import open_store
+from biasspark.workflows.corpus_job import RunContext
+from biasspark.workflows.measure import JOB, publish_measurement
+from biasspark.workflows.window import find_window, merge_runs
 from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD
 
@@ -122,15 +129,6 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
 
     A row belongs to the run of its id modulo the number of runs.
     """
-    # Only this group needs more than the public functions.
-    from biasspark.cli import Progress  # noqa: PLC0415
-    from biasspark.config import parse_config  # noqa: PLC0415
-    from biasspark.tables.runs import new_run  # noqa: PLC0415
-    from biasspark.tables.store import open_store  # noqa: PLC0415
-    from biasspark.workflows.corpus_job import RunContext  # noqa: PLC0415
-    from biasspark.workflows.measure import JOB, publish_measurement  # noqa: PLC0415
-    from biasspark.workflows.window import find_window, merge_runs  # noqa: PLC0415
-
     spark, days = corpus.sparkSession, [date(2026, 1, 1) + timedelta(days=number) for number in range(N_RUNS)]
     table: dict[str, Any] = tomllib.loads((Path(__file__).parent / "job.toml").read_text("utf-8"))
     config = parse_config(table | {"state": {"keep": True}, "output": {"path": str(folder / "runs")}}, folder)
@@ -208,16 +206,17 @@ def _first_files(corpus: DataFrame, denominator: int) -> DataFrame:
     return corpus.sparkSession.read.parquet(*files[: -(-len(files) // denominator)])
 
 
-GROUPS: dict[str, Callable[[DataFrame, DataFrame], Cases]] = {
+GROUPS: dict[str, Callable[[DataFrame, Any], Cases]] = {
     "session": session_cases,
     "array": array_cases,
     "columns": columns_cases,
     "unannotated": unannotated_cases,
     "comparison": comparison_cases,
     "attribution": attribution_cases,
+    "window": window_cases,
     "growth": growth_cases,
     "templates": template_cases,
 }
-"""Cases of a group by name, given the corpus and, for some, a second one. The group `window` needs a folder instead."""
+"""Cases of a group by name, given the corpus and, for some, a second one, or a folder for tables (`window`)."""
 
 GROWING = ("growth", "templates")

@@ -66,7 +66,4 @@ def _make_once(folder: Path, *job: str) -> Path:
 
 
 def _digest(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()[:12]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]

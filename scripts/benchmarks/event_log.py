@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,14 @@ def read_tasks(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
             fetched = metrics["Shuffle Read Metrics"]
             is_placing = fetched["Local Blocks Fetched"] + fetched["Remote Blocks Fetched"] > 0
             stage = totals[tag][PLACING if is_placing else READING]
-            for name, amount in _amounts(metrics).items():
-                stage[name] += amount
-    return {tag: {kind: _rounded(amounts) for kind, amounts in stages.items()} for tag, stages in totals.items()}
+            stage["tasks"] += 1
+            stage["task_seconds"] += metrics["Executor Run Time"] / 1e3
+            stage["shuffled_mb"] += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"] / 1e6
+            stage["spilled_mb"] += metrics["Disk Bytes Spilled"] / 1e6
+    return {
+        tag: {kind: {name: round(amount, 3) for name, amount in amounts.items()} for kind, amounts in stages.items()}
+        for tag, stages in totals.items()
+    }
 
 
 def _case_tag(tags: str) -> str:
@@ -48,20 +53,7 @@ def _case_tag(tags: str) -> str:
     return next((tag for tag in tags.split(",") if not tag.startswith(SPARK_TAGS)), "")
 
 
-def _amounts(metrics: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        "tasks": 1,
-        "task_seconds": metrics["Executor Run Time"] / 1e3,
-        "shuffled_mb": metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"] / 1e6,
-        "spilled_mb": metrics["Disk Bytes Spilled"] / 1e6,
-    }
-
-
 def _events(folder: Path) -> Iterator[dict[str, Any]]:
     for log in sorted(folder.iterdir()):
         with log.open(encoding="utf-8") as lines:
             yield from (json.loads(line) for line in lines)
-
-
-def _rounded(amounts: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(amount, 3) for name, amount in amounts.items()}

@@ -82,7 +82,7 @@ class Watch:
         return max((peak for command, peak in self.processes.values() if re.search(pattern, command)), default=0.0)
 
 
-def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Path, heap_log: Path | None) -> Measured:
+def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Path, heap_log: Path) -> Measured:
     """Run a command to its end.
 
     Parameters
@@ -92,7 +92,7 @@ def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Pa
     log
         The file of its output.
     heap_log
-        The log of collections of its Java, in megabytes.
+        The log of collections of its Java, in megabytes, if it starts Java.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Pa
         peak_mb=max(watch.peak_mb, watch.largest("")),
         worker_mb=watch.largest(r"pyspark\.daemon"),
         java_mb=watch.largest(r"^\S*java "),
-        heap_mb=_heap_after_collection(heap_log) if heap_log else None,
+        heap_mb=_heap_after_collection(heap_log),
     )
 
 

@@ -5,30 +5,16 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from biasspark.session import build_session, describe
-from scripts.benchmarks.cases import GROUPS, GROWING, Cases, exponents, suite, window_cases
+from scripts.benchmarks.cases import GROUPS, GROWING, Cases, exponents, suite
 from scripts.benchmarks.task import PAIRS, Number, Outcome
 
 SETTINGS = ("spark.driver.memory", "spark.master", "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
-
-
-@contextmanager
-def tag_jobs(spark: SparkSession, tag: str | None) -> Iterator[None]:
-    """Tag the Spark jobs of a block, and none after it."""
-    spark.sparkContext.clearJobTags()
-    if tag is not None:
-        spark.sparkContext.addJobTag(tag)
-    try:
-        yield
-    finally:
-        spark.sparkContext.clearJobTags()
 
 
 def time_cases(spark: SparkSession, cases: Cases, repeat: int) -> dict[str, list[float]]:
@@ -39,18 +25,22 @@ def time_cases(spark: SparkSession, cases: Cases, repeat: int) -> dict[str, list
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for number in range(repeat + 1):
         for name, case in cases.items():
+            spark.sparkContext.clearJobTags()
+            if number:
+                spark.sparkContext.addJobTag(name)
             started = time.perf_counter()
-            with tag_jobs(spark, name if number else None), describe(spark, name):
+            with describe(spark, name):
                 case()
             seconds[name].append(time.perf_counter() - started)
             print(f"{name}: {seconds[name][-1]:.2f} s", flush=True)
+    spark.sparkContext.clearJobTags()
     return seconds
 
 
 def main() -> None:
     """Run one group."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--group", required=True, choices=(*GROUPS, "window"))
+    parser.add_argument("--group", required=True, choices=GROUPS)
     parser.add_argument("--corpus", required=True, action="append", help="one or two folders of Parquet files")
     parser.add_argument("--repeat", required=True, type=int)
     parser.add_argument("--outcome", required=True, type=Path)
@@ -58,11 +48,8 @@ def main() -> None:
     spark = build_session(f"biasspark benchmark: {arguments.group}")
     try:
         corpora = [spark.read.parquet(path) for path in arguments.corpus]
-        if arguments.group == "window":
-            cases = window_cases(corpora[0], arguments.outcome.parent.resolve())
-        else:
-            cases = GROUPS[arguments.group](corpora[0], corpora[-1])
-        seconds = time_cases(spark, cases, arguments.repeat)
+        second = arguments.outcome.parent.resolve() if arguments.group == "window" else corpora[-1]
+        seconds = time_cases(spark, GROUPS[arguments.group](corpora[0], second), arguments.repeat)
         medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
         settings = {name: spark.conf.get(name, None) for name in SETTINGS}
         details: dict[str, Any] = {"seconds": seconds, "medians": medians, "settings": settings}
