@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -42,24 +41,8 @@ FEATURES = (
     Feature("region", "region", False, tuple("abcd"), True),
 )
 
-
-@dataclass(frozen=True)
-class Counts:
-    """How many leaves or slices one run tests, finds and confirms, and in how many the samples disagree."""
-
-    tested: int
-    found: int
-    confirmed: int
-    doubted: int
-
-    @classmethod
-    def of(cls, tested: Sequence[Mapping[str, Any]]) -> Counts:
-        """Count the leaves or slices of one run."""
-        counts = (sum(bool(part[name]) for part in tested) for name in ("found", "confirmed", "false_discovery"))
-        return cls(len(tested), *counts)
-
-
-Run = Callable[[np.random.Generator, float], Counts]
+Found = Sequence[Mapping[str, Any]]
+"""The leaves or slices that a search tests."""
 
 
 def draw_bins(rng: np.random.Generator, n_rows: int) -> Ints:
@@ -88,36 +71,35 @@ def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
     return Sample(draw_bins(rng, ROWS), whole, rng.random(ROWS) < TreeSettings.honest_fraction)
 
 
-def search_tree(sample: Sample) -> Counts:
+def search_tree(sample: Sample) -> Found:
     (tree,) = grow_samples([sample], FEATURES, TreeSettings())
-    return Counts.of([vars(node) for node in judge(tree, sample, FEATURES) if node.is_leaf])
+    return [vars(node) for node in judge(tree, sample, FEATURES) if node.is_leaf]
 
 
-def search_segments(rng: np.random.Generator, auc: float) -> Counts:
+def search_segments(rng: np.random.Generator, auc: float) -> Found:
     return search_tree(draw_rows(rng, [auc]))
 
 
-def search_comparison(rng: np.random.Generator, auc: float) -> Counts:
+def search_comparison(rng: np.random.Generator, auc: float) -> Found:
     """Search the segments of a model with this AUC and of a baseline with a little less."""
     return search_tree(draw_rows(rng, [auc, auc - 0.02]))
 
 
-def search_slices(rng: np.random.Generator, auc: float) -> Counts:
-    return Counts.of(list(map(vars, find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch()))))
+def search_slices(rng: np.random.Generator, auc: float) -> Found:
+    return list(map(vars, find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch())))
 
 
-def search_pairs(rng: np.random.Generator, auc: float) -> Counts:
+def search_pairs(rng: np.random.Generator, auc: float) -> Found:
     def draw(n_rows: int, mean: float) -> Examples:
         return sort_examples(rng.normal(mean, 1, n_rows), draw_bins(rng, n_rows).T)
 
     settings, mean = Pairs(), distance_of(auc)
     train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
-    return Counts.of(
-        [node for node in segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings) if node["is_leaf"]]
-    )
+    nodes = segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings)
+    return [node for node in nodes if node["is_leaf"]]
 
 
-SEARCHES: dict[str, Run] = {
+SEARCHES: dict[str, Callable[[np.random.Generator, float], Found]] = {
     "segments": search_segments,
     "comparison": search_comparison,
     "slices": search_slices,
@@ -128,15 +110,10 @@ SEARCHES: dict[str, Run] = {
 def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str, object]:
     """Return the share of runs that find, confirm or doubt anything, and how much a run tests on average."""
     rng = np.random.default_rng(seed)
-    counts = [SEARCHES[kind](rng, auc) for _ in range(runs)]
-    return {
-        "kind": kind,
-        "auc": auc,
-        "tested": sum(run.tested for run in counts) / runs,
-        "found": sum(run.found > 0 for run in counts) / runs,
-        "confirmed": sum(run.confirmed > 0 for run in counts) / runs,
-        "doubted": sum(run.doubted > 0 for run in counts) / runs,
-    }
+    searches = [SEARCHES[kind](rng, auc) for _ in range(runs)]
+    flags = {"found": "found", "confirmed": "confirmed", "doubted": "false_discovery"}
+    shares = {name: sum(any(part[flag] for part in found) for found in searches) / runs for name, flag in flags.items()}
+    return {"kind": kind, "auc": auc, "tested": sum(map(len, searches)) / runs, **shares}
 
 
 def main() -> None:
