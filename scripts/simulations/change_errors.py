@@ -39,7 +39,7 @@ class Setting:
 
     change: str
     bound: float
-    sizes: tuple[int, int]
+    rows: tuple[int, int]
     common: float = 1.0
 
 
@@ -53,13 +53,13 @@ class Cell:
 
 def draw(setting: Setting, rng: np.random.Generator) -> tuple[list[Cell], list[Cell]]:
     """Draw both cells, low before high, of this run and of the run before. The first rows are in both."""
-    cells = [draw_cell(setting, rows, rng) for rows in setting.sizes]
+    cells = [draw_cell(setting, rows, rng) for rows in setting.rows]
     after = AUC - setting.bound if setting.change == RESCORED else AUC
     now, before = ([cell[run] for cell in cells] for run in range(2))
     for run, auc in ((now, after), (before, AUC)):
         run[1] = Cell(run[1].scores + distance_of(auc), run[1].groups)
     if setting.change == FEW_ROWS:  # such a row loses its placement, which is the AUC on average
-        above = rng.random(setting.sizes[0]) < setting.bound / AUC
+        above = rng.random(setting.rows[0]) < setting.bound / AUC
         now[0] = Cell(np.where(above, np.inf, now[0].scores), now[0].groups)
     return now, before
 
@@ -121,13 +121,7 @@ def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
         paired = paired_p_values(pair[0][0], pair[1][0], setting.bound)
         p_values.append((*paired, *added_p_values(pair, setting.bound)))
     shares = (np.array(p_values) < LEVEL).mean(axis=0)
-    return {
-        "change": setting.change,
-        "bound": setting.bound,
-        "rows": setting.sizes,
-        "common": setting.common,
-        **{name: round(float(share), 4) for name, share in zip(NAMES, shares, strict=True)},
-    }
+    return vars(setting) | {name: round(float(share), 4) for name, share in zip(NAMES, shares, strict=True)}
 
 
 def list_settings() -> list[Setting]:

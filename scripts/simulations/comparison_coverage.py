@@ -57,7 +57,7 @@ class Setting:
 
     kind: str
     values: tuple[float, float]
-    sizes: tuple[int, int]
+    rows: tuple[int, int]
     correlation: float
     clusters: str | None = None
     method: str = "delong"
@@ -83,7 +83,7 @@ def draw(setting: Setting, rng: np.random.Generator) -> Cells:
     """Draw both cells: two normal distributions whose means differ so that they have the AUC."""
     aucs = [value + setting.offset for value in setting.values]
     means = np.array([[distance_of(auc)] for auc in aucs])
-    low, high = (draw_cell(setting, rows, rng) for rows in setting.sizes)
+    low, high = (draw_cell(setting, rows, rng) for rows in setting.rows)
     return low, high + means
 
 
@@ -162,19 +162,10 @@ def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
     """Return how often the interval covers the difference, its mean width, and how often the test is significant."""
     rng = np.random.default_rng(seed)
     differences = [estimate_difference(paired, LEVEL) for paired in estimate(setting, runs, rng)]
-    tested = [
-        (difference.low, difference.high, difference.p_value)
-        for difference in differences
-        if difference.p_value is not None
-    ]
+    tested = [(each.low, each.high, each.p_value) for each in differences if each.p_value is not None]
     low, high, p_value = np.array(tested, float).T
     return {
-        "kind": setting.kind,
-        "values": setting.values,
-        "rows": setting.sizes,
-        "correlation": setting.correlation,
-        "clusters": setting.clusters,
-        "method": setting.method,
+        **vars(setting),
         "coverage": round(float(((low <= setting.truth) & (setting.truth <= high)).mean()), 4),
         "width": round(float((high - low).mean()), 4),
         "seen": round(float((p_value < SIGNIFICANT).mean()), 4),
@@ -194,12 +185,12 @@ def list_settings() -> list[Setting]:
     clustered = Setting("auc", (0.8, 0.8), (500, 500), 0.5, clusters=APART)
     jackknife = replace(clustered, method="jackknife")
     few = [
-        replace(jackknife, kind=kind, values=values, sizes=(n * CLUSTER_ROWS, n * CLUSTER_ROWS), clusters=ACROSS)
+        replace(jackknife, kind=kind, values=values, rows=(n * CLUSTER_ROWS, n * CLUSTER_ROWS), clusters=ACROSS)
         for kind, values in (("auc", (0.8, 0.8)), ("auc", (0.85, 0.8)), ("gap", (0.2, 0.2)), ("gap", (0.1, 0.0)))
         for n in FEW_CLUSTERS
     ]
     few_in_a_cell = [
-        replace(jackknife, kind=kind, values=values, sizes=(n * CLUSTER_ROWS, 60 * CLUSTER_ROWS))
+        replace(jackknife, kind=kind, values=values, rows=(n * CLUSTER_ROWS, 60 * CLUSTER_ROWS))
         for kind, values in (("auc", (0.8, 0.8)), ("gap", (0.2, 0.2)), ("gap", (0.2, -0.2)))
         for n in FEW_IN_A_CELL
     ]
