@@ -51,6 +51,9 @@ ARROW: dict[str, pa.DataType] = {
     "struct": pa.struct([("p", pa.int32())]),
     "null": pa.null(),
 }
+IN_CSV = dict.fromkeys(("list", "large list", "numbers", "struct", "binary", "null", "category", "large_text"), "text")
+IN_CSV |= {"number category": "int64", "half": "double"}
+"""The types of values in a CSV file that Arrow has other types for."""
 DECIMALS = tuple(name for name in ARROW if name.startswith("decimal"))
 LABELS = ("boolean", "int32", "int8", "uint8", "double", "double", "float", "decimal(5,3)", "text", "text")
 CATEGORIES = (
@@ -156,7 +159,7 @@ def make_case(seed: int, number: int) -> Case:
     if rng.random() < 0.15:
         add("rest", rng.choice([*ARROW]))
     if kind != "parquet":
-        types = {name: _plain(of_type) for name, of_type in types.items()}
+        types = {name: IN_CSV.get(of_type, of_type) for name, of_type in types.items()}
     measures = {"label": label, "models": [f"s{n}" for n in range(n_models)]}
     measures |= {"identities": _identities(rng, types)}
     expressions = [_any_predicate(rng, types) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
@@ -184,9 +187,7 @@ def _add_label(rng: random.Random, add: Any) -> dict[str, Any]:
         add("y", of_type, ["toxic", "Toxic", "toxic ", "fine", "", None, "1"])
         return label | {"positive": ["toxic"]}
     add("y", of_type, [0, 1, 1, 0, 2, None] if "int" in of_type else None)
-    if of_type == "boolean":
-        return label
-    if "int" in of_type and rng.random() < 0.5:
+    if of_type == "boolean" or ("int" in of_type and rng.random() < 0.5):
         return label
     if rng.random() < 0.2:
         return label | {"positive": rng.choice([[1], [0.5, 1], [0.7]]) if "int" not in of_type else [1]}
@@ -233,15 +234,6 @@ def _optional_parts(rng: random.Random) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if rng.random() < 0.6}
 
 
-def _plain(of_type: str) -> str:
-    """Return the type of a value in a text file."""
-    if of_type in ("list", "large list", "numbers", "struct", "binary", "null"):
-        return "text"
-    return {"category": "text", "large_text": "text", "number category": "int64", "half": "double"}.get(
-        of_type, of_type
-    )
-
-
 def _pool_of(of_type: str, name: str) -> Sequence[Any]:
     if name == "c" and of_type in ("double", "float"):
         return _FLOAT_CATEGORIES
@@ -285,13 +277,9 @@ def _scale(of_type: str) -> int:
     return int(of_type.rstrip(")").split(",")[1])
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
 def _draw(rng: random.Random, pool: Sequence[Any], n_rows: int) -> list[Any]:
     """Draw values: from all, from a few, one, or one and an unknown value."""
-    known = [value for value in pool if value is not None and not _is_nan(value)]
+    known = [value for value in pool if value is not None and not (isinstance(value, float) and math.isnan(value))]
     how = rng.choice(["all", "all", "few", "one", "one and unknown", "all and unknown"])
     if how == "few":
         pool = rng.sample(list(pool), min(3, len(pool)))
@@ -522,12 +510,6 @@ def _array(cells: Sequence[Any], of_type: str) -> pa.Array:
     return pa.array(cells, kind, from_pandas=False)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
-
-
 def _csv_text(case: Case, file: File) -> str:
     text = io.StringIO()
     if file.options["mark"]:
@@ -537,7 +519,7 @@ def _csv_text(case: Case, file: File) -> str:
     writer.writerow(file.columns)
     rows = list(zip(*(case.values[name][file.start : file.stop] for name in file.columns), strict=True))
     for n, row in enumerate(rows):
-        cells = ["" if value is None else _cell(value) for value in row]
+        cells = ["" if cell is None else str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in row]
         if n == len(rows) // 2 and (broken := file.options["broken"]):
             cells = {"short": cells[:-2], "long": [*cells, "more"]}.get(broken, cells)
             if broken == "quote":

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 import tomllib
-import venv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -147,13 +146,10 @@ def prepare(leg: Leg, today: date) -> None:
 def build(leg: Leg) -> None:
     """Build the environment of a leg from scratch."""
     print(f"building {leg.environment}", file=sys.stderr, flush=True)
-    if leg.made_by is None:
-        venv.create(ENVIRONMENTS / leg.environment, clear=True)
-    else:
-        if (python := find_python(leg.made_by)) is None:
-            raise UnavailableError(f"{leg.made_by} is not installed")
-        command = [python, "-m", "venv", "--clear", str(ENVIRONMENTS / leg.environment)]
-        subprocess.run(command, check=True)
+    python = sys.executable if leg.made_by is None else find_python(leg.made_by)
+    if python is None:
+        raise UnavailableError(f"{leg.made_by} is not installed")
+    subprocess.run([python, "-m", "venv", "--without-pip", "--clear", ENVIRONMENTS / leg.environment], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(leg.python)]
     install = [*pip, "install", "--quiet", "--disable-pip-version-check", *leg.packages]
     done = subprocess.run(install, capture_output=True, text=True, check=False)

@@ -111,9 +111,10 @@ class SoakTest:
 
     def kill(self, leader: int, victim: str) -> str:
         """Kill a Python worker of a session, or all of its processes; return which."""
-        workers = [pid for pid in list_session(leader) if is_worker(pid)]
+        find_workers = ["pgrep", "--session", str(leader), "--full", "pyspark.daemon"]  # and the one that forks them
+        workers = subprocess.run(find_workers, capture_output=True, text=True, check=False).stdout.split()
         if victim == "worker" and workers:
-            os.kill(self.random.choice(workers), signal.SIGKILL)
+            os.kill(int(self.random.choice(workers)), signal.SIGKILL)
             return victim
         os.killpg(leader, signal.SIGKILL)
         return "driver"
@@ -123,27 +124,6 @@ def write_corpus(path: Path, rows: int, seed: int) -> None:
     """Write the comments of a date."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(make_table(CivilRequest(rows, seed)), path)
-
-
-def list_session(leader: int) -> list[int]:
-    """Return the processes of the session that a process leads."""
-    pids = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
-        except (OSError, IndexError):
-            continue  # it has ended
-        if session == leader:
-            pids.append(int(entry.name))
-    return pids
-
-
-def is_worker(pid: int) -> bool:
-    """Return whether a process is a Python worker of Spark, or the daemon that forks them."""
-    try:
-        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
 
 
 def read_snapshot(warehouse: Path) -> Snapshot:
