@@ -16,18 +16,18 @@ import argparse
 import json
 import math
 import os
-import pickle
 import re
 import struct
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from hashlib import sha256
+from multiprocessing import get_context
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
@@ -47,7 +47,6 @@ from biasspark.session_request import SessionRequest
 from biasspark.workflows.corpus_steps import measure, survey_for_ranking
 from scripts.dev.campaign_corpora import Case, count_by_hand, make_case, simpler_cases, write_case
 
-ROOT = Path(__file__).resolve().parents[2]
 RUN_DATE = date(2026, 1, 15)
 _BATCH = 24
 _SMALL = {  # what makes queries of a few rows fast; none of it changes a value
@@ -134,54 +133,37 @@ def _write(value: Any) -> str:
     return repr(value)
 
 
-def start_session(engine: str) -> SparkSession:
-    """Start a small session of an engine."""
-    if engine == "embedded":
-        return build_session("campaign", request=SessionRequest(engine="embedded"))
-    return build_session("campaign", _SMALL, SessionRequest(engine="spark", master="local[2]"))
-
-
-def work(engine: str) -> None:
-    """Answer the cases from standard input."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    spark = start_session(engine)
-    while True:
-        try:
-            cases, folders = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            break
-        with ThreadPoolExecutor(4) as pool:
-            answers = list(pool.map(lambda pair: answer(spark, *pair), zip(cases, folders, strict=True)))
-        pickle.dump(answers, out)
-        out.flush()
-    out.close()
-    os._exit(0)  # without the seconds that Spark takes to stop
-
-
 class Engine:
     """An engine in a process of its own: a process has one session."""
 
     def __init__(self, name: str) -> None:
-        command = [sys.executable, "-c", f"from scripts.dev.engine_campaign import work; work({name!r})"]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+        self._pool = ProcessPoolExecutor(1, get_context("spawn"), _start_session, (name,))
 
     def ask(self, cases: Sequence[Case], folders: Sequence[str]) -> list[Answer]:
         """Return the answer to each case, whose files are below a folder."""
-        assert self._process.stdin
-        assert self._process.stdout
-        pickle.dump((list(cases), list(folders)), self._process.stdin)
-        self._process.stdin.flush()
-        answers: list[Answer] = pickle.load(self._process.stdout)
-        return answers
+        return self._pool.submit(_answer_all, cases, folders).result()
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
+        self._pool.shutdown()
+
+
+_sessions: list[SparkSession] = []
+
+
+def _start_session(engine: str) -> None:
+    """Start the small session of a process, and drop what it prints."""
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    if engine == "embedded":
+        _sessions.append(build_session("campaign", request=SessionRequest(engine="embedded")))
+    else:
+        _sessions.append(build_session("campaign", _SMALL, SessionRequest(engine="spark", master="local[2]")))
+
+
+def _answer_all(cases: Sequence[Case], folders: Sequence[str]) -> list[Answer]:
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(partial(answer, _sessions[0]), cases, folders))
 
 
 # ---- comparison
