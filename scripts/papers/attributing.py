@@ -131,6 +131,14 @@ def list_crosses(attributed: biasspark.AttributedCorpus) -> Any:
     return crosses.assign(share=100 * share).set_index(["positive_group", "negative_group"])
 
 
+def compare_segments(printed: pd.DataFrame, attributed: biasspark.AttributedCorpus) -> Iterator[Made]:
+    """Compare the attribution of segments by the forest, and draw its tree."""
+    means = list_losses(attributed, "mean_normalized_attribution")
+    yield Numbers(printed, means[["rf"]].set_axis(printed.columns, axis=1))
+    trees = attributed.attribution_segments().query("model == 'rf'")
+    yield Picture(plot.tree(trees), "The tree of the forest.")
+
+
 @ATTRIBUTING.exhibit(
     "Table 1",
     "Losses and AUC of a forest and a regression by age",
@@ -242,11 +250,9 @@ def section_5_4(shared: Path) -> Iterator[Made]:
     why="The segments are the paper's; the tree in the picture finds its own.",
 )
 def table_4(shared: Path) -> Iterator[Made]:
-    printed = read_printed(shared, "attribution_table4")[["auc_attribution"]]
-    means = list_losses(attributed_census(shared), "mean_normalized_attribution")
-    yield Numbers(printed, means[["rf"]].set_axis(printed.columns, axis=1))
-    trees = attributed_census(shared).attribution_segments().query("model == 'rf'")
-    yield Picture(plot.tree(trees), "The tree of the forest.")
+    yield from compare_segments(
+        read_printed(shared, "attribution_table4")[["auc_attribution"]], attributed_census(shared)
+    )
 
 
 @ATTRIBUTING.exhibit(
@@ -256,11 +262,7 @@ def table_4(shared: Path) -> Iterator[Made]:
     why="The segments are the paper's; the tree in the picture finds its own.",
 )
 def table_5(shared: Path) -> Iterator[Made]:
-    printed = read_printed(shared, "attribution_table5")
-    means = list_losses(attributed_loans(shared), "mean_normalized_attribution")
-    yield Numbers(printed, means[["rf"]].set_axis(printed.columns, axis=1))
-    trees = attributed_loans(shared).attribution_segments().query("model == 'rf'")
-    yield Picture(plot.tree(trees), "The tree of the forest.")
+    yield from compare_segments(read_printed(shared, "attribution_table5"), attributed_loans(shared))
 
 
 @ATTRIBUTING.exhibit(

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -75,18 +76,12 @@ class Numbers:
         """The cells, row by row."""
         counts = {name for name, kind in self.ours.dtypes.items() if pd.api.types.is_integer_dtype(kind)}
         ours = self.ours.reindex(index=self.printed.index, columns=self.printed.columns).astype(float)
-        return [
-            (
-                str(name),
-                [
-                    Cell(str(name), str(column), printed, None if pd.isna(value) else float(value), column in counts)
-                    for column, printed, value in zip(ours.columns, texts, values, strict=True)
-                ],
-            )
-            for (name, texts), values in zip(
-                ((name, row.to_list()) for name, row in self.printed.iterrows()), ours.to_numpy(), strict=True
-            )
-        ]
+        rows = []
+        for name, texts, values in zip(map(str, ours.index), self.printed.to_numpy(), ours.to_numpy(), strict=True):
+            known = [None if np.isnan(value) else float(value) for value in values]
+            cells = zip(ours.columns, texts, known, strict=True)
+            rows.append((name, [Cell(name, str(key), text, value, key in counts) for key, text, value in cells]))
+        return rows
 
     def __iter__(self) -> Iterator[Cell]:
         return (cell for _, cells in self.rows for cell in cells)
@@ -180,8 +175,8 @@ def read_data(shared: Path, name: str) -> pd.DataFrame:
     return pd.read_parquet(shared / "data" / f"{name}.parquet")
 
 
-def split_by_model(table: pd.DataFrame, columns: Iterable[str], index: str = "identity") -> pd.DataFrame:
+def split_by_model(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
     """Return columns of a table of biasspark, a row for each identity, named ``<model>_<column>``."""
-    wide = table.pivot(index=index, columns="model", values=list(columns))
+    wide = table.pivot(index="identity", columns="model", values=list(columns))
     wide.columns = wide.columns.map(lambda pair: f"{pair[1]}_{pair[0]}")
     return wide
