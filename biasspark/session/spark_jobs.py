@@ -121,7 +121,8 @@ def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
     """Yield a frame whose rows are computed once, although they are read repeatedly.
 
     Spark persists them. The embedded engine cannot, so they are written to a temporary folder, uncompressed:
-    compression takes longer than reading. A task reads a row group at once, so rows of some MB each go in small groups.
+    compression takes longer than reading, and dictionaries and statistics of large rows longer than writing. A task
+    reads a row group at once, so rows of some MB each go in small groups.
     """
     spark = frame.sparkSession
     if not is_embedded(spark):
@@ -130,6 +131,7 @@ def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
         return
     with TemporaryDirectory(prefix="biasspark-") as folder:
         path = f"{folder}/rows"
+        options = {"compression": "none", "dictionary_enabled": "false", "statistics_enabled": "none"}
         groups = "4" if large_rows else "1000000"
-        frame.write.option("compression", "none").option("max_row_group_size", groups).parquet(path)
+        frame.write.options(**options, max_row_group_size=groups).parquet(path)
         yield spark.read.schema(frame.schema).parquet(path)
