@@ -16,7 +16,6 @@ from biasspark.api.keywords import IdentitiesLike, Models, RankingEngine, Unanno
 from biasspark.api.measured import measure
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.errors import InputError
-from biasspark.report.cells import is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_page, write_table_page
 from biasspark.report.report_data import ReportData, filter_tables, list_identities, read_config
@@ -119,19 +118,9 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
         raise InputError("metric_table(): the table has no row. Give one that has.")
     comments = {column.name: column.comment for column in shown.columns} if shown else {}
     note = f"The first {MAX_ROWS:,} rows." if len(rows) > MAX_ROWS else f"All rows: {len(rows):,}."
-    headings = [(name, comments.get(name, "")) for name in columns]
-    cells = [[row[name] for name in columns] for row in rows[:MAX_ROWS]]
     title = shown.name if shown else "Two models side by side"
-    of_both = [f"{name}_{side}" for name in SUITE for side in ("first", "second")]
-    sides = [name for name in of_both if {name, f"{name}_low", f"{name}_high"} <= set(columns)]
-    weak = {
-        (number, name)
-        for number, row in enumerate(rows[:MAX_ROWS])
-        for name in sides
-        if row[name] is not None and is_weak(row, name)
-    }
-    note += " ◦ marks what rests on too few rows." if weak else ""
-    return Document(title, write_table_page(title, headings, cells, note, weak), height=600)
+    described = {name: comments.get(name, "") for name in columns}
+    return Document(title, write_table_page(title, described, rows[:MAX_ROWS], note), height=600)
 
 
 def _identity_table(metrics: Frame, slice_name: str) -> Document:
@@ -218,18 +207,16 @@ def bias_report(
     return measure(**arguments).bias_report(out, title)
 
 
-def draw_report(tables: Mapping[str, pa.Table], run: Mapping[str, Any], title: str) -> Document:
+def draw_report(tables: Mapping[str, pa.Table], run: dict[str, Any], title: str) -> Document:
     """Return the report of a measurement from its tables by name. ``run`` says how it was measured."""
     sorted_tables = {
         name: rows.sort_by([(key, "ascending") for key in TABLES[name].key_columns if key in rows.column_names])
         for name, rows in tables.items()
     }
-    n_bins = int((read_config(dict(run)).get("histograms") or {}).get("bins", 0))
     data = ReportData(
         corpus=title,
-        run_date=date.min,  # not a published run
-        run=dict(run),
-        tables=filter_tables(sorted_tables, n_bins),
+        run=run,
+        tables=filter_tables(sorted_tables, read_config(run)),
         n_identities=len(list_identities(tables[BIAS_METRICS.name])),
     )
     return Document(f"Unintended bias of {title}", write_page(data))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from itertools import product
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_
 from biasspark.report.cells import is_weak, show_count, show_name
 from biasspark.report.definitions import SUITE
 from biasspark.report.metric_tables import tabulate_balance
-from biasspark.report.report_data import SUITE_COLUMNS, ReportData, Rows, keep, order_worst_first
+from biasspark.report.report_data import SUITE_COLUMNS, Rows, keep, order_worst_first
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count, list_choices, list_first, show_value
@@ -263,9 +262,7 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     """
     table = schemas.AUC_CROSSES
     slice, rows = _Rows.read(crosses, table, table.value_columns, "plot.crosses()").one_slice(slice)
-    maps = {
-        (heat_map.grouping, heat_map.model): heat_map for heat_map in list_heat_maps(_as_report(table, rows.keep()))
-    }
+    maps = {(heat_map.grouping, heat_map.model): heat_map for heat_map in list_heat_maps(rows.keep())}
     lines, n_hidden = [], 0
     for grouping, model in product(rows.names("grouping", groupings), rows.names("model", models)):
         heat_map = maps[grouping, model]
@@ -313,7 +310,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     if "negative_rule" in list_columns(segments, "plot.tree()") if is_frame else pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     slice, rows = _Rows.read(segments, table, table.value_columns, "plot.tree()").one_slice(slice)
-    trees = list_trees(_as_report(table, rows.keep(model=rows.names("model", models))))
+    trees = list_trees(rows.keep(model=rows.names("model", models)))
     weak = _WEAK_CELLS if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else ""
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
@@ -443,12 +440,6 @@ class _Rows(NamedTuple):
         has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
         source = given if metrics is None and has_metrics else metrics
         return None if source is None else _Rows.read(source, schemas.BIAS_METRICS, _METRICS, self.caller).table
-
-
-def _as_report(table: Table, rows: Rows) -> ReportData:
-    """Wrap rows of one slice as the data of a report, as if of all rows, to reuse its functions."""
-    tables = {table.name: [row | {"slice": ALL_ROWS} for row in rows]}
-    return ReportData(corpus="", run_date=date.min, run={"config": "{}"}, tables=tables)  # not of a run
 
 
 def _choose_scores(

@@ -114,10 +114,10 @@ class Tree(NamedTuple):
         return pick_ends(sorted(known, key=lambda leaf: (leaf.cell.value, leaf.row["node_id"])))
 
 
-def list_heat_maps(report: ReportData) -> list[HeatMap]:
-    """Return a heat map for each grouping and model on all rows, of the groups with the most rows."""
+def list_heat_maps(crosses: Rows) -> list[HeatMap]:
+    """Return a heat map for each grouping and model in ``auc_crosses`` of a slice, of the groups with the most rows."""
     maps = []
-    for (grouping, model), rows in group_rows(report.rows("auc_crosses", slice=ALL_ROWS), "grouping", "model").items():
+    for (grouping, model), rows in group_rows(crosses, "grouping", "model").items():
         n_positive = {row["positive_group"]: row["n_positive"] for row in rows}
         n_negative = {row["negative_group"]: row["n_negative"] for row in rows}
         sizes = {name: n + n_negative.get(name, 0) for name, n in n_positive.items()}
@@ -176,10 +176,9 @@ def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> T
     )
 
 
-def list_segment_trees(report: ReportData) -> list[Tree]:
-    """Return the trees on all rows: for each model or pair of models that of attribution, then those of losses."""
-    rows = report.rows("attribution_segments", slice=ALL_ROWS)
-    groups = group_rows(rows, "target", "baseline_model", "model")
+def list_segment_trees(segments: Rows) -> list[Tree]:
+    """Return the trees in ``attribution_segments`` of a slice: those of attribution, then those of losses."""
+    groups = group_rows(segments, "target", "baseline_model", "model")
     trees = []
     for target, baseline, model in sorted(groups, key=lambda key: (key[0] != "auc", key)):
         subject = f"{cells.show_name(model)} minus {cells.show_name(baseline)}" if baseline else cells.show_name(model)
@@ -191,13 +190,12 @@ def list_segment_trees(report: ReportData) -> list[Tree]:
     return trees
 
 
-def list_pair_trees(report: ReportData) -> list[Tree]:
-    """Return the trees of pairs on all rows, one per model."""
-    groups = group_rows(report.rows("pair_segments", slice=ALL_ROWS), "model")
+def list_pair_trees(segments: Rows) -> list[Tree]:
+    """Return the trees in ``pair_segments`` of a slice, one per model."""
     best = "1 is best, 0.5 is chance"
     return [
         Tree(f"{cells.show_name(model)}, pairs", best, _grow(rows, cells.auc_color))
-        for (model,), rows in groups.items()
+        for (model,), rows in group_rows(segments, "model").items()
     ]
 
 

@@ -130,13 +130,6 @@ MAX_SLICE_CURVES, MAX_SLICE_BINS = 24, 25
 MAX_TRENDS, MAX_CHANGED, MAX_MARKERS = 7, 3, 8
 
 
-def choose_identities(report: ReportData, n: int) -> list[str]:
-    """Return the worst identities, taken from each model in turn."""
-    lists = [[worst.identity for worst in list_worst(report, model, n)] for model in report.models()]
-    in_turn = [name for names in zip(*lists, strict=False) for name in names]
-    return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]
-
-
 # ---- intervals of every identity
 
 
@@ -215,8 +208,11 @@ def count_bins(report: ReportData) -> int:
 
 
 def choose_curves(report: ReportData) -> list[str]:
-    """Return the identities whose curves are drawn: as many as fit on one line with all models."""
-    return choose_identities(report, MAX_CURVES // max(1, min(len(report.models()), MAX_CURVES)))
+    """Return the worst identities, of each model in turn: as many as fit on one line with all models."""
+    n = MAX_CURVES // max(1, min(len(report.models()), MAX_CURVES))
+    lists = [[worst.identity for worst in list_worst(report, model, n)] for model in report.models()]
+    in_turn = [name for names in zip(*lists, strict=False) for name in names]
+    return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]
 
 
 # ---- trends over time

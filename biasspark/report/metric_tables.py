@@ -14,6 +14,7 @@ import numpy as np
 from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS
 from biasspark.distributions import normal_quantile, student_quantile
 from biasspark.metrics.intervals import Share, wilson_interval
+from biasspark.metrics.pinned import PINNED_TERMS
 from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_bias, describe_reason
@@ -309,7 +310,7 @@ def list_balance(report: ReportData) -> BalanceTable | None:
     Identities with enough rows come first, then the highest lower end of the interval over all lengths.
     """
     rows = report.rows("label_balance")
-    return tabulate_balance(rows, report.level, report_data.read_config(report.run)) if rows else None
+    return tabulate_balance(rows, report.level, report.config) if rows else None
 
 
 def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
@@ -322,8 +323,7 @@ def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
         rows = [row for row in report.rows("training_balance", model=model) if row["identity"] in lacking]
         whole: Row = next((row for row in rows if (row["identity"], row["bucket"]) == (OVERALL, EVERY_LENGTH)), {})
         if whole.get("n_added"):
-            config = report_data.read_config(report.run)
-            listed[model] = whole, tabulate_balance(rows, report.level, config, added="n_added")
+            listed[model] = whole, tabulate_balance(rows, report.level, report.config, added="n_added")
     return listed
 
 
@@ -388,9 +388,6 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
 
 # ---- pinned AUC
 
-PINNED_PARTS = ("background", "subgroup", "bpsn", "bnsp")
-"""The AUCs whose weighted mean is pinned AUC, as prefixes of columns."""
-
 
 def list_pinned(report: ReportData) -> list[Row]:
     """Return the rows of ``pinned_auc`` in the order of the other tables.
@@ -404,8 +401,8 @@ def list_pinned(report: ReportData) -> list[Row]:
     for row in sorted(rows, key=lambda row: (order[row["identity"]], row["model"])):
         of_suite = suite.get((row["model"], row["identity"]), {})
         parts = []
-        for part in PINNED_PARTS:
-            name, weight, auc = f"{part}_auc", row[f"{part}_weight"], TableCell(text=DASH)
+        for name in PINNED_TERMS:
+            weight, auc = row[name.replace("_auc", "_weight")], TableCell(text=DASH)
             if weight and f"{name}_low" in of_suite:
                 auc = replace(cells.metric_cell(of_suite, name), color="")
             elif weight:

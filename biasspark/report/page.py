@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from functools import cache
 from html import escape
@@ -118,8 +117,7 @@ def write_page(report: ReportData) -> str:
 
 def write_metric_page(rows: Rows, slice_name: str) -> str:
     """Return a page with the table of all identities and models, from one slice and run of ``bias_metrics``."""
-    report = ReportData(corpus="", run_date=date.min, run={}, tables={"bias_metrics": rows})  # not of a run
-    return _render("metrics.html.j2", report, slice=slice_name)
+    return _render("metrics.html.j2", ReportData(tables={"bias_metrics": rows}), slice=slice_name)
 
 
 def _render(template: str, report: ReportData | None, **context: Any) -> str:
@@ -130,24 +128,26 @@ def _render(template: str, report: ReportData | None, **context: Any) -> str:
     return environment().get_template(template).render(context)
 
 
-def write_table_page(
-    title: str,
-    heads: Sequence[tuple[str, str]],
-    rows: Sequence[Sequence[object]],
-    note: str,
-    weak: Collection[tuple[int, str]] = (),
-) -> str:
-    """Return a page with a table and a note below it, from the name and description of each column and the rows.
+def write_table_page(title: str, columns: Mapping[str, str], rows: Rows, note: str) -> str:
+    """Return a page with a table and a note below it, given the description of each column.
 
-    Values that rest on too few rows, ``weak`` by row number and column name, are marked.
+    Values of two models side by side that rest on too few rows are marked.
     """
-    names = [name for name, _ in heads]
+    sides = [f"{name}_{side}" for name in definitions.SUITE for side in ("first", "second")]
+    marked = [name for name in sides if {name, f"{name}_low", f"{name}_high"} <= columns.keys()]
+    weak = {
+        (number, name)
+        for number, row in enumerate(rows)
+        for name in marked
+        if row[name] is not None and cells.is_weak(row, name)
+    }
     shown = [
-        [("◦ " if (number, name) in weak else "") + _show(value) for name, value in zip(names, row, strict=True)]
+        [("◦ " if (number, name) in weak else "") + _show(row[name]) for name in columns]
         for number, row in enumerate(rows)
     ]
-    numeric = [all(_is_number(row[number]) for row in rows) for number in range(len(heads))]
-    return _render("table.html.j2", None, title=title, heads=heads, rows=shown, numeric=numeric, note=note)
+    numeric = [all(_is_number(row[name]) for row in rows) for name in columns]
+    note += " ◦ marks what rests on too few rows." if weak else ""
+    return _render("table.html.j2", None, title=title, heads=columns, rows=shown, numeric=numeric, note=note)
 
 
 def _is_number(value: object) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from itertools import product
 from operator import itemgetter
 from statistics import fmean, stdev
@@ -64,7 +65,7 @@ def find_baseline(
 def read_config(run: Row) -> dict[str, Any]:
     """Return the configuration of a run; empty if the ledger has none."""
     try:
-        config = json.loads(run["config"] or "{}")
+        config = json.loads(run.get("config") or "{}")
     except ValueError:
         return {}
     return config if isinstance(config, dict) else {}
@@ -74,8 +75,7 @@ def _runs_before(ledger: Iterable[Row], run: Row) -> list[Row]:
     return [row for row in ledger if row["job"] == run["job"] and row["run_date"] < run["run_date"]]
 
 
-def _by_publication(row: Row) -> tuple[Any, ...]:
-    return row["run_date"], row["published_at"], row["run_id"]
+_by_publication = itemgetter("run_date", "published_at", "run_id")
 
 
 Rows: TypeAlias = Sequence[Row]
@@ -150,10 +150,10 @@ class ReportData:
         Identities that the baseline has and this run lacks; the first of many.
     """
 
-    corpus: str
-    run_date: date
-    run: Row
     tables: Mapping[str, Rows]
+    corpus: str = ""
+    run_date: date = date.min
+    run: Row = field(default_factory=dict)
     counts: Mapping[str, Mapping[tuple[Any, ...], int]] = field(default_factory=dict)
     lost: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
@@ -164,6 +164,11 @@ class ReportData:
     acceptances: Rows = ()
     n_identities: int = 0
     missing_identities: Sequence[str] = ()
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration of the run; empty if the ledger has none."""
+        return read_config(self.run)
 
     @property
     def is_published(self) -> bool:
@@ -242,12 +247,12 @@ class ReportData:
     @property
     def level(self) -> float:
         """The level of the run's intervals."""
-        return float((read_config(self.run).get("intervals") or {}).get("level", 0.95))
+        return float((self.config.get("intervals") or {}).get("level", 0.95))
 
     @property
     def alpha(self) -> float:
         """The significance level of the run's gate."""
-        return float((read_config(self.run).get("gate") or {}).get("alpha", 0.05))
+        return float((self.config.get("gate") or {}).get("alpha", 0.05))
 
 
 def group_rows(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
@@ -326,8 +331,8 @@ SUITE_COLUMNS = (
 )
 
 
-def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]:
-    """Return the rows to show by table, given the whole tables of a run and the number of bins of its histograms.
+def filter_tables(whole: Mapping[str, pa.Table], config: Mapping[str, Any]) -> dict[str, Rows]:
+    """Return the rows to show by table, given the whole tables of a run and its configuration.
 
     Any table may be missing, as after attribution alone. At most 100 identities are shown, those with the lowest AUC
     and those with a model's worst value of a metric, and at most 8 slices besides all rows, those with the lowest AUC,
@@ -363,6 +368,7 @@ def filter_tables(whole: Mapping[str, pa.Table], n_bins: int) -> dict[str, Rows]
         elif name == "score_histograms":
             of_slices = keep(table, slice=slices[1:], identity=pictured)
             bins = [keep(of_all_rows, identity=shown), of_slices]
+            n_bins = int((config.get("histograms") or {}).get("bins", 0))
             tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in whole and "threshold_summary" in whole:
         totals = whole["threshold_summary"].to_pylist()

@@ -96,8 +96,7 @@ def read_report_data(
     else:
         runs = {job: row for job, row in runs.items() if job in _ALONE}
     stored, lost = _read_tables(spark, store, runs)
-    n_bins = int((report_data.read_config(main).get("histograms") or {}).get("bins", 0))
-    tables = report_data.filter_tables(stored, n_bins)
+    tables = report_data.filter_tables(stored, report_data.read_config(main))
     alerts = stored.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
     before = ledger if BIAS_METRICS.name in stored else []
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())

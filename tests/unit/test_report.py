@@ -133,7 +133,7 @@ def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
         )
         for name in ("bias_metrics", "model_summary", "score_histograms")
     }
-    shown = replace(report, tables=filter_tables(run_tables, 20))
+    shown = replace(report, tables=filter_tables(run_tables, {"histograms": {"bins": 20}}))
     assert shown.slices() == ["all", *(f"part {number:02}" for number in range(3, 25, 3))]
     page = write_page(shown)
     text = read_text(page)
@@ -332,7 +332,7 @@ def test_no_value_is_cut_at_an_and_of_its_own(report: ReportData, above: str, ru
     rows = [row for row in rows if row["target"] == "auc"]
     for row in rows:
         row["rule"] = {3: above, 6: rule}.get(row["node_id"], row["rule"])
-    (tree,) = list_segment_trees(with_rows(report, attribution_segments=rows))
+    (tree,) = list_segment_trees(rows)
     node = tree.root.children[1].children[0]
     assert (node.whole_rule, node.rule) == (rule, new or rule)
 
@@ -378,8 +378,9 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     for head in heads:
         assert f"\n#### {head}\n" in card
     cells = [cell for row in list_metrics(data, "all") for cell in row.cells.values() if cell.value is not None]
-    cells += [node.cell for tree in list_segment_trees(data) for node in tree.root.children if node.row["is_leaf"]]
-    cells += [cell for one in list_heat_maps(data) for cell in one.auc.values()]
+    trees = list_segment_trees(data.rows("attribution_segments"))
+    cells += [node.cell for tree in trees for node in tree.root.children if node.row["is_leaf"]]
+    cells += [cell for one in list_heat_maps(data.rows("auc_crosses")) for cell in one.auc.values()]
     (at,) = list_rates(data)
     cells += [replace(cell, text=cell.difference) for _, rates in at.rows for cell in rates.values() if cell.interval]
     assert len(cells) > 100

@@ -87,7 +87,7 @@ def shown(run_tables: dict[str, pa.Table]) -> ReportData:
         corpus="civil",
         run_date=RUN_DATE,
         run=ledger_row(),
-        tables=filter_tables(run_tables, 0),
+        tables=filter_tables(run_tables, {}),
         counts=count_rows(run_tables),
     )
 

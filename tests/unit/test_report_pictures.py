@@ -23,7 +23,7 @@ from biasspark.report.attributions import (
     segment_cell,
 )
 from biasspark.report.cells import root_share_color, show_interval, show_number
-from biasspark.report.charts import choose_curves, choose_identities, draw_intervals, draw_pinned, draw_trends
+from biasspark.report.charts import choose_curves, draw_intervals, draw_pinned, draw_trends
 from biasspark.report.metric_tables import list_pinned, list_rates, share_interval
 from biasspark.report.page import write_page
 from biasspark.report.report_data import ReportData, choose_thresholds
@@ -142,7 +142,6 @@ def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
 
 def test_pictures_say_of_whom_they_are_and_have_ticks(report: ReportData, page: str) -> None:
     names = choose_curves(report)
-    assert names == choose_identities(report, 4)
     assert f"Shown are 4 of {len(report.identities())} identities, as many as fit: {names[0]}" in read_text(page)
     scale = Scale(-2.5, 4.5, 20)
     assert scale.ticks == ["−2.5", "1", "4.5"]
@@ -162,7 +161,7 @@ def test_scales_of_the_largest_scores_are_finite() -> None:
 
 def test_small_shares_of_headroom_are_told_apart(report: ReportData) -> None:
     assert [root_share_color(x, 0.4) for x in (0.0, 0.004, 0.1, 0.4, None)] == ["p0", "p2", "p10", "p20", ""]
-    first = list_heat_maps(report)[0]
+    first = list_heat_maps(report.rows("auc_crosses"))[0]
     assert first.max_headroom == max(cell.value or 0 for cell in first.headroom.values())
     assert "on a square-root scale: the middle color is" in page_without_charts(report)
 
@@ -180,7 +179,7 @@ def test_outlines_reach_as_high_as_their_peak() -> None:
 
 
 def test_trees_say_what_a_split_adds_and_mark_false_discoveries(report: ReportData) -> None:
-    tree, *_, difference = list_segment_trees(report)
+    tree, *_, difference = list_segment_trees(report.rows("attribution_segments"))
     young, older = tree.root.children
     assert (young.rule, young.verdict, older.rule) == ("age < 30", "found, may be chance", "age >= 30")
     contradicted, kept = older.children
@@ -195,7 +194,7 @@ def test_of_a_difference_what_differs_from_the_rest_need_not_differ_from_0(repor
         ends = {"mean_honest_low": low, "mean_honest_high": high}
         rows = [row | ends for row in report.rows("attribution_segments", baseline_model="toxicity_1")]
         changed = with_rows(report, attribution_segments=rows)
-        (tree,) = list_segment_trees(changed)
+        (tree,) = list_segment_trees(rows)
         leaf = list(tree.root.leaves())[-1]
         bold = re.findall('class="found">(.*?)<', page_without_charts(changed).partition("Pairs of segments")[0])
         verdicts[leaf.verdict.partition("; interval ")[2]] = bool(bold)
@@ -247,14 +246,14 @@ def test_rules_of_pairs_name_their_side_once_whatever_is_in_a_value(report: Repo
     for row in rows[1:]:
         row["negative_rule"] = f"{row['negative_rule']} and job is Sales and marketing"
         row["positive_rule"] = "age < 50"
-    (tree,) = list_pair_trees(with_rows(report, pair_segments=rows))
+    (tree,) = list_pair_trees(rows)
     young, _ = tree.root.children
     assert young.rule == young.whole_rule == "negatives: age < 30 and job is Sales and marketing; positives: age < 50"
     assert tree.root.whole_rule == "all rows"
 
 
 def test_crosses_have_positives_down_and_negatives_across(report: ReportData) -> None:
-    first = list_heat_maps(report)[0]
+    first = list_heat_maps(report.rows("auc_crosses"))[0]
     assert first.groups == ["</script><script>document.title='owned'</script>", "black", "others"]
     assert first.auc["others", "black"].text == "0.70"
     assert first.headroom["black", "black"].note == "300 of 600 pairs"
@@ -266,12 +265,14 @@ def test_crosses_have_intervals_in_the_cell_or_a_hover_away(report: ReportData) 
         row | {"auc": None, "n_pairs": 0} if row["positive_group"] == "black" else row
         for row in report.rows("auc_crosses")
     ]
-    first = list_heat_maps(with_rows(report, auc_crosses=rows))[0]
+    first = list_heat_maps(rows)[0]
     cell = first.auc["others", "black"]
     assert (cell.interval, cell.note, cell.weak) == ("0.60 to 0.80", "20 positives, 30 negatives", True)
     assert first.headroom["others", "black"].weak
     assert (first.auc["black", "black"].text, first.auc["black", "black"].weak) == ("–", False)
-    many = list_heat_maps(make_report(groups=[f"group {number}" for number in range(6)], n_runs=1))[0]
+    many = list_heat_maps(make_report(groups=[f"group {number}" for number in range(6)], n_runs=1).rows("auc_crosses"))[
+        0
+    ]
     cell = many.auc["group 3", "group 2"]
     assert (cell.interval, cell.note) == ("", "0.60 to 0.80")
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from biasspark.report.cells import metric_cell
-from biasspark.report.charts import choose_identities, draw_trends
+from biasspark.report.charts import choose_curves, draw_trends
 from biasspark.report.metric_tables import (
     count_weak,
     list_balance,
@@ -72,7 +72,7 @@ def test_identities_without_intervals_come_last(report: ReportData) -> None:
     for model in MODELS:
         worst = list_worst(weak, model, 20)
         assert [one.identity for one in worst if not one.cell.interval] == ["gay"] == [worst[-1].identity]
-    assert "gay" not in choose_identities(weak, 4)
+    assert "gay" not in choose_curves(weak)
     cards = re.findall(r'<article class="card"><h3><bdi>(.*?)</bdi>', page_without_charts(weak))
     assert (len(cards), cards[-1]) == (8, "gay")
     trends = draw_trends(weak)
