@@ -266,16 +266,12 @@ def attribution_correlations(
 
     They are Pearson's, -1 to 1, over all rows; NULL for scores outside 0 to 1 without a ``link``.
 
-    Keywords, errors and warnings are those of `attribute`.
+    Keywords, errors and warnings are those of `attribute`. The cost is two scans and one shuffle.
 
     Returns
     -------
     Frame
         The columns of the table ``attribution_correlations``, except those of the run.
-
-    Notes
-    -----
-    Two scans and one shuffle.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).attribution_correlations()
 
@@ -296,16 +292,12 @@ def loss_by_segment(
 ) -> Frame:
     """Return the cross-entropy, Gini impurity, AUC and mean attribution of named segments and of all rows.
 
-    Keywords, errors and warnings are those of `attribute`.
+    Keywords, errors and warnings are those of `attribute`. The cost is two scans and one shuffle.
 
     Returns
     -------
     Frame
         The columns of the table ``loss_by_segment``, except those of the run.
-
-    Notes
-    -----
-    Two scans and one shuffle.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).loss_by_segment()
 
@@ -330,16 +322,13 @@ def attribution_segments(
 ) -> Frame:
     """Return the trees that find where models gain and lose AUC, a row per node, with honest estimates.
 
-    Keywords, errors and warnings are those of `attribute`.
+    Keywords, errors and warnings are those of `attribute`. The cost is three scans, two of them to survey scores and
+    columns, and one shuffle, and one more for ``compare``.
 
     Returns
     -------
     Frame
         The columns of the table ``attribution_segments``, except those of the run.
-
-    Notes
-    -----
-    Three scans, two of them to survey scores and columns, and one shuffle, and one more for ``compare``.
     """
     keywords = Keywords(locals() | {"tree": {} if tree is None else tree}, "attribution")
     return attribute_corpus(df, keywords).attribution_segments()
@@ -364,16 +353,13 @@ def attribution_slices(
     """Return the conjunctions of up to three conditions that lose the most attribution, with honest estimates.
 
     Keywords, errors and warnings are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split the
-    rows, and ``max_bins`` cuts the numeric columns.
+    rows, and ``max_bins`` cuts the numeric columns. The cost is three scans, two of them to survey scores and columns,
+    and one shuffle.
 
     Returns
     -------
     Frame
         The columns of the table ``attribution_slices``, except those of the run.
-
-    Notes
-    -----
-    Three scans, two of them to survey scores and columns, and one shuffle.
     """
     keywords = Keywords(locals() | {"slice_search": {} if slice_search is None else slice_search}, "attribution")
     return attribute_corpus(df, keywords).attribution_slices()
@@ -400,16 +386,13 @@ def pair_segments(
     these values by least squares, so ties pull the mean of a node towards one half.
 
     Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is by
-    default a tenth of all pairs. Lower it if groups are rare.
+    default a tenth of all pairs. Lower it if groups are rare. The cost is three scans, two of them to survey scores and
+    columns, and one shuffle.
 
     Returns
     -------
     Frame
         The columns of the table ``pair_segments``, except those of the run.
-
-    Notes
-    -----
-    Three scans, two of them to survey scores and columns, and one shuffle.
     """
     keywords = Keywords(locals() | {"pairs": {} if pairs is None else pairs}, "attribution")
     return attribute_corpus(df, keywords).pair_segments()
@@ -431,15 +414,12 @@ def auc_crosses(
     """Return the AUC and headroom of every cross of groups: all positives of one against all negatives of another.
 
     Keywords, errors and warnings are those of `attribute`. All but the 200 most frequent groups are combined into one.
+    The cost is three scans, two of them to survey scores and groups, and one shuffle.
 
     Returns
     -------
     Frame
         The columns of the table ``auc_crosses``, except those of the run.
-
-    Notes
-    -----
-    Three scans, two of them to survey scores and groups, and one shuffle.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.AUC_CROSSES).auc_crosses()
 
@@ -460,7 +440,8 @@ def named_pairs(
     """Return the AUC of given negatives against given positives, over all their pairs, with its interval.
 
     Keywords, errors and warnings are those of `attribute`. The predicate of the negatives selects only negatives, that
-    of the positives only positives. ``"true"`` selects all rows of a label.
+    of the positives only positives. ``"true"`` selects all rows of a label. The cost is two scans and one shuffle;
+    ranked rows are read once for any number of pairs.
 
     Returns
     -------
@@ -473,9 +454,5 @@ def named_pairs(
     >>> import biasspark  # doctest: +SKIP
     >>> pairs_of = {"married, single": {"negatives": "married", "positives": "NOT married"}}
     >>> biasspark.named_pairs(df, pairs_of=pairs_of, id="id", models=["score"], label="rich").show()  # doctest: +SKIP
-
-    Notes
-    -----
-    Two scans and one shuffle. Ranked rows are read once for any number of pairs.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.NAMED_PAIRS).named_pairs()

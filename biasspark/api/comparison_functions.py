@@ -23,6 +23,8 @@ from biasspark.workflows.compare import compare
 def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) -> Frame:
     """Return two models side by side, a row per slice and identity: the five metrics of each, and their differences.
 
+    The metrics are collected when the function is called.
+
     Parameters
     ----------
     metrics : Frame
@@ -52,10 +54,6 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
     >>> import biasspark  # doctest: +SKIP
     >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")  # doctest: +SKIP
     >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
-
-    Notes
-    -----
-    The metrics are collected when the function is called.
     """
     comparison.check_models(first, second)
     with Keywords({}).name_faults():

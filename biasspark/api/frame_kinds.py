@@ -23,16 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from biasspark.api.record_batches import (
-    Frame,
-    cast_columns,
-    is_of,
-    is_parquet,
-    is_spark,
-    path_of,
-    read_batches,
-    read_rows,
-)
+from biasspark.api.record_batches import Frame, cast_columns, is_of, is_parquet, is_spark, path_of, read_rows
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputWarning
@@ -48,7 +39,7 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
     """Yield the rows of a frame as a DataFrame of Spark. Ctrl-C waits where it would break the session.
 
     Rows of other libraries are read in the active session. Without one, the embedded engine is started if it is
-    installed, else local Spark. Raises as `read_batches`, and `ConfigError` without a session and any engine.
+    installed, else local Spark. Raises as `read_rows`, and `ConfigError` without a session and any engine.
     """
     with interrupted_by(signal.SIGINT), ExitStack() as stack:
         if is_spark(df):
@@ -97,13 +88,13 @@ def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
     if is_spark(df):
         with describe(df.sparkSession, f"collect the {name}"):
             return to_arrow(df, schema)
-    return cast_columns(read_batches(df, name).read_all(), schema, name)
+    return cast_columns(read_rows(df, name).checked().read_all(), schema, name)
 
 
 def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:
     """Return the first rows of a frame, with all its columns."""
     if not is_spark(df):
-        rows: list[dict[str, Any]] = read_batches(df, name).read_all().slice(0, n_rows).to_pylist()
+        rows: list[dict[str, Any]] = read_rows(df, name).checked().read_all().slice(0, n_rows).to_pylist()
         return rows
     with describe(df.sparkSession, f"collect the first {n_rows:,} rows"):
         return [row.asDict() for row in df.limit(n_rows).collect()]

@@ -226,7 +226,8 @@ def pinned_auc(
     advise against it: it changes with the share of positives in an identity even if the model stays the same. Use
     `bias_metrics` for decisions.
 
-    The other keywords, errors, warnings and costs are those of `bias_metrics`.
+    The other keywords, errors, warnings and costs are those of `bias_metrics`. With trials the rows are scanned and
+    shuffled once more.
 
     Parameters
     ----------
@@ -242,10 +243,6 @@ def pinned_auc(
     -------
     Frame
         The columns of the table ``pinned_auc``, except those of the run.
-
-    Notes
-    -----
-    With trials the rows are scanned and shuffled once more.
 
     References
     ----------
@@ -453,7 +450,8 @@ def label_balance(
 ) -> Frame:
     """Return the share of positives of every identity by text length, and the negatives that would balance it.
 
-    The other keywords, errors and warnings are those of `bias_metrics`. It is also an error if no row has a label.
+    The other keywords, errors and warnings are those of `bias_metrics`. It is also an error if no row has a label. The
+    rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
 
     Parameters
     ----------
@@ -468,10 +466,6 @@ def label_balance(
     -------
     Frame
         The columns of the table ``label_balance``, except those of the run.
-
-    Notes
-    -----
-    The rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
     """
     arguments = dict(locals())
     del arguments["models"]
@@ -504,7 +498,7 @@ def template_scores(
 ) -> Frame:
     """Return the mean score of every template and identity. A fair model scores a template equally for all identities.
 
-    The other keywords, errors, warnings and costs are those of `bias_metrics`.
+    The other keywords, errors, warnings and costs are those of `bias_metrics`. The rows are scanned once more.
 
     Parameters
     ----------
@@ -515,10 +509,6 @@ def template_scores(
     -------
     Frame
         The columns of the table ``template_scores``, except those of the run.
-
-    Notes
-    -----
-    The rows are scanned once more.
     """
     measured = measure_corpus(df, Keywords(locals()))
     scores = collect_columns(measured.template_scores(), schemas.TEMPLATE_SCORES.arrow_schema, "template scores")

@@ -39,13 +39,11 @@ class Rows(NamedTuple):
     batches: pa.RecordBatchReader
     unreadable: dict[str, Fault]
 
-
-def read_batches(df: Frame, name: str = "df") -> pa.RecordBatchReader:
-    """Return the rows of a frame as `read_rows`. Raises `InputError` also if Spark has no type for a column."""
-    batches, unreadable = read_rows(df, name)
-    if unreadable:
-        raise InputError(*unreadable.values())
-    return batches
+    def checked(self) -> pa.RecordBatchReader:
+        """Return the batches. Raises `InputError` if a column is unreadable."""
+        if self.unreadable:
+            raise InputError(*self.unreadable.values())
+        return self.batches
 
 
 def read_rows(df: Frame, name: str = "df") -> Rows:
@@ -53,7 +51,7 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
 
     Raises `TypeError` if it is not a frame, and `InputError` for faulty columns or files. Faults call it ``name``.
     """
-    batches, unreadable = _open(df, name)
+    batches, unreadable = open_frame(df, name)
     _check_names(batches.schema.names, name)
     kinds = {field.name: _as_in_parquet(field.type) for field in batches.schema}
     for field in batches.schema:
@@ -73,15 +71,8 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     return Rows(readable, unreadable)
 
 
-def open_frame(df: Frame, name: str) -> pa.RecordBatchReader:
-    """Return the rows of a frame of another library than Spark, in its own types. Raises as `read_batches`."""
-    batches, unreadable = _open(df, name)
-    if unreadable:
-        raise InputError(*unreadable.values())
-    return batches
-
-
-def _open(df: Frame, name: str) -> Rows:
+def open_frame(df: Frame, name: str) -> Rows:
+    """Return the rows of a frame of another library than Spark, in its own types. Raises as `read_rows`."""
     if isinstance(df, str | Path):
         return Rows(_open_path(path_of(df), name), {})
     if is_of(df, "pandas"):
@@ -119,7 +110,7 @@ def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
 
 def list_columns(df: Frame, name: str) -> list[str]:
     """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
-    return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).schema.names)
+    return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).checked().schema.names)
 
 
 def is_spark(df: Frame) -> bool:

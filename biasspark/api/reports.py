@@ -77,6 +77,8 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
 def metric_table(table: Frame, slice: str = "all") -> Document:
     """Return any table of the public functions as a page that a notebook shows.
 
+    The shown rows are collected on the driver. Their number grows with the identities, not with the corpus.
+
     Parameters
     ----------
     table : Frame
@@ -97,10 +99,6 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
         If ``table`` is not a frame.
     InputError
         If the columns are not those of any table, before any Spark job; or if the table or the slice has no row.
-
-    Notes
-    -----
-    The shown rows are collected on the driver. Their number grows with the identities, not with the corpus.
     """
     columns = list_columns(table, "metric_table(): table")
     if not set(_NEEDED) - set(columns):

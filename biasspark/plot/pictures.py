@@ -18,13 +18,13 @@ from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
 from biasspark.plot.score_panels import arrange, by_panel, draw_curves, draw_histograms, read_histograms
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
-from biasspark.report.cells import is_weak, show_count, show_name
+from biasspark.report.cells import is_weak, show_count
 from biasspark.report.definitions import SUITE
 from biasspark.report.metric_tables import tabulate_balance
 from biasspark.report.report_data import SUITE_COLUMNS, Rows, keep, order_worst_first
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
-from biasspark.text import format_count, list_choices, list_first, show_value
+from biasspark.text import format_count, list_choices, list_first, show_value, show_visibly
 
 Names = str | Sequence[str] | None
 _MAX_LISTED = 6
@@ -268,7 +268,7 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
         heat_map = maps[grouping, model]
         down = {group: show_count(heat_map.n_positive[group]) for group in heat_map.groups}
         across = {group: show_count(heat_map.n_negative[group]) for group in heat_map.groups}
-        titles = (f"{show_name(model)} by {show_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
+        titles = (f"{show_visibly(model)} by {show_visibly(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
         lines.append([Grid(titles[0], down, across, heat_map.auc), Grid(titles[1], down, across, heat_map.headroom)])
         n_hidden = max(n_hidden, heat_map.n_hidden)
     sides = "Positives at the left against negatives above. Shares are colored by their square root."
@@ -390,7 +390,7 @@ class _Rows(NamedTuple):
 
             rows = cls(collect_columns(frame, schema, caller), caller)
         else:
-            rows = cls(cast_columns(open_frame(frame, caller).read_all(), schema, caller), caller)
+            rows = cls(cast_columns(open_frame(frame, caller).checked().read_all(), schema, caller), caller)
         if not len(rows.table):
             raise rows.error("the table has no row. Give one that has.")
         key = [column for column in table.key_columns if column in needed]
@@ -460,7 +460,7 @@ def _choose_scores(
 
 
 def _note_slice(name: str) -> str:
-    return "" if name == ALL_ROWS else f"Slice {show_name(name)}."
+    return "" if name == ALL_ROWS else f"Slice {show_visibly(name)}."
 
 
 def _note_limit(n_shown: int, n_all: int) -> str:

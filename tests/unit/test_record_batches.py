@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.api.keywords import Keywords
-from biasspark.api.record_batches import read_batches, read_rows
+from biasspark.api.record_batches import read_rows
 from biasspark.errors import Fault, InputError
 
 NAME_OF_A_PERSON = "Vilhelmina"
@@ -26,7 +26,7 @@ NAT = datetime.datetime(2026, 1, 15, 3, 4, 5, 678901)
 
 
 def read(df: Any) -> pa.Table:
-    return read_batches(df).read_all()
+    return read_rows(df).checked().read_all()
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def test_a_file_gives_the_types_of_its_frame(tmp_path: Path) -> None:
 
 def test_libraries_that_are_not_used_are_not_loaded() -> None:
     program = (
-        "import sys, pyarrow as pa; from biasspark.api.record_batches import read_batches; "
-        "read_batches(pa.table({'x': [1]})).read_all(); print(*sorted({'polars', 'duckdb'} & set(sys.modules)))"
+        "import sys, pyarrow as pa; from biasspark.api.record_batches import read_rows; "
+        "read_rows(pa.table({'x': [1]})).checked().read_all(); print(*sorted({'polars', 'duckdb'} & set(sys.modules)))"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed.split() == []
