@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from biasspark.columns import NEGATIVE, POSITIVE
-from biasspark.report.cells import N_COLORS, show_name
-from biasspark.text import cut_to_width, measure_width
+from biasspark.report.cells import N_COLORS
+from biasspark.text import cut_to_width, measure_width, show_visibly
 
 INK, SOFT, LINE = "#111111", "#666666", "#dddddd"
 MODEL_COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499")
@@ -135,7 +135,7 @@ def add_model_key(figure: Figure, models: Sequence[str]) -> None:
 
 def short_name(name: str, width: int = NAME_WIDTH) -> str:
     """Shorten a long name for display in a figure."""
-    return cut_to_width(show_name(name), width)
+    return cut_to_width(show_visibly(name), width)
 
 
 def text_width(text: str) -> float:

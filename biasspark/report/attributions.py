@@ -12,6 +12,7 @@ from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.report import cells
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.report_data import ReportData, Rows, group_rows
+from biasspark.text import show_visibly
 
 MAX_GROUPS, MAX_SPACIOUS = 20, 5
 """The most groups in a heat map, and the most for which cells have room for an interval."""
@@ -181,8 +182,8 @@ def list_segment_trees(segments: Rows) -> list[Tree]:
     groups = group_rows(segments, "target", "baseline_model", "model")
     trees = []
     for target, baseline, model in sorted(groups, key=lambda key: (key[0] != "auc", key)):
-        subject = f"{cells.show_name(model)} minus {cells.show_name(baseline)}" if baseline else cells.show_name(model)
-        title = f"{subject}, {'attribution' if target == 'auc' else cells.show_name(target)}"
+        subject = f"{show_visibly(model)} minus {show_visibly(baseline)}" if baseline else show_visibly(model)
+        title = f"{subject}, {'attribution' if target == 'auc' else show_visibly(target)}"
         best = "0 means equal" if baseline else "0.5 is best, 0.25 is chance" if target == "auc" else "0 is best"
         measure = "mean_normalized_attribution" if target == "auc" else "gini_impurity"
         color = cells.gap_color if baseline else SEGMENT_COLORS[measure]
@@ -194,7 +195,7 @@ def list_pair_trees(segments: Rows) -> list[Tree]:
     """Return the trees in ``pair_segments`` of a slice, one per model."""
     best = "1 is best, 0.5 is chance"
     return [
-        Tree(f"{cells.show_name(model)}, pairs", best, _grow(rows, cells.auc_color))
+        Tree(f"{show_visibly(model)}, pairs", best, _grow(rows, cells.auc_color))
         for (model,), rows in group_rows(segments, "model").items()
     ]
 
@@ -237,8 +238,8 @@ def _grow(rows: Rows, color: ColorOf) -> TreeNode:
     return grow(1, {})
 
 
-def _with_side(side: str, text: str | None) -> str:
-    return f"{side}: {cells.show_name(text)}" if side else cells.show_name(text)
+def _with_side(side: str, text: str) -> str:
+    return f"{side}: {show_visibly(text)}" if side else show_visibly(text)
 
 
 def _join_rules(rules: Rules, above: Rules) -> str:

@@ -12,7 +12,7 @@ from biasspark.report import cells
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import title_of
 from biasspark.report.report_data import ReportData
-from biasspark.text import format_count
+from biasspark.text import format_count, show_visibly
 
 METRICS = (*columns.SUITE_AUCS, *columns.SUITE_GAPS)
 MAX_DIFFERENCES = 12
@@ -48,7 +48,7 @@ class BaselineComparison:
     @property
     def sentence(self) -> str:
         """The sentence that says whether the model is significantly worse anywhere."""
-        model, baseline, n = cells.show_name(self.model), cells.show_name(self.baseline), self.counts
+        model, baseline, n = show_visibly(self.model), show_visibly(self.baseline), self.counts
         total = f"{sum(n.values()):,} comparisons on the same rows"
         rest = f"{format_count(n[columns.BETTER], 'is', 'are')} significantly better, "
         rest += f"{format_count(n[columns.NO_EVIDENCE], 'is', 'are')} not significant, "
@@ -78,7 +78,7 @@ def describe_method(report: ReportData) -> str:
     cluster = (report.configs.get("compare_models", {}).get("compare") or {}).get("cluster")
     if cluster is None:
         return f"{method}, which treats rows as independent."
-    method += f", where rows with the same {cells.show_name(cluster)} are in one group"
+    method += f", where rows with the same {show_visibly(cluster)} are in one group"
     return f"{method}. The intervals of the values themselves treat rows as independent."
 
 
@@ -159,4 +159,4 @@ def _difference_cell(row: Row) -> TableCell:
 
 def name_or_all_rows(identity: str) -> str:
     """Return the name of an identity, or ``all rows`` for the whole slice."""
-    return "all rows" if identity == columns.OVERALL else cells.show_name(identity)
+    return "all rows" if identity == columns.OVERALL else show_visibly(identity)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from biasspark.columns import EVERY_LENGTH, OVERALL, SUMMARIZED_GAPS
 from biasspark.report.definitions import METHODS, describe_reason
-from biasspark.text import format_count, show_p_value, show_visibly
+from biasspark.text import format_count, show_p_value
 
 Row: TypeAlias = dict[str, Any]
 
@@ -108,11 +108,6 @@ def drop_zeros(text: str) -> str:
 def show_p(value: float | None) -> str:
     """Return a p-value with three decimals, a smaller one as ``< 0.001``."""
     return DASH if value is None else show_p_value(value, 3)
-
-
-def show_name(name: object) -> str:
-    """Return a name from the data with invisible characters escaped."""
-    return show_visibly(str(name))
 
 
 def interval_cell(  # noqa: PLR0913 - the parts of a cell

@@ -19,11 +19,11 @@ from matplotlib.figure import Figure
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
 from biasspark.plot import metric_panels, panels
 from biasspark.plot.score_panels import PanelKey, arrange, by_panel, draw_curves, read_histograms, sum_bins
-from biasspark.report.cells import show_name
 from biasspark.report.definitions import SUITE_TITLES
 from biasspark.report.gate_summary import describe_changes
 from biasspark.report.metric_tables import list_pinned, list_worst
 from biasspark.report.report_data import ReportData, find_lowest
+from biasspark.text import show_visibly
 
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -139,7 +139,7 @@ def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
     rows = [row for row in report.rows("bias_metrics", slice=slice_name) if row["identity"] in set(names)]
     with drawing(f"intervals of {slice_name}"):
         figure = metric_panels.draw_intervals({"": (names, rows)}, report.models())
-        where = "" if slice_name == ALL_ROWS else f", slice {show_name(slice_name)}"
+        where = "" if slice_name == ALL_ROWS else f", slice {show_visibly(slice_name)}"
         return write_figure(figure, f"Intervals of the five metrics for every identity and model{where}")
 
 
@@ -198,7 +198,7 @@ def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
     with drawing(f"curves of {identity}"):
         suite = by_panel(report.rows("bias_metrics"))
         figure = draw_curves(lines, models, binned, suite, n_columns=max(map(len, lines)))
-        return write_figure(figure, f"Rates of {show_name(identity)} against those of its background, by slice")
+        return write_figure(figure, f"Rates of {show_visibly(identity)} against those of its background, by slice")
 
 
 def count_bins(report: ReportData) -> int:

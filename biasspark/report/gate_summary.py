@@ -14,7 +14,7 @@ from biasspark.report import cells, report_data
 from biasspark.report.cells import Row, TableCell
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import ReportData, Rows
-from biasspark.text import list_first
+from biasspark.text import list_first, show_visibly
 
 NO_GATE = "no_gate"
 MAX_CHANGES, MAX_BROKEN, MAX_RULES = 6, 12, 3
@@ -126,7 +126,7 @@ def _describe_outcome(outcome: str, counts: Counter[str], alerts: Rows) -> str:
     """Return the sentence on a model's outcome, given its alerts with that outcome."""
     n, total = counts[outcome], counts.total()
     checks = "its only check" if total == 1 else f"{n:,} of {total:,} checks"
-    rules = list(dict.fromkeys(f"“{cells.show_name(row['rule'])}”" for row in alerts))
+    rules = list(dict.fromkeys(f"“{show_visibly(row['rule'])}”" for row in alerts))
     names = f" (rule{'' if len(rules) == 1 else 's'} {list_first(rules, MAX_RULES)})" if rules else ""
     broken = f"{checks} {'is' if n == 1 else 'are'} {_describe_state(alerts, 'shown to be broken')}{names}"
     return {
@@ -176,13 +176,13 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
         note += f": {n_worse:,} got worse, {len(changes) - n_worse:,} got better"
     before = {row["model"]: _with_interval(row, "auc") for row in baseline.summaries}
     notes = [f"{note}."] + [
-        f"{cells.show_name(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
+        f"{show_visibly(model)}: overall AUC {_with_interval(row, 'auc')}, was {before[model]}."
         for model, row in report.summaries().items()
         if model in before
     ]
     new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
     for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities)):
-        shown = ", ".join(map(cells.show_name, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
+        shown = ", ".join(map(show_visibly, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
         notes += [f"{title}: {shown}."] if names else []
     return notes, changes
 

@@ -19,6 +19,7 @@ from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_bias, describe_reason
 from biasspark.report.report_data import ReportData, group_rows
+from biasspark.text import show_visibly
 
 MAX_WORST = 8
 _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARIZED_AUCS))
@@ -358,8 +359,8 @@ def tabulate_balance(
     title = "Share of positives"
     if len(bins) > 1:
         keys = config.get("label_balance") or config.get("mitigation") or {}
-        text, length = keys.get("text"), cells.show_name(keys.get("length") or "length")
-        title += f" by the length of {cells.show_name(text)} in characters" if text else f" by {length}"
+        text, length = keys.get("text"), show_visibly(keys.get("length") or "length")
+        title += f" by the length of {show_visibly(text)} in characters" if text else f" by {length}"
     return BalanceTable(titles, table, title, cells.describe_outside(rows))
 
 

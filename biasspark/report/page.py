@@ -35,7 +35,7 @@ from biasspark.report import (
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
 from biasspark.report.text_formats import escape_markdown, write_out
 from biasspark.tables.schemas import BIAS_METRICS
-from biasspark.text import format_count
+from biasspark.text import format_count, show_visibly
 
 LONGEST_UNBROKEN = 12
 
@@ -197,7 +197,7 @@ def environment() -> Environment:
     shared.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
     shared.globals |= {"version": __version__, "define": definitions.define, "draw_cards": draw_cards}
     shared.filters |= {
-        "name": cells.show_name,
+        "name": show_visibly,
         "breakable": break_long_name,
         "json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         "count": cells.show_count,
