@@ -14,6 +14,7 @@ from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.corpus.template_scores import template_scores
 from biasspark.errors import explain_missing
+from biasspark.report.report_data import ReportData, filter_tables, list_identities, read_config
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import value_schema
@@ -118,14 +119,17 @@ class MeasuredCorpus:
         Parameters and errors are those of `biasspark.bias_report`.
         """
         try:  # the libraries that draw are an extra
-            from biasspark.api.reports import draw_report  # noqa: PLC0415 - of an extra
+            from biasspark.report.page import Document, write_page  # noqa: PLC0415 - of an extra
         except ModuleNotFoundError as error:
             raise explain_missing(error) from None
-        measurement = self._measurement
-        tables = {table.name: rows for table, rows in measurement.tables.items()}
+        measurement, tables = self._measurement, dict(self._measurement.tables)
         if self._template_scores is not None:
-            name, schema = schemas.TEMPLATE_SCORES.name, schemas.TEMPLATE_SCORES.arrow_schema
-            tables[name] = collect_columns(self._template_scores, schema, name)
+            table = schemas.TEMPLATE_SCORES
+            tables[table] = collect_columns(self._template_scores, table.arrow_schema, table.name)
+        in_order = {
+            table.name: rows.sort_by([(name, "ascending") for name in table.key_columns])
+            for table, rows in tables.items()
+        }
         run = {
             "n_rows": self.n_rows,
             "n_rejected": measurement.counts.row_counts.n_rejected,
@@ -134,7 +138,13 @@ class MeasuredCorpus:
             "config": measurement.measures.json,
             "config_hash": measurement.measures.hash,
         }
-        report = draw_report(tables, run, title)
+        data = ReportData(
+            corpus=title,
+            run=run,
+            tables=filter_tables(in_order, read_config(run)),
+            n_identities=len(list_identities(measurement.tables[schemas.BIAS_METRICS])),
+        )
+        report = Document(f"Unintended bias of {title}", write_page(data))
         if out is not None:
             report.save(out)
         return report

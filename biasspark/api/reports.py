@@ -17,8 +17,7 @@ from biasspark.api.measured import measure
 from biasspark.api.record_batches import Frame, list_columns
 from biasspark.errors import InputError
 from biasspark.report.definitions import SUITE
-from biasspark.report.page import Document, RunReport, write_metric_page, write_page, write_table_page
-from biasspark.report.report_data import ReportData, filter_tables, list_identities, read_config
+from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.text import describe_type, list_first, show_value
@@ -203,18 +202,3 @@ def bias_report(
     arguments = locals() | {"histograms": True if histograms is None else histograms}
     del arguments["out"], arguments["title"]
     return measure(**arguments).bias_report(out, title)
-
-
-def draw_report(tables: Mapping[str, pa.Table], run: dict[str, Any], title: str) -> Document:
-    """Return the report of a measurement from its tables by name. ``run`` says how it was measured."""
-    sorted_tables = {
-        name: rows.sort_by([(key, "ascending") for key in TABLES[name].key_columns if key in rows.column_names])
-        for name, rows in tables.items()
-    }
-    data = ReportData(
-        corpus=title,
-        run=run,
-        tables=filter_tables(sorted_tables, read_config(run)),
-        n_identities=len(list_identities(tables[BIAS_METRICS.name])),
-    )
-    return Document(f"Unintended bias of {title}", write_page(data))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from biasspark.columns import BETTER, CELL_PAIRS, INSUFFICIENT_DATA, NEGATIVE, NO_EVIDENCE, POSITIVE, SUITE_GAPS, WORSE
+from biasspark.columns import BETTER, INSUFFICIENT_DATA, NO_EVIDENCE, SUITE_GAPS, WORSE
 from biasspark.comparison.differences import (
     MIN_GROUPS,
     DifferenceEstimate,
@@ -100,11 +100,6 @@ class ComparedPair(NamedTuple):
     metric: str
     paired: PairedMetric
     method: str
-
-
-def list_cell_pairs(is_overall: bool) -> Sequence[tuple[str, str]]:
-    """Return the (low, high) cells of an identity, or of a whole slice."""
-    return ((NEGATIVE, POSITIVE),) if is_overall else CELL_PAIRS
 
 
 def pair_cells(

@@ -173,27 +173,19 @@ _OF_ONE_LABEL = {"tpr", "fpr", "tnr", "fnr"}
 """The rates among rows of one label. The others move with the share of positives, so their gaps have no color."""
 
 
-class ThresholdRates(NamedTuple):
-    """The rates at one threshold by name, for each row of ``threshold_rates``, and the rows of ``threshold_summary``.
+def list_rates(report: ReportData) -> dict[float, tuple[list[tuple[Row, dict[str, TableCell]]], list[Row]]]:
+    """Return by threshold the rows of ``threshold_rates``, each with its rates, and those of ``threshold_summary``.
 
     The latter have cells by column: ``rates`` are error rates on all rows, and ``sums`` are over identities.
     """
-
-    threshold: float
-    rows: Sequence[tuple[Row, Mapping[str, TableCell]]]
-    totals: Sequence[Row]
-
-
-def list_rates(report: ReportData) -> list[ThresholdRates]:
-    """Return the rates on all rows at each shown threshold."""
-    rates = []
+    rates = {}
     for threshold in report_data.choose_thresholds(report.rows("threshold_rates")):
         at = {"slice": ALL_ROWS, "threshold": threshold}
         by_key = {(row["identity"], row["model"]): row for row in report.rows("threshold_rates", **at)}
         in_order = [by_key[key] for key in product(report.identities(), report.models()) if key in by_key]
         shown = [(row, {rate: _rate_cell(row, rate) for rate in RATES}) for row in in_order]
         totals = [_total_with_cells(report, total) for total in report.rows("threshold_summary", **at)]
-        rates.append(ThresholdRates(threshold, shown, totals))
+        rates[threshold] = shown, totals
     return rates
 
 

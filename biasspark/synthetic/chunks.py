@@ -35,10 +35,6 @@ class Request(Protocol):
         """The number of rows of the corpus."""
 
     @property
-    def seed(self) -> int:
-        """The seed of all random bits, an integer from 0."""
-
-    @property
     def n_chunks(self) -> int:
         """The number of chunks of the corpus."""
 

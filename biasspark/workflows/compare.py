@@ -17,14 +17,13 @@ from pyspark.sql import Column, DataFrame, Row
 
 from biasspark.arrays import Floats
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
-from biasspark.columns import ALL_ROWS, GROUP, MODEL, OVERALL_METRIC
+from biasspark.columns import ALL_ROWS, CELL_PAIRS, GROUP, MODEL, NEGATIVE, OVERALL_METRIC, POSITIVE
 from biasspark.comparison.differences import Replicates, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
     ComparedPair,
     Scope,
-    list_cell_pairs,
     model_comparisons,
     name_models,
     pair_cells,
@@ -230,7 +229,7 @@ class Comparison:
             CellPair(slice_name, encoding.names[number], number >= encoding.first_pair, *cells)
             for slice_name in encoding.slices
             for number in self.identities
-            for cells in list_cell_pairs(number == 0)
+            for cells in (CELL_PAIRS if number else [(NEGATIVE, POSITIVE)])
         )
         return name_models(pair_cells(sums, pairs), models, measures.intervals.level, PAIRED_DELONG)
 

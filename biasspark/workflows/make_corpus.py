@@ -134,7 +134,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             if not (has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error)):
                 raise
             raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
-    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": request.seed, "path": path}))
+    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": arguments.seed, "path": path}))
 
 
 COMMAND = Command(corpus_parser, main)

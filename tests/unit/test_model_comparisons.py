@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from scipy.stats import false_discovery_control
 
+from biasspark.columns import CELL_PAIRS
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
     Scope,
-    list_cell_pairs,
     model_comparisons,
     name_models,
     pair_cells,
@@ -40,7 +40,7 @@ def all_cells() -> dict[CellPair, tuple[Cell, Cell]]:
         )
         for name, inside in {"(overall)": np.zeros(rows), **identities}.items():
             new, old = (cut_cells(values, label, inside) for values in (better, score))
-            for low, high in list_cell_pairs(name == "(overall)"):
+            for low, high in [("negative", "positive")] if name == "(overall)" else CELL_PAIRS:
                 names = [cell if name != "(overall)" else f"background_{cell}" for cell in (low, high)]
                 pair = CellPair(part, name, " & " in name, low, high)
                 cells[pair] = (new[names[0]], old[names[0]]), (new[names[1]], old[names[1]])

@@ -381,12 +381,12 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     trees = list_segment_trees(data.rows("attribution_segments"))
     cells += [node.cell for tree in trees for node in tree.root.children if node.row["is_leaf"]]
     cells += [cell for one in list_heat_maps(data.rows("auc_crosses")) for cell in one.auc.values()]
-    (at,) = list_rates(data)
-    cells += [replace(cell, text=cell.difference) for _, rates in at.rows for cell in rates.values() if cell.interval]
+    ((rated, _),) = list_rates(data).values()
+    cells += [replace(cell, text=cell.difference) for _, rates in rated for cell in rates.values() if cell.interval]
     assert len(cells) > 100
     missing = [cell for cell in cells if f"{cell.text} ({cell.interval})" not in card]
     assert missing == []
-    rates = [cell.text for _, by_name in at.rows for cell in by_name.values()]
+    rates = [cell.text for _, by_name in rated for cell in by_name.values()]
     assert [rate for rate in rates if rate != "–" and (rate not in card or drop_zeros(rate) not in text)] == []
     assert "Do not base decisions on this." in card
 

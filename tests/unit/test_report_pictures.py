@@ -50,19 +50,19 @@ def test_trends_show_what_moved_before_what_is_worst(report: ReportData) -> None
 
 
 def test_all_six_rates_are_shown_with_their_counts_gaps_and_intervals(report: ReportData, page: str) -> None:
-    (at,) = list_rates(report)
-    assert [(shown["identity"], shown["model"]) for shown, _ in at.rows[:2]] == [("gay", model) for model in MODELS]
+    ((rated, totals),) = list_rates(report).values()
+    assert [(shown["identity"], shown["model"]) for shown, _ in rated[:2]] == [("gay", model) for model in MODELS]
     (row,) = report.rows("threshold_rates", identity="gay", model=MODELS[0])
-    _, first = at.rows[0]
+    _, first = rated[0]
     kinds = ("true_positive", "false_negative", "false_positive", "true_negative")
     assert "".join(f"<td>{row[f'n_{kind}']}</td>" for kind in kinds) in page
     assert list(first) == ["tpr", "fpr", "tnr", "fnr", "precision", "selection_rate"]
     for rate, cell in first.items():
         assert (cell.text, cell.value) == (show_number(row[rate]), row[rate] - row[f"background_{rate}"])
         assert bool(cell.interval) == (rate not in {"tpr", "tnr"})
-    nobody = next(rates for shown, rates in at.rows if shown["identity"] == EMPTY)
+    nobody = next(rates for shown, rates in rated if shown["identity"] == EMPTY)
     assert (nobody["tpr"].text, nobody["tpr"].note) == ("–", "no such rows in the identity")
-    whole = at.totals[0]["rates"]["fpr"]
+    whole = totals[0]["rates"]["fpr"]
     n = report.rows("model_summary", slice="all")[0]["n_negative"]
     assert whole.interval == show_interval(*share_interval(round(0.1 * n), n, 0.95))
     for title in ("TPR", "FPR", "TNR", "FNR", "Precision", "Selected", "TP", "FN", "FP", "TN"):

@@ -120,10 +120,8 @@ def test_sums_say_how_many_of_their_identities_have_few_rows(report: ReportData,
     counts = {f"{name}_weak": 0 for name in AUC_SUMS}
     mean = summarize_models(report)["subgroup_auc_power_mean"][0].cell
     assert (mean.text, mean.interval, mean.weak) == ("0.900", "4 of 7 identities", True)
-    (at,) = list_rates(report)
-    positive, negative = (
-        at.totals[0]["sums"][f"false_{sign}_equality_difference"] for sign in ("positive", "negative")
-    )
+    ((_, totals),) = list_rates(report).values()
+    positive, negative = (totals[0]["sums"][f"false_{sign}_equality_difference"] for sign in ("positive", "negative"))
     assert (positive.interval, negative.interval) == ("5 of 8 identities", "4 of 7 identities")
     assert "False positive equality difference</a> ◦\u00a00.400 (◦ 5 of 8 identities)" in page
     assert "Pinned AUC equality difference</a>" in page
