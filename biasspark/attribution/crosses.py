@@ -20,18 +20,17 @@ from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Masked, Table, ta
 _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
 
 
-def auc_crosses(crosses: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
+def auc_crosses(
+    crosses: Sequence[Mapping[str, Any]], all_wrong: Mapping[tuple[str, str], int], level: float
+) -> pa.Table:
     """Return the table ``auc_crosses``.
 
     For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties
     half, and headroom = n_i m_j - U, the wrongly ordered pairs. The headroom of all crosses over all pairs is 1 - AUC.
-    `crosses` are the result of `biasspark.ranking.group_pair_counts.count_pairs_of_groups`.
+    `crosses` are the result of `biasspark.ranking.group_pair_counts.count_pairs_of_groups`, `all_wrong` that of
+    `count_wrong_pairs`.
     """
-    all_wrong: dict[tuple[Any, ...], int] = {}
-    groups = [tuple(row[name] for name in (MODEL, SLICE, "grouping")) for row in crosses]
-    for group, row in zip(groups, crosses, strict=True):
-        all_wrong[group] = all_wrong.get(group, 0) + _count_wrong(row)
-    return _measure(AUC_CROSSES, crosses, [all_wrong[group] for group in groups], level)
+    return _measure(AUC_CROSSES, crosses, all_wrong, level)
 
 
 def named_pairs(
@@ -42,17 +41,16 @@ def named_pairs(
 ) -> pa.Table:
     """Return the table ``named_pairs``: like `auc_crosses`, for the negatives of each pair against its positives.
 
-    `placements` are those of each pair by model and slice, `all_wrong` is the result of `count_wrong_pairs`.
+    `placements` are those of each pair by model and slice.
     """
-    rows, wrong = [], []
+    rows = []
     for model, name in sorted(all_wrong):
         for pair, (negatives, positives) in zip(pairs, placements[model, name], strict=True):
             predicates = {f"{side[:-1]}_predicate": text for side, text in vars(pairs[pair]).items()}
             square_sums = negatives.inside_squares, positives.inside_squares
             sums = positives.k, negatives.k, positives.inside, *square_sums
             rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, sums, strict=True)))
-            wrong.append(all_wrong[model, name])
-    return _measure(NAMED_PAIRS, rows, wrong, level)
+    return _measure(NAMED_PAIRS, rows, all_wrong, level)
 
 
 def count_wrong_pairs(counts: Counts) -> dict[tuple[str, str], int]:
@@ -63,18 +61,14 @@ def count_wrong_pairs(counts: Counts) -> dict[tuple[str, str], int]:
     return {key: pairs for key, pairs, n_rows in zip(slices, wrong, n_negative + n_positive, strict=True) if n_rows}
 
 
-def _count_wrong(row: Mapping[str, Any]) -> int:
-    """Return twice the wrongly ordered pairs."""
-    return 2 * int(row["n_positive"]) * int(row["n_negative"]) - int(row[ORDERED_DOUBLED])
-
-
-def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequence[int], level: float) -> pa.Table:
-    """Return a table of negatives against positives; `all_wrong` are twice the pairs of which a row has a share."""
-    n_positive, n_negative, ordered, *square_sums = (
-        np.array([int(row[name]) for row in rows], object) for name in _SUMS
-    )
-    wrong = np.array(list(map(_count_wrong, rows)), object)
+def _measure(
+    table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Mapping[tuple[str, str], int], level: float
+) -> pa.Table:
+    """Return a table of negatives against positives, each with its share of all wrongly ordered pairs of the slice."""
+    sums = (np.array([int(row[name]) for row in rows], object) for name in _SUMS)
+    n_positive, n_negative, ordered, *square_sums = sums
     n_pairs = n_positive * n_negative
+    wrong = (2 * n_pairs - ordered).astype(np.float64)
     auc = divide(ordered.astype(np.float64), 2 * n_pairs.astype(np.float64))
     variance = delong_variance(n_negative, n_positive, ordered, *square_sums)
     interval = auc_interval(auc, variance, n_negative.astype(np.int64), n_positive.astype(np.int64), level)
@@ -85,7 +79,7 @@ def _measure(table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Sequenc
         "auc_high": interval.high,
         "auc_variance": variance,
         "auc_method": Masked(interval.method, np.isnan(auc)),
-        "headroom_pairs": wrong.astype(np.float64) / 2,
-        "headroom_share": divide(wrong.astype(np.float64), np.array(all_wrong, np.float64)),
+        "headroom_pairs": wrong / 2,
+        "headroom_share": divide(wrong, np.array([all_wrong[row[MODEL], row[SLICE]] for row in rows], np.float64)),
     }
     return table_of_rows(table, rows, **measured)

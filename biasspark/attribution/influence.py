@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from biasspark.arrays import BigInts, Flags, Ints
 from biasspark.metrics.intervals import delong_part
+from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.exact import dot
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse, place_among
 
@@ -59,7 +61,7 @@ class Placed(NamedTuple):
         return around_mean + 2 * both / self.n + compared / self.n**2
 
 
-PlacedSet = tuple[Placed, Placed]
+PlacedSet: TypeAlias = Sequence[Placed]
 """The negatives and the positives of a set."""
 
 
@@ -117,6 +119,17 @@ def auc_within(negatives: Placed, positives: Placed) -> tuple[float | None, floa
 
 
 # ---- sums over placements
+
+
+def place_all(counts: Counts) -> dict[tuple[str, str], PlacedSet]:
+    """Return the sums over all rows of each model and slice that has both labels: every row is in the set."""
+    sizes, sums = counts.cells[2:].astype(object), counts.sums[BACKGROUND_PAIR]
+    placed: dict[tuple[str, str], PlacedSet] = {}
+    for model, name, n, p, total, *squares in zip(*counts.groups[:2], *sizes, *sums, strict=True):
+        if n and p:
+            of_labels = zip((n, p), squares, strict=True)
+            placed[model, name] = [Placed(k, k, total, total, one, one, one, total, one) for k, one in of_labels]
+    return placed
 
 
 def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence[Flags]) -> bytes:
@@ -202,4 +215,4 @@ def _shift(sums: BigInts, offset: BigInts) -> BigInts:
 def read_sets(data: bytes) -> list[PlacedSet]:
     """Return the sums of the negatives and of the positives of each set."""
     [sums] = unpack(data)
-    return [(Placed(*negatives), Placed(*positives)) for negatives, positives in sums.transpose(2, 0, 1).tolist()]
+    return [[Placed(*of_label) for of_label in of_set] for of_set in sums.transpose(2, 0, 1).tolist()]

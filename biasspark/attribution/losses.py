@@ -6,19 +6,17 @@ the number of opposite rows, which is the same for all rows of a label. numpy on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from fractions import Fraction
-from functools import reduce
 from itertools import chain
 from math import exp, inf, isqrt, log, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from biasspark.arrays import Floats, Ints, apply
-from biasspark.attribution.influence import Placed, PlacedSet, auc_within, influence_variance
-from biasspark.attribution.moments import N_LIMBS, Moments, cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.influence import PlacedSet, auc_within, influence_variance
+from biasspark.attribution.moments import N_LIMBS, Moments, cut_moments, read_moments
 from biasspark.columns import MODEL, OVERALL, SLICE
 from biasspark.errors import InputError
 from biasspark.metrics.intervals import auc_interval, clip_interval, normal_interval
@@ -38,8 +36,6 @@ _COLUMNS = {
 """The columns of mean values, and the ranges of these."""
 _SCORES_AT_ONCE = 1 << 12
 """Distinct scores whose sums fit the cache of a processor."""
-_N_COUNTS = 4
-"""Rows, the sum of their doubled placements, and the limbs of the sum of squares of these."""
 _CLIP = 1e-15
 """The least distance of a probability from 0 and 1: a certain and wrong prediction would cost infinitely much."""
 _MIN_LOG_ODDS = -700.0
@@ -67,29 +63,18 @@ def _logistic(log_odds: float) -> float:
     return 1 / (1 + exp(-log_odds)) if log_odds > _MIN_LOG_ODDS else 0.0
 
 
-@dataclass(frozen=True)
-class LabelSums:
-    """Sums over the rows of one label: of their doubled placements, of the squares of these, and of values.
+OfLabels: TypeAlias = Mapping[bool, Mapping[str, Moments]]
+"""By label that occurs, the moments of the rows' normalized attributions and of both losses, by name; over all rows
+also those of the attribution plus each loss."""
 
-    The moments are by name: of the normalized attribution, of both losses, and, over all rows, of the attribution plus
-    each loss. `n_opposite` counts the rows of the slice with the other label.
-    """
-
-    n: int
-    n_opposite: int
-    ordered_doubled: int
-    ordered_square_sum: int
-    moments: Mapping[str, Moments]
-
-
-Losses = Mapping[tuple[str, str, str], Mapping[bool, LabelSums]]
-"""By model, slice and segment, `OVERALL` for all rows, the sums of each label that occurs."""
+Losses: TypeAlias = Mapping[tuple[str, str, str], OfLabels]
+"""By model, slice and segment, `OVERALL` for all rows."""
 
 
 def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -> list[Ints]:
     """Return for each slice the sums over all its rows, over the training rows, and over those of each segment.
 
-    Each is an int64 array of shape (2 + segments, 2, 44) by label, which `read_losses` reads; 12 columns without
+    Each is an int64 array of shape (2 + segments, 2, 41) by label, which `read_losses` reads; 9 columns without
     losses, which take two thirds of the time. All values depend only on label and score, so they are computed once for
     each distinct score of a label, and weighted with its rows.
     """
@@ -97,7 +82,7 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
     sets = [np.ones(cells.size, bool), ~cells.honest, *map(cells.in_segment, range(columns.n_segments))]
     members = np.stack([[inside & cells.in_slice(number) for inside in sets] for number in range(columns.n_slices)])
     n_values = len(_VALUES) if with_losses else 1
-    sums = np.zeros((columns.n_slices, len(sets), 2, _N_COUNTS + N_LIMBS * n_values), np.int64)
+    sums = np.zeros((columns.n_slices, len(sets), 2, 1 + N_LIMBS * n_values), np.int64)
     for label in (0, 1):
         rows = np.flatnonzero(block.label == label)
         starts = find_starts(block.scores[rows])
@@ -112,8 +97,7 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
             for number, of_sets in enumerate(counts):
                 ordered, n_opposite = block.placed(number, distinct), block.totals[1 - label, number]
                 normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
-                of_rows = [np.ones_like(ordered), ordered, *cut_limbs(ordered * ordered)]
-                summed = np.stack([*of_rows, *cut_moments(normalized), *chain(*limbs)])
+                summed = np.stack([np.ones_like(ordered), *cut_moments(normalized), *chain(*limbs)])
                 sums[number, :, label, : len(summed)] += _weigh(of_sets, summed)
                 if with_losses:  # Only correlations need these, and they are of all rows.
                     both = np.concatenate([cut_moments(normalized + loss) for loss in of_losses])
@@ -129,20 +113,19 @@ def _weigh(counts: Ints, columns: Ints) -> Ints:
     return (counts.astype(np.float64) @ columns.T.astype(np.float64)).astype(np.int64)
 
 
-def read_losses(sums: Ints, n_opposite: Sequence[int]) -> list[dict[bool, LabelSums]]:
-    """Return the sums over all rows, over the training rows and over each segment, by label that occurs.
+def read_losses(sums: Ints) -> list[OfLabels]:
+    """Return the moments of all rows, of the training rows and of each segment.
 
-    `sums` are those of `sum_losses` over all blocks; for `n_opposite`, by label, see `LabelSums`.
+    `sums` are those of `sum_losses` over all blocks.
     """
-    sets: list[dict[bool, LabelSums]] = []
+    sets: list[OfLabels] = []
     for of_set in sums.tolist():
-        names = _VALUES[: None if not sets else -len(LOSSES)]
-        sets.append({})
-        for label, (n, ordered, high, low, *limbs) in zip((False, True), of_set, strict=True):
+        names, of_labels = _VALUES[: None if not sets else -len(LOSSES)], {}
+        for label, (n, *limbs) in zip((False, True), of_set, strict=True):
             parts = (limbs[start : start + N_LIMBS] for start in range(0, len(limbs), N_LIMBS))
-            moments = {name: read_moments(part, n) for name, part in zip(names, parts, strict=False)}
             if n:
-                sets[-1][label] = LabelSums(n, n_opposite[label], ordered, join_limbs(high, low), moments)
+                of_labels[label] = {name: read_moments(part, n) for name, part in zip(names, parts, strict=False)}
+        sets.append(of_labels)
     return sets
 
 
@@ -168,7 +151,7 @@ def list_correlations(of_segments: Losses, has_probabilities: Mapping[str, bool]
             "attribution": attribution,
             "loss": loss,
             "pearson": _pearson(both, attribution == "total", loss) if has_probabilities[model] else None,
-            "n_rows": sum(sums.n for sums in both.values()),
+            "n_rows": add_moments(both, loss).n,
         }
         for (model, name, segment), both in sorted(of_segments.items())
         if segment == OVERALL
@@ -186,38 +169,32 @@ def list_losses(
 ) -> list[dict[str, Any]]:
     """Return the rows of ``loss_by_segment``, also of segments without rows.
 
-    `predicates` are by segment, `placements` by model, slice and segment other than `OVERALL`, whose sums are those of
-    the attributions. `has_probabilities` says of each model whether its scores are probabilities.
+    `predicates` are by segment, `placements` by model, slice and segment: of all rows only where a slice has both
+    labels. `has_probabilities` says of each model whether its scores are probabilities.
     """
     rows = []
     for model, name in sorted({key[:2] for key in of_segments}):
-        overall = of_segments[model, name, OVERALL]
         for segment in (OVERALL, *predicates):
             key = model, name, segment
-            both, placed = of_segments.get(key, {}), placements.get(key)
-            if segment == OVERALL and len(overall) == 2:  # every opposite row is in the segment
-                negatives, positives = (
-                    Placed(sums.n, sums.n, total, total, squares, squares, squares, total, squares)
-                    for sums in (overall[False], overall[True])
-                    for total, squares in [(sums.ordered_doubled, sums.ordered_square_sum)]
-                )
-                placed = negatives, positives
+            of_labels, placed = of_segments.get(key, {}), placements.get(key)
+            undefined = set() if has_probabilities[model] else set(LOSSES)
+            undefined |= set() if (model, name, OVERALL) in placements else {"normalized"}
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
-            rows.append(key_columns | _list_segment(both, len(overall) == 2, placed, has_probabilities[model], level))
+            rows.append(key_columns | _list_segment(of_labels, placed, undefined, level))
     return rows
 
 
 def _list_segment(
-    both: Mapping[bool, LabelSums], defined: bool, placed: PlacedSet | None, has_probabilities: bool, level: float
+    of_labels: OfLabels, placed: PlacedSet | None, undefined: Collection[str], level: float
 ) -> dict[str, Any]:
-    """Return the values of a segment; `defined` says whether its slice has both labels."""
+    """Return the values of a segment, and NULL for the means of what is undefined."""
     auc, auc_variance = auc_within(*placed) if placed else (None, None)
     sizes = [side.k for side in placed] if placed else [0, 0]
     (aucs, variances), (n_low, n_high) = np.array([[auc], [auc_variance]], np.float64), np.array(sizes)[:, np.newaxis]
     auc_low, auc_high, method = (column.item() for column in auc_interval(aucs, variances, n_low, n_high, level))
     row = {
-        "n_rows": sum(sums.n for sums in both.values()),
-        "n_positive": both[True].n if True in both else 0,
+        "n_rows": add_moments(of_labels, "normalized").n,
+        "n_positive": of_labels[True]["normalized"].n if True in of_labels else 0,
         "auc": auc,
         "auc_low": auc_low,
         "auc_high": auc_high,
@@ -225,31 +202,31 @@ def _list_segment(
         "auc_method": None if auc is None else method,
     }
     for value, (name, limits) in _COLUMNS.items():
-        moments = add_moments(both, value)
+        moments = add_moments(of_labels, value)
         mean, variance = moments.mean, moments.variance_of_mean
         if value == "normalized":
             variance = influence_variance(*placed) if placed else None
-        if not (defined if value == "normalized" else has_probabilities):
+        if value in undefined:
             mean = variance = None
         low, high = clip_interval(normal_interval(mean, variance, level), *limits)
         row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     return row
 
 
-def add_moments(both: Mapping[bool, LabelSums], name: str) -> Moments:
+def add_moments(of_labels: OfLabels, name: str) -> Moments:
     """Return the moments of a value over the rows of both labels."""
-    return reduce(Moments.__add__, (sums.moments[name] for sums in both.values()), Moments())
+    return sum((moments[name] for moments in of_labels.values()), Moments())
 
 
-def _pearson(both: Mapping[bool, LabelSums], total: bool, loss: str) -> float | None:
+def _pearson(both: OfLabels, total: bool, loss: str) -> float | None:
     """Return the correlation from exact sums, with Σxy = (Σ(x + y)² - Σx² - Σy²)/2; None if either does not vary."""
     if len(both) < 2:
         return None
-    n = sum(sums.n for sums in both.values())
+    n = add_moments(both, loss).n
     x = x_squares = y = y_squares = products = Fraction()
-    for sums in both.values():
-        weight = sums.n_opposite if total else 1
-        attribution, other, sum_of = (sums.moments[name] for name in ("normalized", loss, f"normalized_{loss}"))
+    for label, moments in both.items():
+        weight = both[not label][loss].n if total else 1
+        attribution, other, sum_of = (moments[name] for name in ("normalized", loss, f"normalized_{loss}"))
         x += weight * attribution.total
         x_squares += weight**2 * attribution.squares
         y += other.total

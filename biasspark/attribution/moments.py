@@ -65,16 +65,6 @@ class Moments:
         return Moments(self.n - other.n, self.total - other.total, self.squares - other.squares)
 
 
-def cut_limbs(values: Ints) -> tuple[Ints, Ints]:
-    """Return the high and the low limb of integers within ±2^63."""
-    return values >> _LIMB_BITS, values & (1 << _LIMB_BITS) - 1
-
-
-def join_limbs(high: int, low: int) -> int:
-    """Return the sum of integers from the sums of their limbs."""
-    return (int(high) << _LIMB_BITS) + int(low)
-
-
 def cut_moments(values: Floats) -> Ints:
     """Return the limbs of values within ±64, and of their squares, int64, shape (8, n).
 
@@ -97,7 +87,7 @@ def cut_moments(values: Floats) -> Ints:
 def read_moments(sums: Sequence[int] | Ints, n: int) -> Moments:
     """Return the moments of some rows from the sums of their limbs and their number."""
     high, low, *limbs = map(int, sums)
-    high_squares, products, low_squares = (join_limbs(*limbs[k : k + 2]) for k in (0, 2, 4))
+    high_squares, products, low_squares = ((limbs[k] << _LIMB_BITS) + limbs[k + 1] for k in (0, 2, 4))
     total = (high << _STEP) + low
     squares = (high_squares << 2 * _STEP) + (products << _STEP + 1) + low_squares
     return Moments(int(n), Fraction(total, 1 << _LOW_BITS), Fraction(squares, 1 << 2 * _LOW_BITS))

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Ints
-from biasspark.attribution.losses import LabelSums, Losses, read_losses, refuse_large_label, sum_losses
+from biasspark.attribution.losses import Losses, OfLabels, read_losses, refuse_large_label, sum_losses
 from biasspark.columns import OVERALL
 from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
@@ -27,14 +26,14 @@ from biasspark.session import kept
 class RankedBlocks:
     """Ranked rows: their blocks, and their counts, without identities.
 
-    `losses` are empty unless they are summed up; `train` has the sums over training rows, by numbers of model and
+    `losses` are empty unless they are summed up; `train` has the moments of the training rows, by numbers of model and
     slice; `results` are those of the searches that ran while rows were ranked, by name.
     """
 
     blocks: Blocks
     counts: Counts
     losses: Losses
-    train: Mapping[tuple[int, int], Mapping[bool, LabelSums]]
+    train: Mapping[tuple[int, int], OfLabels]
     results: Mapping[str, Any]
 
 
@@ -90,18 +89,15 @@ def _count_all() -> Query:
 
 def _read_losses(
     ranking: RowRanking, counts: Counts, answer: Answer
-) -> tuple[Losses, dict[tuple[int, int], Mapping[bool, LabelSums]]]:
-    """Return the sums of all rows and of segments, by names, and those of training rows, by numbers."""
-    encoding = ranking.encoding
-    losses: dict[tuple[str, str, str], Mapping[bool, LabelSums]] = {}
-    train: dict[tuple[int, int], Mapping[bool, LabelSums]] = {}
-    labels = counts.cells[2:].reshape(2, len(encoding.models), len(encoding.slices))
-    for (model, slice_number), n_rows in np.ndenumerate(labels.max(axis=0)):
-        refuse_large_label(encoding.models[model], encoding.slices[slice_number], int(n_rows))
+) -> tuple[Losses, Mapping[tuple[int, int], OfLabels]]:
+    """Return the moments of all rows and of segments, by names, and those of training rows, by numbers."""
+    losses: dict[tuple[str, str, str], OfLabels] = {}
+    train: dict[tuple[int, int], OfLabels] = {}
+    for model_name, slice_name, n_rows in zip(*counts.groups[:2], counts.cells.max(axis=0).tolist(), strict=True):
+        refuse_large_label(model_name, slice_name, n_rows)
     for (model, slice_number, _), [sums] in sorted(answer.items(), key=itemgetter(0)):
-        names = encoding.models[model], encoding.slices[slice_number]
-        overall, of_train, *of_segments = read_losses(sums, labels[::-1, model, slice_number].tolist())
-        train[model, slice_number] = of_train
+        names = ranking.encoding.models[model], ranking.encoding.slices[slice_number]
+        overall, train[model, slice_number], *of_segments = read_losses(sums)
         for segment, of_labels in zip((OVERALL, *ranking.description.segments), (overall, *of_segments), strict=True):
             if of_labels:
                 losses[(*names, segment)] = of_labels

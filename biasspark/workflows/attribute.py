@@ -27,6 +27,7 @@ from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_block
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
+from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
@@ -35,7 +36,7 @@ from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
-from biasspark.columns import MODEL, ROW_ID, SLICE
+from biasspark.columns import MODEL, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
@@ -247,6 +248,7 @@ def list_tables(
         for key, of_segments in searched.measured.of_segments.items()
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
+    placements |= {(*key, OVERALL): of_all for key, of_all in place_all(ranked.counts).items()}
     pair_nodes = ranked.results["pairs"].to_pylist() if attribution.pairs else []
     sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
@@ -264,14 +266,14 @@ def list_tables(
     }
     if attribution.write_examples:
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
+    all_wrong = count_wrong_pairs(ranked.counts)
     warnings = _list_warnings(searched, ranked, within_0_and_1, pair_nodes)
     if attribution.pairs_of:
         of_pairs = {surveyed.names[key]: sums for key, sums in searched.measured.of_pairs.items()}
-        all_wrong = count_wrong_pairs(ranked.counts)
         tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
         warnings += pair_warnings(pairs)
     if attribution.groupings:
-        tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], level)
+        tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], all_wrong, level)
         warnings += grouping_warnings(crosses)
     return tables, tuple(warnings)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from biasspark.arrays import Ints
 from biasspark.attribution import block_sums
 from biasspark.attribution.block_sums import CellSums, SummedValue, Target, join_sums, sum_by_cell
-from biasspark.attribution.moments import LARGEST_BITS, cut_limbs, cut_moments, join_limbs, read_moments
+from biasspark.attribution.moments import LARGEST_BITS, cut_moments, read_moments
 from biasspark.attribution.slice_search import count_cells
 from biasspark.attribution.trees import measure_bins
 from biasspark.config.attribution_settings import TreeSettings
@@ -50,12 +50,6 @@ def test_equal_values_do_not_vary_however_many(value: float) -> None:
     assert max(map(abs, sums)) * n < 2**63
     moments = read_moments([limb * n for limb in sums], n)
     assert (moments.mean, moments.variance) == (value, 0.0)
-
-
-@given(values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
-def test_limbs_add_up(values: list[int]) -> None:
-    high, low = cut_limbs(np.array(values, np.int64))
-    assert join_limbs(high.sum(), low.sum()) == sum(values)
 
 
 @pytest.mark.parametrize("bits", [8, 30, 61])
