@@ -45,10 +45,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
-from itertools import islice
+from itertools import combinations, islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -106,7 +105,6 @@ def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozense
     return [frozenset(np.flatnonzero(parts == part).tolist()) for part in np.unique(parts)]
 
 
-@dataclass
 class BestSlices:
     """The best slices of a target so far. Scores and bounds are held times its training rows: in integers, exactly.
 
@@ -116,28 +114,22 @@ class BestSlices:
     or more. `left_out` is the greatest bound of a candidate that was not counted for lack of room.
     """
 
-    settings: SliceSearch
-    features: Sequence[Feature]
-    predicates: Sequence[Predicate]
-    whole: SliceCounts
-    best: list[tuple[Slice, SliceCounts]] = field(default_factory=list)
-    parents: list[tuple[int, Slice]] = field(default_factory=list)
-    steepest: dict[Slice, Fraction] = field(default_factory=dict)
-    seen: set[SliceCounts] = field(default_factory=set)
-    left_out: int = 0
-
-    @classmethod
-    def of(cls, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> BestSlices:
-        """Return the slices of one predicate, given by feature the counts of each bin, int64, shape (bins, 5)."""
-        predicates = [
+    def __init__(self, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> None:
+        """Take the slices of one predicate, given by feature the counts of each bin, int64, shape (bins, 5)."""
+        self.settings = settings
+        self.numeric = [index for index, feature in enumerate(features) if feature.numeric]
+        self.predicates = [
             Predicate(index, bins)
             for index, (feature, counts) in enumerate(zip(features, by_bin, strict=True))
             for bins in cut_feature(feature, counts[:, 0], settings.max_bins)
         ]
-        whole = _add_up(by_bin[0])
-        begun = cls(settings, features, predicates, whole, seen={whole})
-        begun.take({(n,): _add_up(by_bin[index][sorted(bins)]) for n, (index, bins) in enumerate(predicates)})
-        return begun
+        self.whole = _add_up(by_bin[0])
+        self.best: list[tuple[Slice, SliceCounts]] = []
+        self.parents: list[tuple[int, Slice]] = []
+        self.steepest: dict[Slice, Fraction] = {(): Fraction(0)}
+        self.seen = {self.whole}
+        self.left_out = 0
+        self.take({(n,): _add_up(by_bin[index][sorted(bins)]) for n, (index, bins) in enumerate(self.predicates)})
 
     @property
     def floor(self) -> int:
@@ -153,8 +145,7 @@ class BestSlices:
             if not enough or bound <= self.floor or counts in self.seen:
                 continue
             self.seen.add(counts)
-            parts = (conjunction[:index] + conjunction[index + 1 :] for index in range(len(conjunction)))
-            most = max((self.steepest[part] for part in parts if part), default=Fraction(0))
+            most = max(self.steepest[part] for part in combinations(conjunction, len(conjunction) - 1))
             score = self._score(counts)
             lacks = Fraction(score, counts.n_train)
             steepest[conjunction] = max(lacks, most)
@@ -182,8 +173,7 @@ class BestSlices:
         """
         listed = [(dict(self.predicates[index] for index in conjunction), counts) for conjunction, counts in self.best]
         distinct: dict[SliceCounts, Condition] = {}
-        numeric = [index for index, feature in enumerate(self.features) if feature.numeric]
-        for condition, counts in sorted(_join_slices(listed, numeric), key=self._rank):
+        for condition, counts in sorted(_join_slices(listed, self.numeric), key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
         return [*distinct.values()]
 
@@ -210,15 +200,13 @@ def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterato
     """
     for _ in range(1, max_predicates):
         batch: dict[int, list[Slice]] = {}
-        n_slices = 0
         for number, search in enumerate(searches):
             candidates = search.candidates()
-            if batch and n_slices + len(candidates) > MAX_CANDIDATES:
+            if batch and sum(map(len, batch.values())) + len(candidates) > MAX_CANDIDATES:
                 yield batch
-                batch, n_slices = {}, 0
+                batch = {}
             if candidates:
                 batch[number] = candidates
-                n_slices += len(candidates)
         if batch:
             yield batch
 
@@ -231,7 +219,7 @@ def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate
     """
     partners: defaultdict[Slice, set[int]] = defaultdict(set)
     for bound, parent in parents:
-        parts = [(parent[:index] + parent[index + 1 :], last) for index, last in enumerate(parent)]
+        parts = list(zip(combinations(parent, len(parent) - 1), reversed(parent), strict=True))
         taken = {predicates[index].feature for index in parent}
         for further in sorted(set.intersection(*(partners[part] for part, _ in parts))):
             if predicates[further].feature not in taken:
@@ -274,11 +262,8 @@ def _join_on(listed: Sequence[_Listed], index: int) -> Sequence[_Listed]:
 
 def _adjoins(below: Condition, above: Condition, index: int) -> bool:
     """Return whether two slices differ only in intervals of a feature, of which one begins where the other ends."""
-    differ = {*below.items()} ^ {*above.items()}
-    bins = below.get(index, frozenset()), above.get(index, frozenset())
-    return (
-        differ == {(index, of_one) for of_one in bins} and NULL_BIN not in bins[0] and max(bins[0]) + 1 == min(bins[1])
-    )
+    bins = below.get(index, {NULL_BIN})
+    return {**below, index: above.get(index)} == above and NULL_BIN not in bins and max(bins) + 1 == min(above[index])
 
 
 def _add_up(counts: Ints) -> SliceCounts:

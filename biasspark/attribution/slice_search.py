@@ -66,7 +66,7 @@ def search_slices(
         return [add_by_code(codes, counts, feature.n_bins).T for codes, feature in zip(bins, features, strict=True)]
 
     by_bin = yield _ask(values, dict.fromkeys(range(len(values)), count_bins))
-    searches = [BestSlices.of(by_bin.get(key, nothing), features, settings) for key in keys]
+    searches = [BestSlices(by_bin.get(key, nothing), features, settings) for key in keys]
     for batch in list_batches(searches, settings.max_predicates):
         counters = {number: make_counter(searches[number].predicates, slices) for number, slices in batch.items()}
         counted = yield _ask(values, counters)

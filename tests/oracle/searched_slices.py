@@ -53,7 +53,7 @@ def search_samples(
     samples: Sequence[Sample], features: Sequence[Feature], wanted: SliceSearch
 ) -> tuple[list[Searched], list[Mapping[int, list[Slice]]]]:
     """Search the slices of each sample; return the candidates that were counted together, too."""
-    searches, batches = [BestSlices.of(by_bin(sample, features), features, wanted) for sample in samples], []
+    searches, batches = [BestSlices(by_bin(sample, features), features, wanted) for sample in samples], []
     for batch in list_batches(searches, wanted.max_predicates):
         batches.append(batch)
         for number, slices in batch.items():
