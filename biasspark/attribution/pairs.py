@@ -5,11 +5,11 @@ blocks --lowest hashes of each--> one task for each model and slice --lowest has
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.block_sums import hash_bins
@@ -21,14 +21,13 @@ from biasspark.metrics.intervals import auc_interval
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
 from biasspark.ranking.row_blocks import Query, Search
-from biasspark.ranking.task_rows import Key, decode_table, encode_table
-from biasspark.tables.schemas import PAIR_SEGMENTS, table_of_rows
+from biasspark.ranking.task_rows import Key
 
 
 def pair_segments(
     features: Sequence[Feature], names: Mapping[tuple[int, int], tuple[str, str]], settings: Pairs, level: float = 0.95
-) -> Search[pa.Table]:
-    """Find the table ``pair_segments``, less the run's columns: for each model and slice a tree over pairs.
+) -> Search[list[dict[str, Any]]]:
+    """Find the rows of the table ``pair_segments``, less the run's columns: for each model and slice a tree over pairs.
 
     `names` are those of models and slices by their numbers. No task forms a pair: see `pair_kernel`.
 
@@ -64,25 +63,22 @@ def pair_segments(
         samples = _split_samples(label == 1, drawn, scores, bins, sizes)
         model, name = names[key[:2]]
         of_sides = mark_rare_of_sides(samples, features, settings)
-        rows = []
-        for segment in segment_pairs(samples, of_sides, settings) if any(sizes) else ():
-            rows.append({MODEL: model, SLICE: name, **segment})
-            for side, condition, of_side in zip((NEGATIVE, POSITIVE), segment["conditions"], of_sides, strict=True):
-                rows[-1][f"{side}_rule"] = describe_condition(condition, of_side)
-                rows[-1][f"{side}_predicate"] = write_predicate(condition, of_side)
-        return encode_table(_make_table(rows, level))
+        nodes = segment_pairs(samples, of_sides, settings) if any(sizes) else []
+        for node in nodes:
+            node |= {MODEL: model, SLICE: name}
+            for side, condition, of_side in zip((NEGATIVE, POSITIVE), node.pop("conditions"), of_sides, strict=True):
+                node[f"{side}_rule"] = describe_condition(condition, of_side)
+                node[f"{side}_predicate"] = write_predicate(condition, of_side)
+        return json.dumps(nodes).encode()
 
     combined = yield Query(measure, combine)
-    tables = [decode_table(data) for _, data in sorted(combined.items())]
-    return pa.concat_tables([_make_table([], level), *tables])
-
-
-def _make_table(nodes: Sequence[Mapping[str, Any]], level: float) -> pa.Table:
-    """Return the table of the nodes of one tree, with their intervals."""
+    nodes = [node for _, data in sorted(combined.items()) for node in json.loads(data)]
     auc, variance = (np.array([node[f"{name}_honest"] for node in nodes], np.float64) for name in ("mean", "variance"))
     n_low, n_high = (np.array([node[f"n_{side}s_honest"] for node in nodes], np.int64) for side in (NEGATIVE, POSITIVE))
-    interval = auc_interval(auc, variance, n_low, n_high, level)
-    return table_of_rows(PAIR_SEGMENTS, nodes, mean_honest_low=interval.low, mean_honest_high=interval.high)
+    low, high, _ = auc_interval(auc, variance, n_low, n_high, level)
+    for node, *ends in zip(nodes, low.tolist(), high.tolist(), strict=True):
+        node["mean_honest_low"], node["mean_honest_high"] = ends
+    return nodes
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:

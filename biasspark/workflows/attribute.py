@@ -249,7 +249,7 @@ def list_tables(
         for segment, sums in zip(attribution.segments, of_segments, strict=True)
     }
     placements |= {(*key, OVERALL): of_all for key, of_all in place_all(ranked.counts).items()}
-    pair_nodes = ranked.results["pairs"].to_pylist() if attribution.pairs else []
+    pair_nodes = ranked.results.get("pairs", [])
     sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
         schemas.ATTRIBUTION_SEGMENTS: _within_slices(searched.list_segments(), slices, "predicate"),

@@ -21,6 +21,7 @@ from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
 from biasspark.ranking.row_blocks import send
 from biasspark.ranking.task_rows import Key
+from biasspark.tables.schemas import PAIR_SEGMENTS, table_of_rows
 from tests.fixtures.ranked_rows import Ranked, cut_blocks, draw_examples, list_columns
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
@@ -44,10 +45,9 @@ def segment(
         for score_range, block in sorted(of_model.items()):
             for part, chunk, data in query.measure(model, score_range, block):
                 measured[model, part, chunk].append(memoryview(data))
-    table = send(searching, {key: query.combine(key, iter(ranges)) for key, ranges in measured.items()})[1]
-    assert table is not None
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
+    nodes = send(searching, {key: query.combine(key, iter(ranges)) for key, ranges in measured.items()})[1]
+    assert nodes is not None
+    return table_of_rows(PAIR_SEGMENTS, nodes).to_pylist()
 
 
 def in_order(rows: Sequence[Example], label: bool) -> list[Example]:
