@@ -74,11 +74,6 @@ def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
     return values
 
 
-def sum_by_cell(block: RowBlock, rows: Ints, columns: Sequence[Ints]) -> Ints:
-    """Return the sums of integers over some rows of each cell, int64, shape (columns, cells)."""
-    return add_by_code(block.cell[rows], columns, block.cells.size)
-
-
 def add_by_code(codes: SmallInts, columns: Sequence[Ints] | Ints, n_codes: int) -> Ints:
     """Return the sums of integers by code, int64, shape (columns, codes)."""
     codes = codes.astype(np.int64)
@@ -144,7 +139,7 @@ class CellSums(NamedTuple):
             if target.model == model and len(rows := rows_with_opposite(block, target.slice)):
                 units = np.rint(target_values(block, target, rows) * 2.0**value.shift).astype(np.int64)
                 columns = [np.ones(len(rows), np.int64), units, np.maximum(value.ceiling - units, 0)]
-                sums[value] = sum_by_cell(block, rows, columns)
+                sums[value] = add_by_code(block.cell[rows], columns, block.cells.size)
         return CellSums(block.cells, sums)
 
     @staticmethod

@@ -14,10 +14,10 @@ from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import (
     AUC,
     Target,
+    add_by_code,
     meet,
     opposite_rows,
     rows_with_opposite,
-    sum_by_cell,
     target_values,
 )
 from biasspark.attribution.difference_variances import count_regions
@@ -118,7 +118,7 @@ def _sum_cells(block: RowBlock, target: Target) -> Ints:
     rows = rows_with_opposite(block, target.slice)
     losses = 2 * opposite_rows(block, target.slice, rows) - block.placed(target.slice, rows)
     values = cut_moments(target_values(block, target, rows))
-    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), *values, losses])
+    return add_by_code(block.cell[rows], [np.ones(len(rows), np.int64), *values, losses], block.cells.size)
 
 
 def _read_sums(sums: Ints) -> MeasuredSet:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from biasspark.arrays import Ints
 from biasspark.attribution import block_sums
-from biasspark.attribution.block_sums import CellSums, SummedValue, Target, join_sums, sum_by_cell
+from biasspark.attribution.block_sums import CellSums, SummedValue, Target, add_by_code, join_sums
 from biasspark.attribution.moments import LARGEST_BITS, cut_moments, read_moments
 from biasspark.attribution.slice_search import count_cells
 from biasspark.attribution.trees import measure_bins
@@ -68,7 +68,8 @@ def test_products_are_exact(bits: int, data: st.DataObject) -> None:
 
 
 def sum_columns(block: RowBlock, rows: Ints, units: Ints, ceiling: int = 0) -> Ints:
-    return sum_by_cell(block, rows, [np.ones(len(rows), np.int64), units, np.maximum(ceiling - units, 0)])
+    columns = [np.ones(len(rows), np.int64), units, np.maximum(ceiling - units, 0)]
+    return add_by_code(block.cell[rows], columns, block.cells.size)
 
 
 def test_nodes_and_bins_of_a_deep_tree() -> None:
