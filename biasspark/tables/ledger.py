@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -31,13 +31,6 @@ MAX_BASELINES = 60
 
 LedgerRow: TypeAlias = dict[str, Any]
 """The columns of ``bias_runs``."""
-
-
-class JobCorpus(NamedTuple):
-    """A job on a corpus, which has one visible run per run date."""
-
-    job: str
-    corpus: str
 
 
 _VIEW_KEY = ("run_date", "window_start", "corpus", "job")
@@ -68,36 +61,29 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     raise InputError(" ".join((absence, *choices)))
 
 
-def list_published(spark: SparkSession, store: Store, key: JobCorpus, first: date, last: date) -> dict[date, LedgerRow]:
-    """Return the published run dates in a range, in order, each with the row of its latest run."""
-    rows = [row for row in _select(read_ledger(spark, store), *key) if first <= row["run_date"] <= last]
-    return dict(sorted(latest_by_date(rows).items()))
+def list_published(spark: SparkSession, store: Store, job: str, corpus: str) -> dict[date, LedgerRow]:
+    """Return the published run dates in order, each with the row of its latest run."""
+    return dict(sorted(latest_by_date(_select(read_ledger(spark, store), job, corpus)).items()))
 
 
-def list_configurations(spark: SparkSession, store: Store, key: JobCorpus) -> list[tuple[dict[str, Any], Run]]:
+def list_configurations(spark: SparkSession, store: Store, job: str, corpus: str) -> list[tuple[dict[str, Any], Run]]:
     """Return each configuration of a published run with the last such run, the latest first."""
-    rows = sorted(_select(read_ledger(spark, store), *key), key=by_publication)
+    rows = sorted(_select(read_ledger(spark, store), job, corpus), key=by_publication)
     latest = sorted({row["config"]: row for row in rows}.values(), key=by_publication, reverse=True)
     return [(json.loads(row["config"]), to_run(row)) for row in latest]
 
 
-def list_accepted(
-    spark: SparkSession, store: Store, run: Run, most: int = MAX_BASELINES
-) -> dict[Run, Mapping[str, Any]]:
+def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapping[str, Any]]:
     """Return the configuration of each accepted run of the same job and corpus with an earlier date, the latest first.
 
-    There is one run for each of the last `most` dates that have any, the one published last. A date that is run again
-    is compared with earlier dates, as it was the first time, and not with itself.
+    There is one run for each of the last `MAX_BASELINES` dates that have any, the one published last. A date that is
+    run again is compared with earlier dates, as it was the first time, and not with itself.
     """
     ledger = read_ledger(spark, store)
     accepted = accepted_ids(ledger)
-    rows = [
-        row
-        for row in _select(ledger, run.job, run.corpus)
-        if row["run_date"] < run.run_date and row["run_id"] in accepted
-    ]
-    latest = [row for _, row in sorted(latest_by_date(rows).items(), reverse=True)][:most]
-    return {to_run(row): json.loads(row["config"] or "{}") for row in latest}
+    latest = latest_by_date(row for row in _select(ledger, run.job, run.corpus) if row["run_id"] in accepted)
+    days = sorted((day for day in latest if day < run.run_date), reverse=True)[:MAX_BASELINES]
+    return {to_run(latest[day]): json.loads(latest[day]["config"] or "{}") for day in days}
 
 
 def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:

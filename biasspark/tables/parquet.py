@@ -100,19 +100,21 @@ def find_data_files(folder: Path) -> Iterator[Path]:
 def write_directory(spark: SparkSession, table: Table, rows: pa.Table | DataFrame, path: str) -> None:
     """Write rows to a new directory."""
     with storage_errors(path, "written"):
-        if isinstance(rows, DataFrame):
-            _write_files(rows, path)
-            if not is_embedded(spark) or list_folder(spark, path):
+        folder = shared_folder(spark, path)
+        if isinstance(rows, DataFrame) or folder is None:
+            frame = rows if isinstance(rows, DataFrame) else to_frame(spark, rows, spark_schema(table))
+            # Spark Connect knows the mode errorifexists only as error. The ledger marks complete runs, not a file
+            # _SUCCESS in each directory.
+            writer = frame.drop(*PARTITION).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+            writer.mode("error").parquet(path)
+            if folder is None or folder.exists():
                 return
             rows = table.full_arrow_schema.empty_table()  # the embedded engine writes no file without rows
-        if folder := shared_folder(spark, path):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir()
-            schema = {_SCHEMA_FOR_SPARK: stored_schema(table).json()}  # Spark reads comments from it
-            stored = rows.drop_columns(list(PARTITION)).replace_schema_metadata(schema)
-            write_local_file(folder / "part-00000.parquet", stored)
-        else:
-            _write_files(to_frame(spark, rows, spark_schema(table)), path)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+        schema = {_SCHEMA_FOR_SPARK: stored_schema(table).json()}  # Spark reads comments from it
+        stored = rows.drop_columns(list(PARTITION)).replace_schema_metadata(schema)
+        write_local_file(folder / "part-00000.parquet", stored)
 
 
 def write_local_file(file: Path, rows: pa.Table) -> None:
@@ -120,13 +122,6 @@ def write_local_file(file: Path, rows: pa.Table) -> None:
     content = pa.BufferOutputStream()
     pq.write_table(rows, content, write_page_checksum=True)
     replace_local_file(file, bytes(content.getvalue().to_pybytes()))
-
-
-def _write_files(rows: DataFrame, path: str) -> None:
-    # Spark Connect knows the mode errorifexists only as error. The ledger marks complete runs, not a file _SUCCESS in
-    # each directory.
-    writer = rows.drop(*PARTITION).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-    writer.mode("error").parquet(path)
 
 
 def stored_schema(table: Table) -> StructType:

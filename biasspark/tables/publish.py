@@ -23,7 +23,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation, SparkSession
 
-from biasspark.errors import BiasSparkError, InputError, redact
+from biasspark.errors import BiasSparkError, Fault, InputError, redact
 from biasspark.expressions.sql import quote_names
 from biasspark.session import describe, is_embedded, kept, run_side_by_side
 from biasspark.tables.ledger import append_to_ledger, refuse_conflict
@@ -66,6 +66,14 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
     return rows, list(runs)
 
 
+def read_run(spark: SparkSession, store: Store, table: Table, run: Run) -> pa.Table:
+    """Return the rows of one run like `read_rows`. Raises `InputError` if they are gone or were not written."""
+    rows, available = read_rows(spark, store, table, [run])
+    if not available:
+        raise InputError(describe_absence(store, table, run))
+    return rows
+
+
 def check_count(store: Store, table: Table, run: Run, n_rows: int) -> None:
     """Raise `InputError` unless a run has as many rows in a table as the ledger says."""
     expected = (run.table_rows or {}).get(table.name, n_rows)
@@ -78,15 +86,14 @@ def check_count(store: Store, table: Table, run: Run, n_rows: int) -> None:
 
 def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
     """Raise `InputError` unless the small tables of a run have as many rows as the ledger says."""
-    faults = []
+    faults: list[Fault | str] = []
     for table in tables_of(run.job):
         if table.per_row or not (run.table_rows or {}).get(table.name):
             continue
         try:
-            if not read_rows(spark, store, table, [run])[1]:
-                faults.append(describe_absence(store, table, run))
+            read_run(spark, store, table, run)
         except InputError as error:
-            faults += error.messages
+            faults += error.faults
     if faults:
         raise InputError(*faults)
 

@@ -22,7 +22,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
 from biasspark.session import engine_of, engine_version, follow_tasks, is_session_there, starting_workers
-from biasspark.tables.ledger import JobCorpus, list_published
+from biasspark.tables.ledger import list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import PUBLISHED, Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table, tables_of
@@ -291,16 +291,16 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written, session)
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
             return cli.Outcome(summary=summary, table=text)
-        key, dates = JobCorpus(job.name, config.corpus.name), CorpusDates(spark, config.corpus)
+        corpus_name, dates = config.corpus.name, CorpusDates(spark, config.corpus)
 
         def measure(day: date) -> cli.Outcome:
             corpus = first if day == days[0] else read(spark, run_date=day)
-            run = new_run(day, key.corpus, key.job)
+            run = new_run(day, corpus_name, job.name)
             with dates.in_faults(day):
                 return job.run(corpus, RunContext(spark, config, store, run, progress))
 
         only_missing = vars(arguments).get("only_missing")
-        published = list_published(spark, store, key, days[0], days[-1]) if only_missing else ()
+        published = list_published(spark, store, job.name, corpus_name) if only_missing else ()
         with follow_tasks(spark, progress.advance):
             return measure_dates(days, published, measure, progress, arguments.debug)
 

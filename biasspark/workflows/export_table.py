@@ -11,11 +11,10 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_out
 from biasspark.config import load_config
-from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
 from biasspark.tables.ledger import find_published
-from biasspark.tables.publish import describe_absence, read_frame, read_rows
+from biasspark.tables.publish import describe_absence, read_frame, read_run
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from biasspark.tables.store import Store, open_tables
@@ -34,9 +33,7 @@ def read_table(spark: SparkSession, store: Store, table: Table, run: Run) -> Ite
         if table.per_row:
             frame = read_frame(spark, store, table, run).select(*table.names)
             return frame.orderBy(*table.key_columns).toLocalIterator()
-        rows, available = read_rows(spark, store, table, [run])
-    if not available:
-        raise InputError(describe_absence(store, table, run))
+        rows = read_run(spark, store, table, run)
     batches = rows.sort_by([(name, "ascending") for name in table.key_columns]).to_batches()
     return (values for batch in batches for values in zip(*(c.to_pylist() for c in batch.columns), strict=True))
 

@@ -33,7 +33,7 @@ from biasspark.mitigation.classifier import Classifier, score_comments, train_cl
 from biasspark.session import describe, follow_tasks
 from biasspark.synthetic.chunks import generate
 from biasspark.tables import schemas
-from biasspark.tables.publish import read_rows
+from biasspark.tables.publish import read_run
 from biasspark.tables.runs import new_run
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
@@ -387,12 +387,10 @@ def main(arguments: argparse.Namespace) -> Outcome:
             measured_outcome = measure.publish_measurement(test_set, context, tables, data.warnings)
             comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
             compared = compare.publish_comparison(test_set, comparing) if measured.compare else None
-            summaries, metrics = (
-                read_rows(spark, store, table, [run])[0] for table in (schemas.MODEL_SUMMARY, schemas.BIAS_METRICS)
-            )
-            models, terms = list_models(summaries, data.by_model), list_terms(metrics, data.balance)
+            models = list_models(read_run(spark, store, schemas.MODEL_SUMMARY, run), data.by_model)
+            terms = list_terms(read_run(spark, store, schemas.BIAS_METRICS, run), data.balance)
             if compared:
-                add_verdicts(models, read_rows(spark, store, schemas.MODEL_COMPARISONS, [comparing.run])[0])
+                add_verdicts(models, read_run(spark, store, schemas.MODEL_COMPARISONS, comparing.run))
         return progress.time(judge(measured_outcome, compared, models, terms))
 
 

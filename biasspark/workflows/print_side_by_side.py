@@ -11,12 +11,11 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out, write_stdout
 from biasspark.config import load_config
-from biasspark.errors import InputError
 from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe
 from biasspark.tables.ledger import find_published
-from biasspark.tables.publish import describe_absence, read_rows
+from biasspark.tables.publish import read_run
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import Store, open_tables
 
@@ -27,10 +26,7 @@ def read_side_by_side(spark: SparkSession, store: Store, run_date: date, corpus:
     """Read two models side by side from the latest published run of a run date."""
     run = find_published(spark, store, BIAS_METRICS.job, run_date, corpus)
     with describe(spark, "two models side by side"):
-        metrics, available = read_rows(spark, store, BIAS_METRICS, [run])
-    if not available:
-        raise InputError(describe_absence(store, BIAS_METRICS, run))
-    return compare_side_by_side(metrics, run, request)
+        return compare_side_by_side(read_run(spark, store, BIAS_METRICS, run), run, request)
 
 
 # ---- the command line

@@ -29,7 +29,7 @@ from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import JobCorpus, LedgerRow, list_configurations, list_published, to_run
+from biasspark.tables.ledger import LedgerRow, list_configurations, list_published, to_run
 from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
@@ -118,7 +118,7 @@ def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping
     """Return the sketch of each model in the last published run with the same rules."""
     rules = merge_rules(config.resolved())
     last: dict[str, Sketch] = {}
-    for configured, run in list_configurations(spark, store, JobCorpus(BIAS_METRICS.job, config.corpus.name)):
+    for configured, run in list_configurations(spark, store, BIAS_METRICS.job, config.corpus.name):
         if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
             continue
         (states,) = read_states(read_score_blocks(spark, store, [run]), 1)
@@ -146,12 +146,13 @@ class Window:
 
 
 def find_window(
-    spark: SparkSession, store: Store, config: Config, days: tuple[date, date], allow_missing: bool
+    spark: SparkSession, store: Store, config: Config, ends: tuple[date, date], allow_missing: bool
 ) -> Window:
     """Find the kept rankings of all dates of a window, and check that they can be merged."""
-    first, last = days
+    first, last = ends
     with describe(spark, "look up the runs"):
-        published = list_published(spark, store, JobCorpus(schemas.BIAS_METRICS.job, config.corpus.name), first, last)
+        every = list_published(spark, store, BIAS_METRICS.job, config.corpus.name)
+        published = {day: row for day, row in every.items() if first <= day <= last}
         runs = list(map(to_run, published.values()))
         blocks = read_score_blocks(spark, store, runs)
         with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
@@ -159,10 +160,10 @@ def find_window(
         for index, n_rows in counts.items():
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
-    every = list_dates(first, last)
-    missing = {day: _explain_absence(published.get(day)) for day in every if day not in states}
+    days = list_dates(first, last)
+    missing = {day: _explain_absence(published.get(day)) for day in days if day not in states}
     is_refused = missing and (not allow_missing or not states)
-    faults = [_describe_missing(missing, len(every))] if is_refused else []
+    faults = [_describe_missing(missing, len(days))] if is_refused else []
     if states:
         faults += sketch.list_disagreements(states, tuple(config.models), merge_rules(config.resolved()))
     if faults:

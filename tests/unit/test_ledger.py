@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.tables.ledger import (
-    JobCorpus,
     check_latest,
     find_published,
     list_accepted,
@@ -25,7 +24,7 @@ from biasspark.tables.schemas import BIAS_RUNS, THRESHOLD_RATES, U_STATISTICS
 from biasspark.tables.store import Store
 
 RUN_DATE = date(2026, 1, 15)
-JOB, CIVIL = "bias_metrics", JobCorpus("bias_metrics", "civil")
+JOB = "bias_metrics"
 SPARK = cast("SparkSession", None)
 """Nothing here asks it."""
 
@@ -81,23 +80,26 @@ def test_what_is_missing_is_named_with_what_is_there() -> None:
 def test_dates_have_their_latest_run_and_its_counts() -> None:
     rejects = [("null_id", 2)]
     store = ledger(row("a", 1, 1), row("b", 2, 1, rejects=rejects, n_rejected=2), row("c", 3), row("d", 4, 5))
-    published = list_published(SPARK, store, CIVIL, RUN_DATE, RUN_DATE + timedelta(days=4))
+    published = list_published(SPARK, store, JOB, "civil")
     assert [(row["run_id"], row["n_rows"], row["n_rejected"]) for row in published.values()] == [
         ("c", 3, 0),
         ("b", 2, 2),
+        ("d", 4, 0),
     ]
     assert published[RUN_DATE + timedelta(days=1)]["rejects"] == {"null_id": 2}
 
 
 def test_configurations_come_with_their_last_run_the_last_first() -> None:
     store = ledger(row("a", 1), row("b", 2, 1, config='{"x": 1}'), row("c", 3, 2), row("d", 4, corpus="wiki"))
-    assert [(config, run.run_id) for config, run in list_configurations(SPARK, store, CIVIL)] == [
+    assert [(config, run.run_id) for config, run in list_configurations(SPARK, store, JOB, "civil")] == [
         ({}, "c"),
         ({"x": 1}, "b"),
     ]
 
 
-def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_last() -> None:
+def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store = ledger(
         row("a", 1, status="accepted"),
         row("b", 2, status="accepted", config='{"x": 1}', table_rows=[("u_statistics", 3)]),
@@ -112,7 +114,8 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_
     )
     accepted = list_accepted(SPARK, store, a_run())
     assert [run.run_id for run in accepted] == ["f", "d", "b"]
-    assert [run.run_id for run in list_accepted(SPARK, store, a_run(), most=2)] == ["f", "d"]
+    monkeypatch.setattr("biasspark.tables.ledger.MAX_BASELINES", 2)
+    assert [run.run_id for run in list_accepted(SPARK, store, a_run())] == ["f", "d"]
     assert [*accepted.values()][-1] == {"x": 1}
     assert [run.wrote(U_STATISTICS) for run in accepted] == [True, True, True]
     assert [run.wrote(THRESHOLD_RATES) for run in accepted] == [True, True, False]  # an older version wrote all tables
