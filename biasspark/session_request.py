@@ -35,9 +35,9 @@ def session_requested(request: SessionRequest) -> Iterator[None]:
         _REQUEST.reset(token)
 
 
-def describe_start(request: SessionRequest) -> str:
+def describe_start() -> str:
     """Return the name of the stage that starts a session: ``starting the engine``, or the server it connects to."""
-    remote = request.remote or os.environ.get("SPARK_REMOTE", "")
+    remote = current_request().remote or os.environ.get("SPARK_REMOTE", "")
     return f"connecting to {endpoint_of(remote)}" if remote.startswith("sc://") else "starting the engine"
 
 

@@ -23,7 +23,6 @@ from biasspark.session.spark_jobs import (
     describe,
     follow_tasks,
     kept,
-    persisted,
     run_side_by_side,
     starting_workers,
 )

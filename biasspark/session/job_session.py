@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from pyspark import SparkConf
@@ -72,13 +72,8 @@ _PREVIOUS_SETTINGS: defaultdict[SparkSession, dict[str, str | None]] = defaultdi
 _BORROW_LOCK = Lock()
 
 
-def list_settings(settings: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the default settings of a session, overridden by `settings`."""
-    return {**_SETTINGS, **(settings or {})}
-
-
 @contextmanager
-def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
+def borrow(spark: SparkSession, keys: Iterable[str]) -> Iterator[None]:
     """Borrow a session, and restore some settings when the last job that borrows it ends."""
     with _BORROW_LOCK:
         _N_JOBS[spark] += 1
@@ -92,13 +87,9 @@ def borrow(spark: SparkSession, keys: Sequence[str]) -> Iterator[None]:
             if not _N_JOBS[spark]:
                 del _N_JOBS[spark], _PREVIOUS_SETTINGS[spark]
                 with suppress(Exception):  # the session is gone, and the job fails because of that
-                    _restore(spark, before)
-
-
-def _restore(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
-    for key, value in settings.items():
-        if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
-            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+                    for key, value in before.items():
+                        if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
+                            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 # ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark
@@ -226,17 +217,17 @@ def build_session(
     `settings` override the defaults; `request` is by default that of the command line. Raises `ConfigError` if no
     engine can be started, the existing session has another engine, or a lake runtime is for another Spark.
     """
-    request, settings = request or current_request(), dict(settings or {})
+    request, settings = request or current_request(), {**_SETTINGS, **(settings or {})}
     is_new = not engines.is_session_there()
     if is_new and engines.choose_engine(request, settings.get("spark.master")) == "embedded":
         silence_query_context()
         with start_faults():
-            return engines.embedded_session(list_settings(settings))
+            return engines.embedded_session(settings)
     spark = _start_spark(app_name, settings, request) if is_new else _current_session(settings, request)
     jars = list_jars(spark.conf if engines.is_connect(spark) else spark.sparkContext.getConf())
     if fault := find_runtime_fault(jars, spark.version):
         if is_new:
-            stop(spark)
+            spark.stop()
         raise ConfigError(fault)
     if engines.is_connect(spark):
         return spark
@@ -251,18 +242,6 @@ def build_session(
     return spark
 
 
-def stop(spark: SparkSession) -> None:
-    """Stop a session. Do not wait for the accumulator thread of PySpark, which may take a second."""
-    if engines.is_connect(spark):
-        spark.stop()
-        return
-    context: Any = spark.sparkContext
-    accumulators, context._accumulatorServer = getattr(context, "_accumulatorServer", None), None
-    spark.stop()
-    if accumulators:
-        Thread(target=accumulators.shutdown, name="stop-accumulators", daemon=True).start()
-
-
 def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
     """Run local workers with the Python of the driver. On a cluster an archive may name another interpreter."""
     master = os.environ.get("SPARK_REMOTE") or settings.get("spark.master") or SparkConf().get("spark.master")
@@ -274,15 +253,15 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     builder = SparkSession.builder.appName(app_name)
     if request.master:
         settings = {**settings, "spark.master": request.master}
+    remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if request.remote:
         builder = builder.remote(request.remote)
     elif "SPARK_REMOTE" not in os.environ:
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark keeps it when a Connect session stops
     use_driver_python_on_local_masters(settings)
     silence_query_context()
-    for key, value in list_settings(settings).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
     with start_faults():
@@ -310,7 +289,7 @@ def _refuse_silent_server(remote: str) -> None:
 def _current_session(settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
     """Return the existing session, reconfigured. Raises `ConfigError` if another engine is requested."""
     spark = engines.find_session()
-    for key, value in list_settings(settings).items():
+    for key, value in settings.items():
         if spark.conf.get(key, None) != value:
             with suppress(Exception):  # static settings cannot be changed
                 spark.conf.set(key, value)
@@ -327,11 +306,11 @@ def _current_session(settings: Mapping[str, str], request: SessionRequest) -> Sp
 def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Yield the session of a job, and stop it. An existing session is kept, and its settings are restored."""
     if engines.is_session_there():
-        with borrow(engines.find_session(), list(list_settings(settings))):
+        with borrow(engines.find_session(), (*_SETTINGS, *(settings or ()))):
             yield build_session(app_name, settings)
         return
     spark = build_session(app_name, settings)
     try:
         yield spark
     finally:
-        stop(spark)
+        spark.stop()

@@ -128,7 +128,6 @@ _DENIED = re.compile(  # the words of Java and of the file systems, and the path
 )
 _MISSING_PATH = re.compile(r"Path does not exist: (?:file:/*(?=/))?(/.*?)\.(?: SQLSTATE|\s*\n|$)")
 _FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
-_OTHER_FORMAT = re.compile(r"is not a Parquet file|Could not read footer|Malformed ORC|CANNOT_READ_FILE_FOOTER")
 _DETAILS = {  # details in messages of Spark, and their form in a fault
     r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
     r"Column: \[(.*?)\], Expected: (\w+), Found: (\w+)": "Column: {0}, {2} for {1}",
@@ -222,7 +221,8 @@ def is_of_spark(error: Exception) -> bool:
 
 def is_other_format(error: Exception) -> bool:
     """Return whether a file does not have the format that Spark reads."""
-    return bool(_OTHER_FORMAT.search(str(error)))
+    condition = "CANNOT_READ_FILE_FOOTER"
+    return bool(re.search(f"{condition}|{_CONDITION_PATTERNS[condition]}", str(error)))
 
 
 def plain_path(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -107,15 +107,6 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
         return list(pool.map(lambda task: cast("T", task()), inheriting))
 
 
-def persisted(*frames: DataFrame) -> ExitStack:
-    """Persist frames that other frames already use, until the returned stack exits. For others use `kept`."""
-    with ExitStack() as stack:
-        for frame in frames:
-            stack.callback(frame.unpersist)
-            frame.persist(StorageLevel.MEMORY_AND_DISK)
-        return stack.pop_all()
-
-
 @contextmanager
 def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
     """Yield a frame whose rows are computed once, although they are read repeatedly.
@@ -126,8 +117,11 @@ def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
     """
     spark = frame.sparkSession
     if not is_embedded(spark):
-        with persisted(frame):
+        frame.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
             yield frame
+        finally:
+            frame.unpersist()
         return
     with TemporaryDirectory(prefix="biasspark-") as folder:
         path = f"{folder}/rows"

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Progress
 from biasspark.config import Config, Output
 from biasspark.session import job_session
-from biasspark.session_request import current_request, describe_start
+from biasspark.session_request import describe_start
 from biasspark.tables.delta import DeltaFolder
 from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
@@ -41,6 +41,6 @@ def open_tables(
     # Tables in the catalog of Spark must outlive the session.
     in_session = any(name.startswith("spark_catalog.") for name in (output.catalog, output.views) if name)
     needed = {"spark.sql.catalogImplementation": "hive"} if in_session else {}
-    progress.stage(describe_start(current_request()))
+    progress.stage(describe_start())
     with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
         yield spark, store

@@ -13,7 +13,7 @@ from biasspark.cli import Command, Flag, Outcome, Progress, flag, make_parser
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition
 from biasspark.session import describe, follow_tasks, job_session
-from biasspark.session_request import current_request, describe_start
+from biasspark.session_request import describe_start
 from biasspark.synthetic import score_cells
 from biasspark.synthetic.chunks import Request, check_request, generate
 from biasspark.synthetic.civil import CivilRequest
@@ -123,7 +123,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     if max_files is not None and max_files < 1:
         raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
     progress = Progress()
-    progress.stage(describe_start(current_request()))
+    progress.stage(describe_start())
     with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
         progress.stage(f"{name}: {request.rows:,} rows into {path}")
         corpus = generate(spark, request)

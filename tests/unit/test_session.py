@@ -114,30 +114,6 @@ def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.Mo
     assert reported == [(0, 0)]
 
 
-def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their thread polls once a second, and would delay the end of the job."""
-    looks_up, stopped = threading.Event(), threading.Event()
-
-    def shut_down() -> None:
-        looks_up.wait()
-        stopped.set()
-
-    context = SimpleNamespace(_accumulatorServer=SimpleNamespace(shutdown=shut_down))
-
-    def stop() -> None:
-        if context._accumulatorServer:
-            context._accumulatorServer.shutdown()
-
-    own = SimpleNamespace(sparkContext=context, stop=stop)
-    monkeypatch.setattr(engines, "is_session_there", lambda: False)
-    monkeypatch.setattr(JOB_SESSION, "build_session", lambda *_: own)
-    with session.job_session("a job"):
-        pass
-    assert not stopped.is_set()
-    looks_up.set()
-    assert stopped.wait(60)
-
-
 BOTH = {"embedded", "spark"}
 
 
@@ -184,7 +160,8 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its URL may hold a token."""
     monkeypatch.setattr(JOB_SESSION, "_LONGEST_SILENCE", 0.5)
     request = SessionRequest(remote="sc://127.0.0.1:1/;token=canary")
-    assert describe_start(request) == "connecting to 127.0.0.1:1"
+    with session_requested(request):
+        assert describe_start() == "connecting to 127.0.0.1:1"
     with pytest.raises(ConfigError, match=r"^127\.0\.0\.1:1: ") as raised:
         JOB_SESSION._start_spark("a job", {}, request)
     assert "canary" not in str(raised.value)
