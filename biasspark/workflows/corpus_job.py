@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from functools import cached_property, partial
-from typing import NamedTuple, TypeVar
+from functools import cache, partial
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -155,33 +155,11 @@ def list_dates(first: date, last: date) -> list[date]:
     return [first + timedelta(days=day) for day in range((last - first).days + 1)]
 
 
-@dataclass
-class CorpusDates:
-    """The dates of the rows of a corpus, counted when the first run date without rows needs them."""
-
-    spark: SparkSession
-    corpus: Corpus
-
-    @contextmanager
-    def in_faults(self, run_date: date) -> Iterator[None]:
-        """Let `NoRows` name the filter, the path, or the first, the last and the nearest date with rows."""
-        try:
-            yield
-        except NoRows:
-            if self.corpus.run_date_column is None:
-                raise NoRows(_describe_no_rows(self.corpus)) from None
-            raise NoRows(_describe_dates(self.corpus, run_date, self._days)) from None
-
-    @cached_property
-    def _days(self) -> list[tuple[date, int, int]] | None:
-        try:
-            return count_days(self.spark, self.corpus)
-        except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
-            return None
+Days: TypeAlias = list[tuple[date, int, int]]
+"""The dates in a corpus, each with its rows, and with those that the filter leaves."""
 
 
-def _describe_no_rows(corpus: Corpus) -> Fault:
-    """Return the fault of a corpus without rows, all of whose dates are measured."""
+def _describe_no_rows_at_all(corpus: Corpus) -> Fault:
     key, source = ("table", corpus.table) if corpus.table else ("path", corpus.path)
     if not corpus.filter:
         return Fault(("corpus", key), source, "It has no rows, so there is nothing to measure.", "Name another.")
@@ -189,12 +167,18 @@ def _describe_no_rows(corpus: Corpus) -> Fault:
     return Fault(FILTER, corpus.filter, rule, f"Correct it, or check the {key}.")
 
 
-def _describe_dates(corpus: Corpus, run_date: date, days: list[tuple[date, int, int]] | None) -> Fault:
-    """Return the fault of a date without rows. Dates are the only values that it shows."""
-    no_row = f"There is no row of {run_date}."
-    if days is None:
+def describe_no_rows(corpus: Corpus, run_date: date, count: Callable[[], Days]) -> Fault:
+    """Return the fault of a run date without rows: in the path, the filter, or the date. It shows no value but dates.
+
+    If a column has the dates of rows, the first, the last and the nearest of those that `count` returns are named.
+    """
+    path, value, no_row = ("corpus", "run_date_column"), corpus.run_date_column, f"There is no row of {run_date}."
+    if value is None:
+        return _describe_no_rows_at_all(corpus)
+    try:
+        days = count()
+    except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
         return Fault(("corpus",), ABSENT, no_row, "Check --run-date and the keys of this table.")
-    path, value = ("corpus", "run_date_column"), corpus.run_date_column
     if not days:
         rule = f"{no_row} The column has no date in any row. A date that is text is written YYYY-MM-DD."
         return Fault(path, value, rule, "Name another column, convert this one in a view, or check the path.")
@@ -291,16 +275,18 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written, session)
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
             return cli.Outcome(summary=summary, table=text)
-        corpus_name, dates = config.corpus.name, CorpusDates(spark, config.corpus)
+        count = cache(partial(count_days, spark, config.corpus))
 
         def measure(day: date) -> cli.Outcome:
             corpus = first if day == days[0] else read(spark, run_date=day)
-            run = new_run(day, corpus_name, job.name)
-            with dates.in_faults(day):
+            run = new_run(day, config.corpus.name, job.name)
+            try:
                 return job.run(corpus, RunContext(spark, config, store, run, progress))
+            except NoRows:
+                raise NoRows(describe_no_rows(config.corpus, day, count)) from None
 
         only_missing = vars(arguments).get("only_missing")
-        published = list_published(spark, store, job.name, corpus_name) if only_missing else ()
+        published = list_published(spark, store, job.name, config.corpus.name) if only_missing else ()
         with follow_tasks(spark, progress.advance):
             return measure_dates(days, published, measure, progress, arguments.debug)
 

@@ -18,13 +18,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.columns import MALFORMED
-from biasspark.config import FILTER
+from biasspark.config import FILTER, Corpus
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.input_files import open_files
-from biasspark.corpus.read import read_corpus
+from biasspark.corpus.read import count_days, read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
-from biasspark.workflows.corpus_job import CorpusDates
+from biasspark.workflows.corpus_job import describe_no_rows
 from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads files and tables")
@@ -209,21 +209,16 @@ def test_a_date_without_rows_names_dates_that_have_some(
     """The first, the last and the nearest; nothing but dates is shown of the column."""
     written = partitions if kind == "partition" else write_days(spark, tmp_path, kind)
     source = corpus_of(**written, run_date_column="day")
-    dates = CorpusDates(spark, source)
-    with pytest.raises(NoRows) as caught, dates.in_faults(RUN_DATE):
+    with pytest.raises(NoRows):
         survey_corpus(read_corpus(spark, source, RUN_DATE, measures_of()), measures_of())
-    fault = str(caught.value)
+    fault = str(fault_without_rows(spark, source, RUN_DATE))
     assert re.findall(r"\d{4}-\d\d-\d\d", fault) == [str(RUN_DATE), DAYS[0], DAYS[-1], DAYS[1]]
     assert "secret" not in fault
-    assert str(fault_without_rows(dates, date(2027, 1, 1))).count(DAYS[-1]) == 2
+    assert str(fault_without_rows(spark, source, date(2027, 1, 1))).count(DAYS[-1]) == 2
 
 
-def fault_without_rows(dates: CorpusDates, run_date: date) -> Fault:
-    with pytest.raises(NoRows) as caught, dates.in_faults(run_date):
-        raise NoRows("corpus: no rows.")
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
-    return fault
+def fault_without_rows(spark: SparkSession, source: Corpus, run_date: date) -> Fault:
+    return describe_no_rows(source, run_date, lambda: count_days(spark, source))
 
 
 def test_the_dates_of_a_view_and_none_at_all(spark: SparkSession) -> None:
@@ -231,7 +226,7 @@ def test_the_dates_of_a_view_and_none_at_all(spark: SparkSession) -> None:
     frame.createOrReplaceTempView("days")
     frame.where("day = '15.01.2026'").createOrReplaceTempView("no_days")
     for table, word in (("days", "2026-01-15"), ("no_days", "YYYY-MM-DD")):
-        fault = fault_without_rows(CorpusDates(spark, corpus_of(table=table, run_date_column="day")), date(2026, 2, 1))
+        fault = fault_without_rows(spark, corpus_of(table=table, run_date_column="day"), date(2026, 2, 1))
         assert (fault.path, fault.value) == (("corpus", "run_date_column"), "day")
         assert word in str(fault.rule)
         assert "15.01" not in str(fault)
@@ -256,7 +251,7 @@ def test_a_filter_may_leave_no_row_of_a_date(
     spark: SparkSession, partitions: dict[str, str], chosen: str, path: tuple[str, ...], dates: list[str]
 ) -> None:
     source = corpus_of(**partitions, run_date_column="day", filter=chosen)
-    fault = fault_without_rows(CorpusDates(spark, source), date.fromisoformat(dates[0]))
+    fault = fault_without_rows(spark, source, date.fromisoformat(dates[0]))
     assert fault.path == path
     assert re.findall(r"\d{4}-\d\d-\d\d", str(fault.rule)) == dates
 
@@ -269,7 +264,7 @@ def test_without_a_run_date_column_only_what_is_configured_is_named(
     spark: SparkSession, configured: dict[str, str], path: tuple[str, ...]
 ) -> None:
     source = corpus_of(**({"path": "/none"} if "filter" in configured else {}) | configured)
-    fault = fault_without_rows(CorpusDates(spark, source), RUN_DATE)
+    fault = fault_without_rows(spark, source, RUN_DATE)
     assert (fault.path, fault.value) == (path, configured[path[-1]])
     assert "date" not in str(fault)
     assert ("/none" in str(fault)) == ("table" not in configured)
