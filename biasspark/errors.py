@@ -19,7 +19,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, TypeAlias
 
 from biasspark.text import describe_type, quote, show_key, show_value
@@ -61,13 +60,8 @@ class Line(int):
     """The number of a line of a file, within a path."""
 
 
-class Absent(Enum):
-    """The value of a fault that shows no value: the key is missing, or its value may be a secret."""
-
-    ABSENT = "absent"
-
-
-ABSENT: Final = Absent.ABSENT
+ABSENT: Final = object()
+"""The value of a fault that shows no value: the key is missing, or its value may be a secret."""
 
 
 @dataclass(frozen=True)

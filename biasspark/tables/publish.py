@@ -28,7 +28,7 @@ from biasspark.expressions.sql import quote_names
 from biasspark.session import describe, is_embedded, kept, run_side_by_side
 from biasspark.tables.ledger import append_to_ledger, refuse_conflict
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import RUN_ID, Table, tables_of
+from biasspark.tables.schemas import RUN_ID, Table, sort_rows, tables_of
 from biasspark.tables.spark_schemas import column_types, list_columns, spark_schema
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
@@ -178,11 +178,7 @@ def _add_run(table: Table, rows: Rows, run: Run) -> Rows:
     for name, value in run_columns.items():
         field = table.full_arrow_schema.field(name)
         rows = rows.append_column(field, pa.array([value] * len(rows), field.type))
-    return _sort(table, rows).select(table.names)
-
-
-def _sort(table: Table, rows: pa.Table) -> pa.Table:
-    return rows.sort_by([(name, "ascending") for name in table.key_columns])
+    return sort_rows(table, rows).select(table.names)
 
 
 def _value_faults(table: Table, rows: pa.Table) -> list[str]:
@@ -227,7 +223,7 @@ def _compare_small(spark: SparkSession, store: Store, run: Run, tables: Mapping[
         f"{redact(store.location(table, run))}: {len(stored[table])} rows were read back. They are not the "
         f"{len(tables[table])} rows written. Nothing was published. Run again."
         for table in with_rows
-        if not _sort(table, stored[table]).equals(tables[table])
+        if not sort_rows(table, stored[table]).equals(tables[table])
     ]
 
 

@@ -173,6 +173,11 @@ def tables_of(job: str) -> tuple[Table, ...]:
     return tuple(table for table in TABLES.values() if table.job == job)
 
 
+def sort_rows(table: Table, rows: pa.Table) -> pa.Table:
+    """Return the rows of a table in the order of its key."""
+    return rows.sort_by([(name, "ascending") for name in table.key_columns])
+
+
 class Masked(NamedTuple):
     """Values of a column, some of which are NULL."""
 

@@ -12,7 +12,7 @@ they are views of this catalog or another one. Runs are published without them, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -63,6 +63,10 @@ class View(NamedTuple):
     comment: str
     query: str
 
+    def create(self, kind: str) -> str:
+        """Return SQL that creates the view; the kind is ``VIEW`` or ``TEMPORARY VIEW``."""
+        return f"CREATE OR REPLACE {kind} {self.name} AS\n{self.query};"
+
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
     """Create or replace the views of all existing tables, and return warnings of failures. Files change in one step."""
@@ -107,7 +111,7 @@ def spark_views(path: str, tables: Sequence[Table]) -> str:
 -- They list the files as they are now. To see a later run, execute this file again.
 -- spark-sql -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
 """
-    return _assemble(notes, {table: files_view(table) for table in tables}, _SPARK_LATEST, _temporary_view)
+    return _assemble(notes, {table: files_view(table) for table in tables}, _SPARK_LATEST, "TEMPORARY VIEW")
 
 
 def delta_views(relations: Mapping[Table, str]) -> str:
@@ -117,7 +121,7 @@ def delta_views(relations: Mapping[Table, str]) -> str:
 -- spark-sql --properties-file conf/lake-delta.conf -i views.spark.sql -e 'SELECT * FROM latest_bias_metrics'
 """
     table_views = {table: _spark_view(table, relation) for table, relation in relations.items()}
-    return _assemble(notes, table_views, _SPARK_LATEST, _temporary_view)
+    return _assemble(notes, table_views, _SPARK_LATEST, "TEMPORARY VIEW")
 
 
 def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
@@ -140,15 +144,12 @@ def duckdb_views(folder: str, tables: Sequence[Table]) -> str:
 -- Where the folder has moved, first: SET VARIABLE warehouse = 'its new path'
 -- duckdb -init views.duckdb.sql -c 'SELECT * FROM latest_bias_metrics'
 """
-    table_views = {table: files_view(table) for table in tables}
-    return _assemble(
-        notes, table_views, _DUCKDB_LATEST, lambda view: f"CREATE OR REPLACE VIEW {view.name} AS\n{view.query};"
-    )
+    return _assemble(notes, {table: files_view(table) for table in tables}, _DUCKDB_LATEST, "VIEW")
 
 
-def _assemble(notes: str, table_views: Mapping[Table, str], latest: str, create: Callable[[View], str]) -> str:
+def _assemble(notes: str, table_views: Mapping[Table, str], latest: str, kind: str) -> str:
     latest_views = _latest_views({table: table.name for table in table_views}, latest)
-    return "\n\n".join((notes.strip(), *table_views.values(), *map(create, latest_views))) + "\n"
+    return "\n\n".join((notes.strip(), *table_views.values(), *(view.create(kind) for view in latest_views))) + "\n"
 
 
 def _spark_view(table: Table, rows: str) -> str:
@@ -156,10 +157,6 @@ def _spark_view(table: Table, rows: str) -> str:
         f"CREATE OR REPLACE TEMPORARY VIEW {table.name} (\n  {_with_comments(table.columns)}\n)\n"
         f"COMMENT {quote_string(table.comment)} AS\nSELECT {', '.join(table.names)}\nFROM {rows};"
     )
-
-
-def _temporary_view(view: View) -> str:
-    return f"CREATE OR REPLACE TEMPORARY VIEW {view.name} AS\n{view.query};"
 
 
 def _with_comments(declared: Sequence[Column]) -> str:
@@ -254,7 +251,7 @@ def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
                     f"{store.view_schema}: its catalog holds no views. Set [output] views to a catalog.schema that "
                     "does, for example spark_catalog.bias, or create them in each session that reads:"
                 )
-                return ("\n\n".join((advice, *map(_temporary_view, views))),)
+                return ("\n\n".join((advice, *(view.create("TEMPORARY VIEW") for view in views))),)
             warnings.append(str(error))
     return tuple(warnings)
 

@@ -31,7 +31,7 @@ from biasspark.session import job_session
 from biasspark.session.engines import is_spark_installed
 from biasspark.session_request import SessionRequest, current_request, session_requested
 from biasspark.tables.parquet import read_files
-from biasspark.tables.schemas import BIAS_RUNS, TABLES
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, sort_rows
 from biasspark.text import show_value
 from biasspark.workflows import make_corpus, measure, write_report
 
@@ -177,8 +177,7 @@ def _read_last_run(warehouse: Path) -> dict[str, pa.Table]:
     for name in ledger[-1]["table_rows"]:
         table = TABLES[name]
         rows = read_files(table, [warehouse / name / f"run_date={RUN_DATE}" / f"run_id={ledger[-1]['run_id']}"])
-        ordered = rows.sort_by([(key, "ascending") for key in table.key_columns])
-        tables[name] = ordered.select(table.value_columns)
+        tables[name] = sort_rows(table, rows).select(table.value_columns)
     return tables
 
 

@@ -16,7 +16,7 @@ from biasspark.session import describe
 from biasspark.tables.ledger import find_published
 from biasspark.tables.publish import describe_absence, read_frame, read_run
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, sort_rows
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import show_visibly
 
@@ -33,8 +33,7 @@ def read_table(spark: SparkSession, store: Store, table: Table, run: Run) -> Ite
         if table.per_row:
             frame = read_frame(spark, store, table, run).select(*table.names)
             return frame.orderBy(*table.key_columns).toLocalIterator()
-        rows = read_run(spark, store, table, run)
-    batches = rows.sort_by([(name, "ascending") for name in table.key_columns]).to_batches()
+        batches = sort_rows(table, read_run(spark, store, table, run)).to_batches()
     return (values for batch in batches for values in zip(*(c.to_pylist() for c in batch.columns), strict=True))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -44,8 +45,7 @@ class Policy:
     grace: timedelta
 
 
-@dataclass(frozen=True, order=True)
-class Removal:
+class Removal(NamedTuple):
     """A run to remove from one table, and the reason."""
 
     run_date: date
@@ -198,19 +198,19 @@ def choose_removals(
 # ---- the job
 
 JOB = "maintain"
-COLUMNS = ("run_date", "run_id", "table", "reason", "since")
 
 
 def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] = (), **more: object) -> Outcome:
     """Return the outcome: removals by table and run, and warnings about lost tables."""
-    rows = [{name: getattr(removal, name) for name in COLUMNS} for removal in plan.removals]
+    rows = [removal._asdict() for removal in plan.removals]
     summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
     summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
     warnings = [
         f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure that date again."
         for run_id, tables in sorted(plan.lost.items())
     ] + [*more_warnings]
-    lines = [format_table(rows, COLUMNS) if rows else "nothing to remove", *(f"warning: {text}" for text in warnings)]
+    removed = format_table(rows, Removal._fields) if rows else "nothing to remove"
+    lines = [removed, *(f"warning: {text}" for text in warnings)]
     return Outcome(summary=summary | more | {"warnings": warnings}, table="\n".join(lines))
 
 

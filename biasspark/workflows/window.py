@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,11 @@ def score_blocks(
 
 def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
     """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``run``."""
-    parts = []
+    blocks = no_rows(spark, SCORE_BLOCKS).withColumn(RUN, F.lit(0))
     for index, run in enumerate(runs):
-        try:
-            rows = store.read(spark, SCORE_BLOCKS, run)
-        except FileNotFoundError:  # the run kept no ranking, or its files are gone
-            rows = no_rows(spark, SCORE_BLOCKS)
-        parts.append(rows.withColumn(RUN, F.lit(index)))
-    return reduce(DataFrame.unionByName, parts or [no_rows(spark, SCORE_BLOCKS).withColumn(RUN, F.lit(0))])
+        with suppress(FileNotFoundError):  # the run kept no ranking, or its files are gone
+            blocks = blocks.unionByName(store.read(spark, SCORE_BLOCKS, run).withColumn(RUN, F.lit(index)))
+    return blocks
 
 
 def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
@@ -161,7 +159,10 @@ def find_window(
             check_count(store, SCORE_BLOCKS, runs[index], n_rows)
         states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     days = list_dates(first, last)
-    missing = {day: _explain_absence(published.get(day)) for day in days if day not in states}
+    missing = dict.fromkeys((day for day in days if day not in states), "not published")
+    for day in missing.keys() & published.keys():
+        kept_scores = (published[day]["table_rows"] or {}).get(SCORE_BLOCKS.name)
+        missing[day] = "its files are gone" if kept_scores else "its run kept no scores"
     is_refused = missing and (not allow_missing or not states)
     faults = [_describe_missing(missing, len(days))] if is_refused else []
     if states:
@@ -248,14 +249,6 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
         quantiles=tuple(sketch.merge_quantiles(headers) for headers in by_model.values()),
         extremes={model: ends for model, ends in extremes.items() if ends},
     )
-
-
-def _explain_absence(run: LedgerRow | None) -> str:
-    """Return why a date has no kept ranking, given its published run."""
-    if run is None:
-        return "not published"
-    kept_scores = (run["table_rows"] or {}).get(SCORE_BLOCKS.name)
-    return "its files are gone" if kept_scores else "its run kept no scores"
 
 
 def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:

@@ -136,7 +136,7 @@ def _read_tables(
     def read(table: Table) -> pa.Table | None:
         with describe(spark, f"report: {table.name}"):
             rows, available = read_rows(spark, store, table, [to_run(runs[table.job])])
-        return rows.sort_by([(name, "ascending") for name in table.key_columns]) if available else None
+        return schemas.sort_rows(table, rows) if available else None
 
     read_tables = dict(zip(tables, run_side_by_side(spark, [partial(read, table) for table in tables]), strict=True))
     faults = {
@@ -214,9 +214,8 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
     except BiasSparkError:
         raise
     except Exception as error:
-        is_local = isinstance(error, OSError)
-        cause = str(error.strerror or error) if isinstance(error, OSError) else describe_cause(error)
-        kind = ConfigError if is_local or _WRONG_PLACE.search(cause) else BiasSparkError
+        cause = describe_cause(error)
+        kind = ConfigError if isinstance(error, OSError) or _WRONG_PLACE.search(cause) else BiasSparkError
         raise kind(
             f"--publish: {show_value(address)}, {cause}. It could not be written. Fix the cause, then run again."
         ) from error
