@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import hypothesis
 import pytest
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
     from xdist.scheduler.protocol import Scheduling
+
+    from biasspark.tables.store import CatalogStore
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -152,6 +155,16 @@ def has_views(spark: SparkSession) -> bool:
     from biasspark.session import is_connect
 
     return is_connect(spark) or spark._jsparkSession.sessionState().catalog().listLocalTempViews("*").size() > 0
+
+
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
+    """Give a schema of its own to a test, in the catalog of the session."""
+    from biasspark.tables.store import CatalogStore
+
+    store = CatalogStore(f"spark_catalog.bias_{uuid4().hex[:8]}")
+    yield store
+    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
 @pytest.fixture(scope="session")

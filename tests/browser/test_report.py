@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,19 @@ import pytest
 
 from biasspark.report.page import SECTIONS, write_page
 from tests.fixtures.made_up_report import IMAGE, NAMES, SCRIPT, alert, full_report, make_report, with_rows
-from tests.harness.browsing import NEEDS_BROWSER, launched, opening
 
 SUBGROUP, BPSN = 5, 8
 """The columns of the old model's Subgroup AUC, which one identity lacks, and of the new one's BPSN AUC."""
-pytestmark = NEEDS_BROWSER
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not here: apt-get install chromium"),
+    # Playwright closes its event loop as it likes.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def save_report(folder: Path, identities: Sequence[str] = NAMES) -> str:
@@ -46,8 +55,37 @@ def full_page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with launched() as browser:
-        yield browser
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+@contextmanager
+def opening(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Give what opens a page in a context of its own; at the end there must be no error and no request but for files.
+
+    Settings are those of a context of Playwright.
+    """
+    contexts, said, asked, wanted = [], [], [], set()
+
+    def open_page(address: str, **settings: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        contexts.append(context)
+        wanted.add(address)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert set(asked) == wanted
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Any, cast
 
-import duckdb
 import pytest
 
 import biasspark
@@ -32,6 +31,7 @@ from biasspark.errors import ConfigError
 from biasspark.tables.schemas import TABLES
 from tests.harness.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, headings_of, read_commands
 from tests.harness.example_run import write_run
+from tests.harness.running_jobs import open_views
 
 REMARKS = {
     "text": {"output", "printed in", "leaves of the census"},
@@ -149,9 +149,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_duckdb_answers(workplace: Path) -> None:
-    with duckdb.connect() as connection:
-        connection.execute((workplace / "build" / "demo" / "warehouse" / "views.duckdb.sql").read_text("utf-8"))
-        assert [str(block) for block in blocks_of("sql") if not connection.execute(block.text).fetchall()] == []
+    views = open_views(workplace / "build" / "demo" / "warehouse")
+    assert [str(block) for block in blocks_of("sql") if not views.execute(block.text).fetchall()] == []
 
 
 # ---- commands

@@ -19,6 +19,7 @@ from biasspark.tables.parquet import read_files
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
 from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import run_embedded
+from tests.harness.running_jobs import run_embedded_well as run
 
 ROOT = Path(__file__).resolve().parents[2]
 NEXT_DATE = "2026-01-16"
@@ -54,12 +55,6 @@ def start(*command: object, **changes: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, *map(str, command)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-def run(name: str, *flags: object) -> dict[str, Any]:
-    done = run_embedded(name, *flags)
-    assert done.code == 0, done.err
-    return done.summary
 
 
 def write_corpus(folder: Path) -> Path:
@@ -184,7 +179,7 @@ def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -
     deltalake.write_deltalake(folder, days[0].slice(3), mode="overwrite", predicate=f"day = '{RUN_DATE}'")
     write_parquet(tmp_path / "corpus", {name: rows.slice(3)[name] for name in rows.column_names})
     changes: dict[str, Any] = {"identities": {"columns": ["male"], "categorical": ["kind"]}}
-    found = []
+    found: list[pa.Table] = []
     for corpus in ({}, {"path": str(folder), "format": "delta", "run_date_column": "day"}):
         out = tmp_path / f"out {len(found)}"
         config = write_config(tmp_path, corpus=corpus, output={"path": str(out)}, **changes)

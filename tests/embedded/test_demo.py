@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from biasspark.workflows.demo import NEXT_DATE
-from tests.harness.running_jobs import ask, run_embedded
+from tests.harness.running_jobs import ask, run_embedded_well
 from tests.harness.submitting import run_python
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
@@ -33,8 +33,7 @@ def test_a_demo_and_the_commands_that_it_prints(tmp_path: Path, monkeypatch: pyt
     assert [command[-1] for command in (measure, attribute)] == [NEXT_DATE] * 2
     assert {"report", "--run-date", NEXT_DATE} < set(report)
     monkeypatch.chdir(tmp_path)
-    done = run_embedded(*measure[measure.index("--config") - 3 :])
-    assert done.code == 0, done.err
+    run_embedded_well(*measure[measure.index("--config") - 3 :])
     runs = "SELECT count(*), count(DISTINCT run_date) FROM bias_runs"
     assert ask(folder / "warehouse", runs) == [(2, 2)]
 

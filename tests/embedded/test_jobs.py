@@ -22,6 +22,7 @@ import pytest
 from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import run_embedded as run
+from tests.harness.running_jobs import run_embedded_well as run_well
 from tests.harness.submitting import ROOT, run_python
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
@@ -120,9 +121,9 @@ assert biasspark.local() is not spark
     assert done.stderr == ""
 
 
-def summary(done: Done) -> dict[str, Any]:
-    assert done.code == 0, done.err
-    return done.summary
+def configure(folder: Path, **tables: Any) -> tuple[object, ...]:
+    """Write a configuration; return the flags of a run with it."""
+    return "--config", write_config(folder, **tables), "--run-date", RUN_DATE
 
 
 def test_a_run_with_every_part(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_run_with_every_part(tmp_path: Path) -> None:
     rows["other"] = [-score if score else 0.5 for score in rows["score"]]
     rows["template"] = [f"t{number % 50}" for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows)
-    config = write_config(
+    flags = configure(
         tmp_path,
         corpus={"duplicates": "reject", "run_date_column": "day", "filter": "length > 2"},
         models={"n": "other"},
@@ -152,20 +153,20 @@ def test_a_run_with_every_part(tmp_path: Path) -> None:
         compare={"baseline": "m"},
         gate={"rule": [{"name": "ranks", "metric": "auc", "min": 0.4, "severity": "warn"}]},
     )
-    flags = ("--config", config, "--run-date", RUN_DATE)
-    measured = summary(start("measure", *flags))
+    done = start("measure", *flags)
+    assert done.code == 0, done.err
+    measured = done.summary
     assert measured["rejects"]["duplicate_id"] == 2
     assert measured["tables"]["score_blocks"] > 0
     assert measured["tables"]["rejected_rows"] > 0
-    assert (
-        summary(run("window", "--config", config, "--from", RUN_DATE, "--to", RUN_DATE))["n_rows"] == measured["n_rows"]
-    )
-    assert summary(run("compare", *flags))["status"] == "published"
+    window = run_well("window", *flags[:2], "--from", RUN_DATE, "--to", RUN_DATE)
+    assert window["n_rows"] == measured["n_rows"]
+    assert run_well("compare", *flags)["status"] == "published"
     accepted = run("accept", *flags, "--reason", "seen", "--by", "Ada")  # the gate accepted it
-    assert summary(accepted)["status"] == "already_accepted"
+    assert (accepted.code, accepted.summary["status"]) == (0, "already_accepted"), accepted.err
     assert f"{measured['run_id']} was already accepted by the gate at 20" in accepted.out
-    assert summary(run("export", *flags, "--table", "rejected_rows", "--out", tmp_path / "x.csv"))["rows"] > 0
-    assert summary(run("maintain", *flags))["status"] == "done"
+    assert run_well("export", *flags, "--table", "rejected_rows", "--out", tmp_path / "x.csv")["rows"] > 0
+    assert run_well("maintain", *flags)["status"] == "done"
     ((version, n_rows),) = ask(
         tmp_path / "warehouse", "SELECT spark_version, n_rows FROM bias_runs WHERE job = 'bias_metrics'"
     )
@@ -177,14 +178,14 @@ def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     parts: dict[str, dict[str, Any]] = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "state": {"keep": True}}
     for asked in ({}, parts):
-        flags = ("--config", write_config(tmp_path, **asked), "--run-date", RUN_DATE)
+        flags = configure(tmp_path, **asked)
         plan = run("measure", *flags, "--dry-run")
         assert re.search(r"^ranking: +blocks\nsession: +embedded$", plan.out, re.MULTILINE)
         (line,) = [line for line in plan.out.splitlines() if line.startswith("tables:")]
         planned = set(line.removeprefix("tables:").partition(" in ")[0].replace(" ", "").split(","))
-        measured = summary(run("measure", *flags))
+        measured = run_well("measure", *flags)
         assert planned == {*measured["tables"], "rejected_rows", "bias_runs"}
-        assert measured["engine"] == summary(plan)["engine"] == "embedded"
+        assert measured["engine"] == plan.summary["engine"] == "embedded"
 
 
 def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:
@@ -205,8 +206,8 @@ def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> Non
         **{"tree": {"max_depth": 2}, "pairs": {}, "slice_search": {"max_predicates": 2}},
     }
     models = {"m": None, "constant": "constant", "coarse": "coarse"}
-    config = write_config(tmp_path, models=models, slices={"short": "length < 100"}, attribution=attribution)
-    done = summary(run("attribute", "--config", config, "--run-date", RUN_DATE))
+    flags = configure(tmp_path, models=models, slices={"short": "length < 100"}, attribution=attribution)
+    done = run_well("attribute", *flags)
     assert (done["status"], done["n_rows"]) == ("published", len(rows["id"]))
 
     def query(table: str, columns: str, where: str) -> list[tuple[Any, ...]]:
@@ -223,7 +224,7 @@ def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> Non
     assert forth == query(nodes, "slice, rule, round(-mean_honest, 12)", "baseline_model = 'coarse'")
     assert len(forth) > 2
     page, card = tmp_path / "report.html", tmp_path / "card.md"
-    summary(run("report", "--config", config, "--run-date", RUN_DATE, "--out", page, "--model-card", card))
+    run_well("report", *flags, "--out", page, "--model-card", card)
     assert "Groups against groups" in page.read_text(encoding="utf-8")  # without a run of the suite
     assert "coarse minus constant" in card.read_text(encoding="utf-8")
 
@@ -234,8 +235,7 @@ def test_nan_beside_one_value_is_no_number(tmp_path: Path, nan: float) -> None:
     rows = make_rows()
     rows["male"] = [0.5 if number % 2 else nan for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows, files=1)
-    config = write_config(tmp_path, slices={"high": "male > 0.4"})
-    summary(run("measure", "--config", config, "--run-date", RUN_DATE))
+    run_well("measure", *configure(tmp_path, slices={"high": "male > 0.4"}))
     sizes = "SELECT n_subgroup_positive + n_subgroup_negative FROM latest_bias_metrics WHERE identity = 'male'"
     assert ask(tmp_path / "warehouse", sizes) == [(len(rows["id"]) // 2,)] * 2
     totals = "SELECT n_negative + n_positive FROM latest_model_summary WHERE slice = 'high'"
@@ -247,10 +247,8 @@ def test_a_run_of_partitions_of_which_one_has_no_date(tmp_path: Path) -> None:
     del rows["day"]
     for folder in (f"day={RUN_DATE}", "day=2026-01-16", "day=__HIVE_DEFAULT_PARTITION__"):
         write_parquet(tmp_path / "corpus" / folder, rows)
-    config = write_config(tmp_path, corpus={"run_date_column": "day"})
-    assert summary(run("measure", "--config", config, "--run-date", RUN_DATE))["n_rows"] == len(rows["id"])
-    config = write_config(tmp_path, corpus={"filter": "day IS NULL"})
-    assert summary(run("measure", "--config", config, "--run-date", RUN_DATE))["n_rows"] == len(rows["id"])
+    for corpus in ({"run_date_column": "day"}, {"filter": "day IS NULL"}):
+        assert run_well("measure", *configure(tmp_path, corpus=corpus))["n_rows"] == len(rows["id"])
 
 
 def write_other_types(folder: Path) -> None:
@@ -279,7 +277,7 @@ BROKEN: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_input_ends_as_on_spark(name: str, tmp_path: Path) -> None:
     BROKEN[name](tmp_path / "corpus")
-    done = run("measure", "--config", write_config(tmp_path), "--run-date", RUN_DATE)
+    done = run("measure", *configure(tmp_path))
     assert done.code == 3, done.err
     assert str(tmp_path / "corpus") in done.err
     assert not (tmp_path / "warehouse" / "bias_runs").exists()
@@ -301,7 +299,7 @@ def test_broken_input_ends_as_on_spark(name: str, tmp_path: Path) -> None:
 )
 def test_what_the_engine_cannot_do_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
-    done = run("measure", "--config", write_config(tmp_path, **changes), "--run-date", RUN_DATE)
+    done = run("measure", *configure(tmp_path, **changes))
     assert done.code == 2, done.err
     assert ("Did you mean csv?" in done.err) == (changes == {"corpus": {"format": "cvs"}})
 
@@ -316,8 +314,8 @@ def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:
     for number, arrow in enumerate((True, False)):  # in whose schema the times have no zone
         file = tmp_path / "corpus" / f"{number}.parquet"
         pq.write_table(rows, file, use_deprecated_int96_timestamps=True, store_schema=arrow)
-    config = write_config(tmp_path, corpus={"run_date_column": "day", "filter": "length >= 500"})
-    assert summary(run("measure", "--config", config, "--run-date", RUN_DATE))["n_rows"] == 2 * (len(rows) - 500)
+    flags = configure(tmp_path, corpus={"run_date_column": "day", "filter": "length >= 500"})
+    assert run_well("measure", *flags)["n_rows"] == 2 * (len(rows) - 500)
 
 
 def test_categories_are_read_as_their_values(tmp_path: Path) -> None:
@@ -329,16 +327,9 @@ def test_categories_are_read_as_their_values(tmp_path: Path) -> None:
         pq.write_table(
             rows.append_column("kind", kind).append_column("code", code), tmp_path / f"corpus/{number}.parquet"
         )
-    config = write_config(
-        tmp_path,
-        identities={"columns": None, "categorical": ["kind", "code"]},
-        slices={"known": "kind = 'a' AND code > 6"},
-    )
-    run_id = summary(run("measure", "--config", config, "--run-date", RUN_DATE))["run_id"]
-    query = (
-        "SELECT slice, identity, n_subgroup_positive + n_subgroup_negative FROM bias_metrics "
-        f"WHERE run_id = '{run_id}' ORDER BY ALL"
-    )
+    identities = {"columns": None, "categorical": ["kind", "code"]}
+    run_well("measure", *configure(tmp_path, identities=identities, slices={"known": "kind = 'a' AND code > 6"}))
+    query = "SELECT slice, identity, subgroup_size FROM bias_metrics ORDER BY ALL"
     assert ask(tmp_path / "warehouse", query) == [
         (part, name, len(rows)) for part in ("all", "known") for name in ("code=7", "kind=a")
     ]
@@ -366,8 +357,7 @@ def test_types_that_only_arrow_has_are_read_as_those_of_spark(tmp_path: Path) ->
     (tmp_path / "corpus").mkdir()
     pq.write_table(rows, tmp_path / "corpus/a.parquet")
     identities = {"columns": ["nothing"], "predicates": {name: name for name in columns}}
-    config = write_config(tmp_path, identities=identities)
-    summary(run("measure", "--config", config, "--run-date", RUN_DATE))
+    run_well("measure", *configure(tmp_path, identities=identities))
     query = "SELECT DISTINCT identity, subgroup_size FROM bias_metrics WHERE slice = 'all' ORDER BY ALL"
     assert ask(tmp_path / "warehouse", query) == sorted([("nothing", 0), *((name, n) for name in columns)])
 
@@ -377,10 +367,9 @@ def write_csv(folder: Path, *lines: str) -> None:
     (folder / "corpus" / "x.csv").write_bytes("".join(lines).encode())
 
 
-def measure_csv(folder: Path, **changes: Any) -> Done:
-    corpus = {"format": "csv"} | changes
-    config = write_config(folder, corpus=corpus, identities={"columns": ["male"]}, slices={"long": "length > 9"})
-    return run("measure", "--config", config, "--run-date", RUN_DATE)
+def measure_csv(folder: Path) -> Done:
+    asked = {"corpus": {"format": "csv"}, "identities": {"columns": ["male"]}, "slices": {"long": "length > 9"}}
+    return run("measure", *configure(folder, **asked))
 
 
 def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
@@ -388,7 +377,7 @@ def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
     lines = [f'c{n},{n % 2},{n / 50},{n % 3},{n},"say ""{n}"",\r\nor not"\r\n' for n in range(40)]
     broken = ["short,1\r\n", "long,1,1,1,1,text,more\r\n"]
     write_csv(tmp_path, "id,target,score,male,length,comment_text\r\n", *lines, *broken)
-    measured = summary(measure_csv(tmp_path))
+    measured = measure_csv(tmp_path).summary
     assert (measured["n_rows"], measured["rejects"]) == (42, {"malformed_row": 2})
     rejected = ask(tmp_path / "warehouse", "SELECT row_id, reason FROM rejected_rows ORDER BY row_id")
     assert rejected == [("long", "malformed_row"), ("short", "malformed_row")]
@@ -418,7 +407,7 @@ def test_a_zero_with_a_sign_is_zero(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", rows)
     label = {"threshold": None, "positive": [0]}
     slices = {"zero": "target IN (0)", "another": "target NOT IN (0)"}
-    summary(run("measure", "--config", write_config(tmp_path, label=label, slices=slices), "--run-date", RUN_DATE))
+    run_well("measure", *configure(tmp_path, label=label, slices=slices))
     query = "SELECT n_negative, n_positive FROM latest_model_summary ORDER BY slice"
     n_zero = rows["target"].count(0.0)
     n_others = len(rows["id"]) - n_zero
@@ -430,12 +419,11 @@ def test_floats_as_names_are_refused(tmp_path: Path) -> None:
     rows["code"] = [float(number % 3) for number in range(len(rows["id"]))]
     write_parquet(tmp_path / "corpus", rows)
     by_code = {"columns": None, "categorical": ["code"]}
-    flags = ("--run-date", RUN_DATE)
-    summary(run("measure", "--config", write_config(tmp_path, identities=by_code), *flags))
+    run_well("measure", *configure(tmp_path, identities=by_code))
     rows["code"][0] = 1e9
     write_parquet(tmp_path / "corpus", rows)
     for changes in ({"identities": by_code}, {"corpus": {"id": "code"}}):
-        done = run("measure", "--config", write_config(tmp_path, **changes), *flags)
+        done = run("measure", *configure(tmp_path, **changes))
         assert done.code == 3
         assert "embedded engine" in done.err
 
@@ -444,8 +432,7 @@ def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path)
     """The engine computes ``exists(...)`` in slices, and fails on it where a filter reaches the files."""
     text = "exists(split(comment_text, ' '), word -> word = 'a')"
     write_parquet(tmp_path / "corpus", make_rows())
-    config = write_config(tmp_path, corpus={"filter": text}, slices={"some": text})
-    done = run("measure", "--config", config, "--run-date", RUN_DATE, "--dry-run")
+    done = run("measure", *configure(tmp_path, corpus={"filter": text}, slices={"some": text}), "--dry-run")
     assert done.code == 3, done.err
     assert "[corpus] filter" in done.err
     assert "[slices]" not in done.err
@@ -459,31 +446,30 @@ def test_models_are_measured_without_identities(tmp_path: Path) -> None:
         "histograms": {},
         "compare": {"baseline": "m"},
     }
-    with_identities = write_config(tmp_path, **parts, output={"path": str(tmp_path / "other")})
-    flags = ("--config", write_config(tmp_path, **parts, identities=None), "--run-date", RUN_DATE)
+    flags = configure(tmp_path, **parts, identities=None)
     done = run("measure", *flags)
-    assert summary(done)["tables"] == {"u_statistics": 2, "bias_metrics": 0, "model_summary": 2} | {
-        name: summary(done)["tables"][name] for name in ("label_balance", "score_histograms")
-    }
+    n_rows = done.summary["tables"]
+    assert n_rows.keys() == {"u_statistics", "bias_metrics", "model_summary", "label_balance", "score_histograms"}
+    assert (n_rows["u_statistics"], n_rows["bias_metrics"], n_rows["model_summary"]) == (2, 0, 2)
     assert done.out.startswith("overall AUC:\n")
-    summary(run("measure", "--config", with_identities, "--run-date", RUN_DATE))
+    run_well("measure", *configure(tmp_path, **parts, output={"path": str(tmp_path / "other")}))
     aucs = "SELECT model, slice, auc, auc_low, auc_high FROM latest_model_summary ORDER BY ALL"
     assert ask(tmp_path / "warehouse", aucs) == ask(tmp_path / "other", aucs)
     nulls = "SELECT count(*) FROM latest_model_summary WHERE bpsn_auc_min IS NULL AND bpsn_auc_power_mean IS NULL"
     assert ask(tmp_path / "warehouse", nulls) == [(2,)]
-    assert summary(run("compare", *flags))["tables"] == {"model_comparisons": 1}
-    summary(run("report", *flags, "--out", tmp_path / "report.html"))
+    assert run_well("compare", *flags)["tables"] == {"model_comparisons": 1}
+    run_well("report", *flags, "--out", tmp_path / "report.html")
     done = run("measure", *flags, "--set", "pinned_skew.identity=male")
     assert (done.code, "[identities]: missing" in done.err) == (2, True)
 
 
 def test_a_run_is_accepted_once(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows(2_000))
-    flags = ("--config", write_config(tmp_path), "--run-date", RUN_DATE)
-    run_id = summary(run("measure", *flags))["run_id"]
-    assert summary(run("accept", *flags, "--reason", "seen", "--by", "Ada"))["status"] == "accepted"
+    flags = configure(tmp_path)
+    run_id = run_well("measure", *flags)["run_id"]
+    assert run_well("accept", *flags, "--reason", "seen", "--by", "Ada")["status"] == "accepted"
     again = run("accept", *flags, "--reason", "seen again", "--by", "Grace")
-    outcome = summary(again)
+    outcome = again.summary
     assert (outcome["status"], outcome["accepted_run_id"], outcome["by"]) == ("already_accepted", run_id, "Ada")
     assert f"{run_id} was already accepted by Ada at {outcome['accepted_at'][:19]} UTC: seen\n" in again.out
     accepted = "SELECT accepted_by, acceptance_note FROM bias_runs WHERE job = 'accept_run'"
@@ -492,12 +478,11 @@ def test_a_run_is_accepted_once(tmp_path: Path) -> None:
 
 def test_a_run_of_the_skew_experiment_alone_has_a_report(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
-    config = write_config(tmp_path, pinned_skew={"identity": "male", "trials": 3})
-    flags = ("--config", config, "--run-date", RUN_DATE)
+    flags = configure(tmp_path, pinned_skew={"identity": "male", "trials": 3})
     done = run("report", *flags, "--out", tmp_path / "report.html")
     assert (done.code, "bias_metrics" in done.err) == (3, True)
-    experiment = summary(run("pinned-skew", *flags))
-    drawn = summary(run("report", *flags, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md"))
+    experiment = run_well("pinned-skew", *flags)
+    drawn = run_well("report", *flags, "--out", tmp_path / "report.html", "--model-card", tmp_path / "card.md")
     assert (drawn["run_id"], drawn["outcome"]) == (experiment["run_id"], None)
     assert "Why not: an experiment that drops rows of" in (tmp_path / "report.html").read_text("utf-8")
     assert "were dropped at random" in (tmp_path / "card.md").read_text("utf-8")
@@ -508,15 +493,13 @@ def test_labels_are_balanced_without_models(tmp_path: Path) -> None:
     rows["target"][0] = None
     write_parquet(tmp_path / "corpus", rows)
     balance = {"length": "length"}
-    with_models = write_config(tmp_path, label_balance=balance, output={"path": str(tmp_path / "other")})
-    flags = ("--config", write_config(tmp_path, label_balance=balance, models=None), "--run-date", RUN_DATE)
-    measured = summary(run("measure", *flags))
-    assert set(measured["tables"]) == {"label_balance", "rejected_rows"}
-    summary(run("measure", "--config", with_models, "--run-date", RUN_DATE))
+    flags = configure(tmp_path, label_balance=balance, models=None)
+    assert set(run_well("measure", *flags)["tables"]) == {"label_balance", "rejected_rows"}
+    run_well("measure", *configure(tmp_path, label_balance=balance, output={"path": str(tmp_path / "other")}))
     query = "SELECT * EXCLUDE (run_id) FROM latest_label_balance ORDER BY ALL"
     assert ask(tmp_path / "warehouse", query) == ask(tmp_path / "other", query)
     page, card = tmp_path / "report.html", tmp_path / "card.md"
-    summary(run("report", *flags, "--out", page, "--model-card", card))
+    run_well("report", *flags, "--out", page, "--model-card", card)
     assert "Share of positives by length" in page.read_text()
     assert "AUC" not in page.read_text().partition('id="definitions"')[0]
     assert "Share of positives" in card.read_text()

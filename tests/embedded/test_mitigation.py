@@ -13,9 +13,8 @@ import pytest
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from tests.embedded.test_jobs import run, summary
 from tests.harness.main_job import RUN_DATE, write_config
-from tests.harness.running_jobs import ask
+from tests.harness.running_jobs import ask, run_embedded, run_embedded_well
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
@@ -55,9 +54,9 @@ def configure(folder: Path, models: dict[str, str] | None = None, **mitigation: 
 
 def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     flags = configure(folder, pool="pool.parquet")
-    assert summary(run("mitigation", *flags, "--dry-run"))["status"] == "planned"
+    assert run_embedded_well("mitigation", *flags, "--dry-run")["status"] == "planned"
     assert not (folder / "warehouse").exists()
-    done = summary(run("mitigation", *flags))
+    done = run_embedded_well("mitigation", *flags)
     assert done["best"] == "mitigated"
     assert (done["n_rows"], set(done["tables"])) == (
         1_200,
@@ -85,14 +84,14 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     )
     assert n_added == n_control == done["models"][2]["n_added"]
     page = folder / "page.html"
-    summary(run("report", *flags, "--out", page))
+    run_embedded_well("report", *flags, "--out", page)
     assert "After comments were added" in page.read_text()
     assert "mitigated</bdi></span> against" in page.read_text()
-    assert run("side-by-side", *flags, "--models", "baseline", "mitigated").code == 0
-    summary(run("export", *flags, "--table", "training_balance", "--out", tmp_path / "x.csv"))
+    assert run_embedded("side-by-side", *flags, "--models", "baseline", "mitigated").code == 0
+    run_embedded_well("export", *flags, "--table", "training_balance", "--out", tmp_path / "x.csv")
     with (tmp_path / "x.csv").open() as file:
         assert {row["model"] for row in csv.DictReader(file)} == {"baseline", "control", "mitigated"}
-    refused = run("measure", *flags)
+    refused = run_embedded("measure", *flags)
     assert (refused.code, "[mitigation]" in refused.err) == (2, True)
 
     # The same test set with the scores under names of one's own: the numbers are the same, and nothing is trained.
@@ -100,7 +99,7 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     table = pq.read_table(scored, partitioning=None).rename_columns(["id", "text", "toxicity", "old", "other", "new"])
     pq.write_table(table, folder / "scored.parquet")
     own_scores = configure(folder, {"baseline": "old", "mitigated": "new"}, train=False, test="scored.parquet")
-    again = summary(run("mitigation", *own_scores, "--set", "corpus.name=own"))
+    again = run_embedded_well("mitigation", *own_scores, "--set", "corpus.name=own")
     for before, after in zip(done["models"][::2], again["models"], strict=True):
         assert {**before, "n_training": 3_000, "n_added": 0} == after
 
@@ -108,7 +107,7 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])
 def test_faults_name_the_key_that_is_written(folder: Path, key: str, value: str) -> None:
     flags = configure(folder, pool="pool.parquet")
-    done = run("mitigation", *flags, "--dry-run", "--set", f"mitigation.{key}={value}")
+    done = run_embedded("mitigation", *flags, "--dry-run", "--set", f"mitigation.{key}={value}")
     assert (done.code, f"[mitigation] {key}" in done.err) == (3, True), done.err
     assert "corpus: " not in done.err
     assert "label_balance" not in done.err

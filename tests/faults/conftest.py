@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import run_job
 from biasspark.tables.publish import publish
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
 from tests.harness.compared_jobs import Place, make_place, read_tables
+from tests.harness.running_jobs import run_main
 from tests.harness.sample_run import record_of, run_at, suite_tables
 
 
@@ -33,6 +31,5 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 @pytest.fixture(scope="session")
 def numbers(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
     """Run the job undisturbed, in this process, and return the tables that every other way of running it must give."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert run_job(job.main, job.COMMAND.parser(), place.flags("undisturbed")) == 0
+    assert run_main(job.COMMAND, *place.flags("undisturbed")).code == 0
     return read_tables(place.folder / "undisturbed")

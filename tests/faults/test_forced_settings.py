@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import biasspark
 from biasspark.session import build_session
 from tests.fixtures.edge_case_corpus import frame_of, in_order, make_rows, measures
+from tests.harness.running_jobs import changed_settings
 
 FORCED = {
     "spark.sql.ansi.enabled": "false",
@@ -23,12 +24,8 @@ FORCED = {
 
 @pytest.fixture
 def forced(spark: SparkSession) -> Iterator[SparkSession]:
-    before = {key: spark.conf.get(key) for key in FORCED}
-    for key, value in FORCED.items():
-        spark.conf.set(key, value)
-    yield spark
-    for key, setting in before.items():
-        spark.conf.set(key, str(setting))
+    with changed_settings(spark, FORCED):
+        yield spark
 
 
 def test_a_job_sets_what_its_numbers_rely_on_in_a_session_that_was_there(forced: SparkSession) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import signal
@@ -14,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.cli import run_job
 from biasspark.tables.publish import publish
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.workflows import measure as job
-from tests.harness.compared_jobs import CANARY, JOB, N_ROWS, RUN_DATE, Place, list_runs, read_pages, read_tables
+from tests.harness.compared_jobs import CANARY, JOB, N_ROWS, Place, list_runs, read_pages, read_tables
+from tests.harness.main_job import RUN_DATE
+from tests.harness.running_jobs import run_main
 from tests.harness.sample_run import read_latest, record_of, start_run, suite_tables
 from tests.harness.spark_versions import say_part
 from tests.harness.submitting import ROOT, submit, submitted, wait_for
@@ -129,8 +128,7 @@ def test_a_killed_job_leaves_nothing_that_is_seen(
     assert len(list((warehouse / "u_statistics" / f"run_date={RUN_DATE}").iterdir())) >= 2
     assert (read_latest(warehouse, "*"), list_runs(warehouse)) == (before, runs)
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert run_job(job.main, job.COMMAND.parser(), flags) == 0
+    assert run_main(job.COMMAND, *flags).code == 0
     assert read_tables(warehouse) == numbers
     assert list_runs(warehouse) != runs
 

@@ -1,10 +1,13 @@
-"""Publishing when something breaks: nothing half-done is ever seen, and the run before is untouched."""
+"""Publishing when a step, a disk or a task fails: nothing half-done is ever seen, and the run before is untouched."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
@@ -286,3 +289,94 @@ def test_a_full_disk_is_named_and_publishes_nothing(run_before: Path) -> None:
     assert f"{run_before}/rejected_rows/run_date={RUN_DATE}/run_id=" in done.stdout
     assert "could not be written, java.io.IOException: File too large" in done.stdout
     assert latest(run_before) == BEFORE
+
+
+# ---- disks that run full or may not be written, and tasks that fail half-way
+
+N_REJECTS = 15_000
+
+
+def mount(*arguments: str) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this user may mount nothing: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def small_disk(run_before: Path, tmp_path: Path) -> Iterator[Path]:
+    """Return a warehouse with one run on a disk of its own, with room for little more."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount("-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(folder))
+    try:
+        copytree(run_before, folder / "warehouse")
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def with_rejects(spark: SparkSession, row_id: str) -> dict[Table, Rows]:
+    """Return the tables of a run in which many rows are rejected."""
+    rejects = spark.range(0, N_REJECTS, 1, 1).select(
+        F.expr(row_id).alias("row_id"), F.lit(None).cast("string").alias("model"), F.lit("null_label").alias("reason")
+    )
+    return suite_tables(0.7) | {REJECTED_ROWS: rejects}
+
+
+HASH = "sha2(cast(id AS STRING), 512)"
+
+
+@pytest.mark.spark("what Spark says of a full disk")
+def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: SparkSession, small_disk: Path) -> None:
+    """The disk runs full: a folder is named, readers see the earlier run, and a rerun with more room publishes
+    everything.
+
+    Tables are written side by side, so it may be that of any table.
+    """
+    store = PathStore(f"{small_disk}/warehouse")
+    with pytest.raises(BiasSparkError) as caught:
+        publish(spark, with_rejects(spark, HASH), start_run(), store, record_of())
+    assert re.match(rf"{small_disk}/warehouse/\w+/run_date={RUN_DATE}/run_id=", str(caught.value))
+    assert re.search(r"could not be written, (java\.io\.IOException: )?No space left on device", str(caught.value))
+    assert latest(small_disk / "warehouse") == BEFORE
+    mount("-o", "remount,size=50m", str(small_disk))
+    publish(spark, with_rejects(spark, HASH), start_run(), store, record_of())
+    assert latest(small_disk / "warehouse") == AFTER
+    assert read_latest(small_disk / "warehouse", "count(*)", table="rejected_rows") == [(N_REJECTS,)]
+
+
+def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: Path) -> None:
+    """The disk is read-only: the folder is named, and readers still see the earlier run.
+
+    Root, too, may not write there.
+    """
+    mount("-o", "remount,ro", str(small_disk))
+    with pytest.raises(BiasSparkError) as caught:
+        publish(spark, suite_tables(0.7), start_run(), PathStore(f"{small_disk}/warehouse"), record_of())
+    assert f"{small_disk}/warehouse/" in str(caught.value)
+    assert "could not be written, " in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert latest(small_disk / "warehouse") == BEFORE
+
+
+@pytest.mark.spark("a task of Spark fails")
+def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(
+    spark: SparkSession, run_before: Path, tmp_path: Path
+) -> None:
+    """A task fails in the middle of a file: the table is named without the value it failed on, and readers still see
+    the earlier run.
+
+    It has written thousands of rows by then.
+    """
+    copytree(run_before, tmp_path / "warehouse")
+    store = PathStore(str(tmp_path / "warehouse"))
+    half_way = f"if(id < {N_REJECTS // 2}, {HASH}, raise_error('canary-42'))"
+    with pytest.raises(BiasSparkError) as caught:
+        publish(spark, with_rejects(spark, half_way), start_run(), store, record_of())
+    assert f"{tmp_path}/warehouse/rejected_rows/" in str(caught.value)
+    assert "could not be written, " in str(caught.value)
+    assert "[USER_RAISED_EXCEPTION]. Nothing was published." in str(caught.value)
+    assert "canary" not in str(caught.value)
+    assert latest(tmp_path / "warehouse") == BEFORE
+    publish(spark, suite_tables(0.7), start_run(), store, record_of())
+    assert latest(tmp_path / "warehouse") == AFTER

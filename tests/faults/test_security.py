@@ -8,15 +8,14 @@ import os
 from collections import Counter
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.tables.views import DUCKDB_FILE
 from tests.harness.listening_sockets import find_descendants, find_listening
 from tests.harness.main_job import RUN_DATE, run, run_well, write_config
+from tests.harness.running_jobs import ask
 
 CANARY = "canary-91ab"
 VALUES = [
@@ -89,11 +88,7 @@ def test_identities_of_any_characters_are_kept_apart_and_stay_in_their_folder(
     assert json.loads(done.out.splitlines()[-1])["rejects"] == {}
     assert not any(character in done.out for character in "\u202e\u200f\x00")
 
-    with duckdb.connect() as connection:
-        connection.execute((warehouse / DUCKDB_FILE).read_text(encoding="utf-8"))
-        found = connection.execute(
-            "SELECT identity, n_subgroup_negative + n_subgroup_positive FROM latest_bias_metrics"
-        ).fetchall()
+    found = ask(warehouse, "SELECT identity, n_subgroup_negative + n_subgroup_positive FROM latest_bias_metrics")
     wanted = Counter(f"cat={value}" for value in category) + Counter(value for [value] in tags)
     assert dict(found) == dict(wanted)
     assert len(found) == 2 * len(VALUES)

@@ -23,7 +23,7 @@ from biasspark.workflows import accept_run, maintain, print_side_by_side, window
 from biasspark.workflows import export_table as export
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import write_report as report
-from tests.harness.main_job import RUN_DATE, list_files, make_rows, run, write_config, write_parquet
+from tests.harness.main_job import RUN_DATE, list_files, make_rows, run, run_well, write_config, write_parquet
 from tests.harness.running_jobs import run_main
 from tests.harness.sample_run import record_of, run_at, suite_tables
 
@@ -118,17 +118,8 @@ def test_a_lost_ledger_is_not_taken_for_a_first_run(
     """The ledger is gone and the tables are not: the next run says so."""
     config, warehouse = accepted
     rest = shutil.copytree(warehouse, tmp_path / "rest", ignore=shutil.ignore_patterns("bias_runs"))
-    done = run(config, "--set", f"output.path={rest}", run_date=NEXT)
-    assert done.code == 0, done.err
+    done = run_well(config, "--set", f"output.path={rest}", run_date=NEXT)
     assert any(str(rest) in warning and "ledger" in warning for warning in done.summary["warnings"])
-
-
-@pytest.fixture
-def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
-    """Give a schema of its own to a test."""
-    store = CatalogStore("spark_catalog.bias_unreadable")
-    yield store
-    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
 
 
 @pytest.mark.slow
@@ -181,8 +172,7 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
     (file,) = (warehouse / "bias_metrics").rglob("*.parquet")
     gone = file.rename(warehouse.parent / file.name)
     try:
-        flags = ("--config", config, "--run-date", RUN_DATE, "--reason", "seen")
-        done = run_main(accept_run.COMMAND, *flags)
+        done = run(config, "--reason", "seen", job=accept_run)
     finally:
         gone.rename(file)
     assert done.code == 3, done.err

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.harness.gate_rules import MINIMAL_RULE
+from tests.harness.least_configuration import MINIMAL_RULE
 
 Tables = dict[str, Any]
 """What is changed in the least configuration."""

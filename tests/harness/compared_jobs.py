@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from biasspark.tables.schemas import Table, tables_of
-from tests.harness.main_job import RUN_DATE, write_config
+from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.sample_run import read_latest
 from tests.harness.submitting import ROOT
 
@@ -55,26 +54,13 @@ class Place:
 
 def make_place(folder: Path) -> Place:
     """Make a corpus of two files whose text, and a column that nothing asks for, hold a secret in every row."""
-    rng = np.random.default_rng(23)
-    positive = rng.random(N_ROWS) < 0.4
-    unasked = rng.random(N_ROWS) < 0.2
+    rows, rng = make_rows(N_ROWS, seed=23), np.random.default_rng(23)
+    rows["score"][7::50] = [math.nan] * (N_ROWS // 50)
+    rows["score_text"] = [f"{CANARY}!" if number % 50 == 9 else str(number % 7) for number in range(N_ROWS)]
     words = rng.choice(["gay", "Christian", "a catholic", "nobody"], N_ROWS)
-    table = pa.table(
-        {
-            "id": [f"c{number}" for number in range(N_ROWS)],
-            "target": np.where(positive, 0.9, 0.2),
-            "score": np.where(np.arange(N_ROWS) % 50 == 7, np.nan, np.round(rng.normal(positive, 1), 2)),
-            "score_text": [f"{CANARY}!" if number % 50 == 9 else str(number % 7) for number in range(N_ROWS)],
-            "male": pa.array(rng.random(N_ROWS), mask=unasked),
-            "female": pa.array(rng.random(N_ROWS), mask=unasked),
-            "length": rng.integers(1, 200, N_ROWS),
-            "comment_text": [f"{word}, {CANARY} {number}" for number, word in enumerate(words)],
-            "author": [f"{CANARY}@example.org"] * N_ROWS,
-        }
-    )
-    (folder / "corpus").mkdir()
-    for part in range(2):
-        pq.write_table(table.slice(part * N_ROWS // 2, N_ROWS // 2), folder / "corpus" / f"part-{part}.parquet")
+    rows["comment_text"] = [f"{word}, {CANARY} {number}" for number, word in enumerate(words)]
+    rows["author"] = [f"{CANARY}@example.org"] * N_ROWS
+    write_parquet(folder / "corpus", rows)
     return Place(folder)
 
 

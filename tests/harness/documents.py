@@ -6,7 +6,7 @@ A comment of one line right before a block says more of it:
 - ``<!-- from: PATH -->``: it stands so in that file of the project;
 - ``<!-- output -->``: the commands, or the Python, before it print these lines, three dots standing for others;
 - ``<!-- printed in: PAGE -->``: the commands of another page do;
-- ``<!-- leaves of the census -->``: the trees of test_samples.py have these leaves;
+- ``<!-- leaves of the census -->``: trees of tests/published/test_attributing.py have them;
 - ``<!-- slow -->``: it is run with the slow tests alone;
 - ``<!-- apart: WHERE -->``: the commands are run there by a test of their own, with the slow tests;
 - ``<!-- elsewhere: WHERE -->``: it is another platform's, and only shown.

@@ -22,7 +22,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.tables.views import duckdb_views, spark_views
-from tests.fixtures.made_up_report import MODELS, RUN_DATE, alert, ledger_row, make_report, node
+from tests.fixtures.made_up_report import MODELS, RUN_DATE, alert, compare_values, ledger_row, make_report, node
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -87,7 +87,7 @@ def made_up_rows() -> dict[str, Rows]:
         "threshold_rates": rates,
         "attribution_segments": [*tables["attribution_segments"], leaf],
         "template_scores": scores,
-        "model_comparisons": [comparison(identity) for identity in IDENTITIES],
+        "model_comparisons": [compare_values(name, "bpsn_auc", 0.9, 0.8) for name in IDENTITIES],
         "bias_alerts": [alert("fail"), alert("warn", rule="bpsn of black", identity="black")],
         **{own[name]: [{**row, **window} for row in rows] for name, rows in tables.items() if name in own},
     }
@@ -97,24 +97,3 @@ def ledger_of(job: str) -> dict[str, Any]:
     """Give the ledger's row of a job's run."""
     first = RUN_DATE - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
     return ledger_row() | {"job": job, "status": "published", "window_start": first}
-
-
-def comparison(identity: str) -> dict[str, Any]:
-    """Give a row of model_comparisons in which the new model is significantly worse."""
-    old, new = MODELS
-    row: dict[str, Any] = {
-        "slice": "all",
-        "identity": identity,
-        "metric": "bpsn_auc",
-        "model": new,
-        "baseline_model": old,
-    }
-    row |= {"value": 0.8, "baseline_value": 0.9, "difference": -0.1, "difference_low": -0.12, "difference_high": -0.08}
-    return row | {
-        "p_value": 1e-9,
-        "p_adjusted": 1e-8,
-        "verdict": "worse",
-        "method": "delong",
-        "n_low": 50,
-        "n_high": 90,
-    }

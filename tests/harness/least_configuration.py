@@ -1,4 +1,4 @@
-"""The least configuration that is complete, what a test changes in it, and what is then wrong with it."""
+"""The least configuration that is complete, the least rule of a gate, what a test changes, and what is then wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from biasspark.config import parse_config
+from biasspark.config import Gate, parse_config
 from biasspark.errors import ConfigError, Fault
 
 LEAST: dict[str, Any] = {
@@ -19,6 +19,7 @@ LEAST: dict[str, Any] = {
     "identities": {"columns": ["male"]},
     "output": {"path": "/warehouse"},
 }
+MINIMAL_RULE = {"name": "floor", "metric": "bpsn_auc", "min": 0.8}
 
 
 def changed(**tables: Any) -> dict[str, Any]:
@@ -30,6 +31,13 @@ def changed(**tables: Any) -> dict[str, Any]:
         else:
             table[name] = part
     return table
+
+
+def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
+    """Return the gate of the least configuration with these rules and tables."""
+    gate = parse_config(changed(gate={"rule": list(rules)}, **tables), Path()).gate
+    assert gate is not None
+    return gate
 
 
 def raised_faults(read: Callable[..., object], *arguments: Any) -> tuple[Fault, ...]:

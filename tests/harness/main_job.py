@@ -1,4 +1,4 @@
-"""The main job in the test's own process, over comments of plain names."""
+"""Jobs in the test's own process, over comments of plain names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biasspark.workflows import measure as job
+from biasspark.workflows import measure
 from tests.harness.running_jobs import Done, run_main
 
 RUN_DATE = "2026-01-15"
@@ -83,14 +83,15 @@ def write_config(folder: Path, **tables: Any) -> Path:
     return path
 
 
-def run(config: Path, *flags: str, run_date: str = RUN_DATE) -> Done:
+def run(config: Path, *flags: object, run_date: object = RUN_DATE, job: Any = measure) -> Done:
+    """Run the main job, or another."""
     done = run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
     assert CANARY not in done.out + done.err
     return done
 
 
-def run_well(config: Path, *flags: str) -> Done:
-    done = run(config, *flags)
+def run_well(config: Path, *flags: object, run_date: object = RUN_DATE, job: Any = measure) -> Done:
+    done = run(config, *flags, run_date=run_date, job=job)
     assert done.code == 0, done.err
     return done
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, run_job
 from biasspark.command import run_command
@@ -41,6 +42,13 @@ def run_embedded(name: str, *flags: object) -> Done:
     return _record(lambda: run_command(name, ["--engine", "embedded", *map(str, flags)]))
 
 
+def run_embedded_well(name: str, *flags: object) -> dict[str, Any]:
+    """Run a command on the embedded engine, which must end well, and return its summary."""
+    done = run_embedded(name, *flags)
+    assert done.code == 0, done.err
+    return done.summary
+
+
 def _record(run: Callable[[], int]) -> Done:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
@@ -48,6 +56,23 @@ def _record(run: Callable[[], int]) -> Done:
     done = Done(code, out.getvalue(), err.getvalue())
     assert "Traceback" not in done.out + done.err
     return done
+
+
+@contextmanager
+def changed_settings(spark: SparkSession, changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Change settings of a session for a block; None unsets one."""
+    before = {key: spark.conf.get(key, None) for key in changes}
+    _set(spark, changes)
+    yield
+    _set(spark, before)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for key, value in settings.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
 
 
 def ask(warehouse: Path, query: str) -> list[tuple[Any, ...]]:

@@ -43,18 +43,23 @@ def clean_environment(**changes: str) -> dict[str, str]:
     return kept | {"SPARK_LOCAL_IP": "127.0.0.1"} | changes
 
 
-def run_python(*arguments: object, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run this Python to its end, with the project on its path and without what asks for Spark."""
-    path = {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+def run_program(*command: object, cwd: Path | str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, without what asks for Spark."""
     return subprocess.run(
-        [sys.executable, *map(str, arguments)],
+        list(map(str, command)),
         cwd=cwd,
-        env=clean_environment(**path | environment),
+        env=clean_environment(**environment),
         capture_output=True,
         text=True,
         check=False,
         timeout=1800,
     )
+
+
+def run_python(*arguments: object, cwd: Path | str = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run this Python to its end, with the project on its path and without what asks for Spark."""
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    return run_program(sys.executable, *arguments, cwd=cwd, **path | environment)
 
 
 def spark_home() -> Path:
@@ -153,8 +158,7 @@ def make_cluster(folder: Path) -> Cluster:
     for entry in spark_home().iterdir():
         (home / entry.name).symlink_to(entry)
     python = make_python(folder / "python", *PLATFORM)
-    alone = [str(python), "-c", f"import {', '.join(PLATFORM)}, biasspark"]
-    done = subprocess.run(alone, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=False)
+    done = run_program(python, "-c", f"import {', '.join(PLATFORM)}, biasspark", cwd=folder)
     assert "No module named 'biasspark'" in done.stderr, done.stderr
     package = folder / "biasspark.zip"
     write_zip(ROOT / "biasspark", package, ("jinja2", "markupsafe"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from tests.harness.submitting import Cluster, clean_environment, daemon
+from tests.harness.submitting import Cluster, daemon, run_program
 
 SERVER = "org.apache.hadoop.yarn.server"
 NEEDED = ("org.bouncycastle:bcpkix-jdk18on:1.78.1", "javax.xml.bind:jaxb-api:2.3.1")
@@ -73,14 +72,7 @@ def find_jars(home: Path, folder: Path) -> Path:
     nothing.touch()
     packages = ",".join((f"org.apache.hadoop:hadoop-client-minicluster:{version}", *NEEDED))
     options = ("--packages", packages, "--conf", f"spark.jars.ivy={folder}", str(nothing))
-    done = subprocess.run(
-        [home / "bin" / "spark-submit", *options],
-        env=clean_environment(SPARK_HOME=str(home)),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = run_program(home / "bin" / "spark-submit", *options, cwd=folder.parent, SPARK_HOME=str(home))
     if "unresolved dependency" in done.stderr:
         pytest.skip("YARN cannot be had here: no repository of Maven answers")
     assert done.returncode == 0, done.stderr

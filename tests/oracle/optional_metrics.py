@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.oracle.intervals import newcombe_gap
-from tests.oracle.suite import auc_by_pairs, cut_cells, ordered_doubled
+from tests.oracle.suite import auc_by_pairs, cut_cells, weighted_auc
 
 Scores = NDArray[np.floating[Any]]
 Labels = NDArray[np.bool_]
@@ -75,10 +75,7 @@ def pinned_auc(score: Scores, label: Labels, inside: Scores, include_subgroup: b
     score, label, inside = score[known], label[known], inside[known]
     weight = pinned_weights(inside, include_subgroup)
     pairs = np.outer(weight[~label], weight[label])
-    total = pairs.sum()
-    value = math.nan
-    if total > 0:
-        value = (pairs * ordered_doubled(score[~label], score[label]) / 2).sum() / total
+    total, value = pairs.sum(), weighted_auc(score, label, weight)
     cells = cut_cells(score, label, inside)
     row: Row = {"pinned_auc": defined(value)}
     sides = {"subgroup": inside == 1, "background": inside == 0}
@@ -127,7 +124,7 @@ def fraction_of(counts: Mapping[str, int], rate: str) -> tuple[int, int]:
     return sum(counts[what] for what in counted), sum(counts[what] for what in among)
 
 
-def divide(part: int, whole: int) -> float | None:
+def divide(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
@@ -200,41 +197,33 @@ def label_balance(
     edges: Sequence[int] = (),
 ) -> dict[str, Row]:
     """The buckets of one identity; `label` is None where it is unknown, `length` where there is no text."""
+    known = np.array([one is not None for one in label], bool)
+    positive, member = np.array(label)[known].astype(bool), np.asarray(inside)[known] == 1
     found: dict[str, Row] = {}
-    lengths = [None] * len(label) if length is None else list(length)
-    spans = [] if length is None else [(low, high - 1) for low, high in pairwise(edges)]
-    for low, high in spans:
-        chosen = [one is not None and low <= one <= high for one in lengths]
-        found[f"{low}-{high}"] = {"length_low": low, "length_high": high, **_balance(label, inside, chosen)}
-    everywhere = _balance(label, inside, [True] * len(label))
-    if spans:
-        needed = [row["n_negatives_to_add"] for row in found.values()]
-        if everywhere["overall_positive_rate"]:
-            everywhere["n_negatives_to_add"] = sum(count for count in needed if count is not None)
+    if length is not None:
+        lengths = np.array([math.nan if one is None else one for one in length], float)[known]
+        for low, high in ((low, high - 1) for low, high in pairwise(edges)):
+            within = (low <= lengths) & (lengths <= high)
+            counts = balance_bucket(positive[member & within], positive[within])
+            found[f"{low}-{high}"] = {"length_low": low, "length_high": high, **counts}
+    everywhere = balance_bucket(positive[member], positive)
+    if found and positive.any():
+        everywhere["n_negatives_to_add"] = sum(row["n_negatives_to_add"] or 0 for row in found.values())
     found["(all)"] = {"length_low": None, "length_high": None, **everywhere}
     return found
 
 
-def _balance(label: Sequence[bool | None], inside: Iterable[float], chosen: Sequence[bool]) -> Row:
-    """Count the rows of the bucket, of all and of the identity, and the negatives that the identity lacks."""
-    n_all = p_all = n_rows = n_positive = 0
-    for positive, member, here in zip(label, inside, chosen, strict=True):
-        if positive is None or not here:
-            continue
-        n_all, p_all = n_all + 1, p_all + positive
-        if member == 1:
-            n_rows, n_positive = n_rows + 1, n_positive + positive
-    to_add: int | None = None
-    if p_all:
-        to_add = 0
-        while n_positive * n_all > p_all * (n_rows + to_add):  # still more positive than all rows are
-            to_add += 1
+def balance_bucket(own: Labels, everybody: Labels) -> Row:
+    """Say what share of the rows of an identity is positive, and how many negatives bring it down to everybody's."""
+    n_rows, n_positive = len(own), int(own.sum())
+    n_all, all_positive = len(everybody), int(everybody.sum())
+    enough = -(-n_positive * n_all // all_positive) if all_positive else None
     return {
         "n_rows": n_rows,
         "n_positive": n_positive,
         "positive_rate": divide(n_positive, n_rows),
-        "overall_positive_rate": divide(p_all, n_all),
-        "n_negatives_to_add": to_add,
+        "overall_positive_rate": divide(all_positive, n_all),
+        "n_negatives_to_add": None if enough is None else max(0, enough - n_rows),
         "reason": None,
     }
 

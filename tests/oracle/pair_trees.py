@@ -16,6 +16,7 @@ from scipy.stats import norm
 from biasspark.attribution.pair_kernel import Sample, Samples
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature
+from tests.oracle.trees import with_empty_bins
 
 
 def write_out_pairs(sample: Sample) -> Any:
@@ -46,22 +47,6 @@ def list_cuts(feature: Feature, means: dict[int, float]) -> Iterator[set[int]]:
         order = sorted(means, key=lambda place: means[place])
         for end in range(1, len(order)):
             yield set(order[:end])
-
-
-def complete(feature: Feature, left: set[int], pairs_by_bin: dict[int, int]) -> set[int]:
-    """Add to the left side the bins without training pairs that belong there."""
-    n_left, n_all = sum(pairs_by_bin[place] for place in left), sum(pairs_by_bin.values())
-    known = sorted(place for place in pairs_by_bin if place)
-    whole = set(left)
-    for place in set(range(feature.n_bins)) - set(pairs_by_bin):
-        below = [other for other in known if other < place] or known[:1]
-        if feature.numeric and place and known:
-            whole |= {place} if below[-1] in left else set()
-        elif place and 2 * len(left) != len(pairs_by_bin):  # a value: with more values
-            whole |= {place} if 2 * len(left) > len(pairs_by_bin) else set()
-        elif 2 * n_left >= n_all:
-            whole.add(place)
-    return whole
 
 
 class PairTree:
@@ -97,7 +82,7 @@ class PairTree:
                     if before - after > 1e-9:
                         yield before - after, children
 
-    def _cuts(self, masks: list[Any], side: int, place: int, feature: Feature) -> Iterator[set[int]]:
+    def _cuts(self, masks: list[Any], side: int, place: int, feature: Feature) -> Iterator[frozenset[int]]:
         bins, mask = self.samples.train[side].bins[place], masks[0][side]
         by_bin: dict[int, np.ndarray] = {}
         for value in set(bins[mask].tolist()):
@@ -106,9 +91,9 @@ class PairTree:
             by_bin[value] = labels_of(self.labels[0], (of_bin[0], of_bin[1]))
         pairs_by_bin = {value: labels.size for value, labels in by_bin.items()}
         for left in list_cuts(feature, {value: labels.mean() for value, labels in by_bin.items()}):
-            yield complete(feature, left, pairs_by_bin)
+            yield with_empty_bins(left, pairs_by_bin, frozenset(feature.bins), feature.numeric)
 
-    def _keep(self, masks: list[Any], side: int, place: int, left: set[int], inside: bool) -> list[Any]:
+    def _keep(self, masks: list[Any], side: int, place: int, left: frozenset[int], inside: bool) -> list[Any]:
         kept = []
         for sample, (negatives, positives) in zip(self.samples, masks, strict=True):
             chosen = np.isin(sample[side].bins[place], list(left)) == inside

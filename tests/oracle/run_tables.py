@@ -21,12 +21,11 @@ from sklearn.metrics import roc_auc_score
 
 from tests.oracle.bias_names import name_bias
 from tests.oracle.intervals import auc_interval
-from tests.oracle.optional_metrics import threshold_rates, threshold_summary
+from tests.oracle.optional_metrics import divide, label_balance, threshold_rates, threshold_summary
 from tests.oracle.suite import PAIRS
 
 OVERALL = "(overall)"
-EVERY_LENGTH = "(all)"
-BUCKETS = ((20, 59), (60, 179), (180, 539), (540, 1619), (1620, 4859))
+LENGTHS = (20, 60, 180, 540, 1620, 4860)
 POWER = -5
 LEVEL = 0.95
 SUMMARIZED = {
@@ -116,11 +115,6 @@ def is_positive(rows: pd.DataFrame, config: Mapping[str, Any]) -> pd.Series[bool
     return found
 
 
-def share(part: float, whole: float) -> float | None:
-    """Divide, where there is something to divide by."""
-    return part / whole if whole else None
-
-
 def compare_cells(low: Scores, high: Scores) -> Values:
     """Count the pairs of two sorted cells that are rightly ordered, ties half, and DeLong's variance of their share."""
     of_high = np.searchsorted(low, high, "left") + np.searchsorted(low, high, "right")
@@ -135,7 +129,7 @@ def compare_cells(low: Scores, high: Scores) -> Values:
         "u_doubled": int(of_high.sum()),
         "low_square_sum": int(of_low @ of_low),
         "high_square_sum": int(of_high @ of_high),
-        "auc": share(int(of_high.sum()), 2 * len(low) * len(high)),
+        "auc": divide(int(of_high.sum()), 2 * len(low) * len(high)),
         "auc_variance": variance,
     }
 
@@ -162,7 +156,7 @@ def count_cells(cells: Cells) -> Values:
     sizes = {f"n_{cell}": len(scores) for cell, scores in cells.items()}
     sizes["subgroup_size"] = sizes["n_subgroup_negative"] + sizes["n_subgroup_positive"]
     return sizes | {
-        f"{side}_positive_rate": share(
+        f"{side}_positive_rate": divide(
             sizes[f"n_{side}_positive"], sizes[f"n_{side}_negative"] + sizes[f"n_{side}_positive"]
         )
         for side in ("subgroup", "background")
@@ -175,7 +169,7 @@ def pin(cells: Cells, metrics: Mapping[str, float | None]) -> Values:
     A row of the subgroup stands there once, and any row as often as the subgroup is a share of all.
     """
     sizes = {cell: len(scores) for cell, scores in cells.items()}
-    drawn = share(sizes["subgroup_negative"] + sizes["subgroup_positive"], sum(sizes.values())) or 0.0
+    drawn = divide(sizes["subgroup_negative"] + sizes["subgroup_positive"], sum(sizes.values())) or 0.0
     weights = {cell: drawn + cell.startswith("subgroup") for cell in cells}
     totals = {cell: weights[cell] * sizes[cell] for cell in cells}
     terms = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -185,7 +179,7 @@ def pin(cells: Cells, metrics: Mapping[str, float | None]) -> Values:
         labels = np.concatenate([np.full(len(scores), cell.endswith("positive")) for cell, scores in cells.items()])
         by_row = np.concatenate([np.full(len(scores), weights[cell]) for cell, scores in cells.items()])
         pinned = float(roc_auc_score(labels, np.concatenate(list(cells.values())), sample_weight=by_row))
-    shares = {term.replace("_auc", "_weight"): share(pairs[term], sum(pairs.values())) for term in terms}
+    shares = {term.replace("_auc", "_weight"): divide(pairs[term], sum(pairs.values())) for term in terms}
     return {"pinned_auc": pinned} | shares | {term: metrics[term] for term in terms}
 
 
@@ -239,35 +233,12 @@ def name_lowest(values: Mapping[str, float]) -> frozenset[str] | None:
 
 def balance_labels(rows: pd.DataFrame, config: Mapping[str, Any]) -> dict[tuple[Any, ...], Values]:
     """Count rows and positives of every identity by length, and the negatives that would balance them."""
-    length, positive = rows[config["label_balance"]["length"]], is_positive(rows, config)
-    everybody = pd.Series(True, rows.index)
-    chosen: dict[str, pd.Series[bool]] = {
-        name: rows[name] >= config["identities"]["threshold"] for name in config["identities"]["columns"]
-    }
-    found: dict[tuple[Any, ...], Values] = {}
-    for low, high in BUCKETS:
-        within = length.between(low, high)
-        for identity, own in ({OVERALL: everybody} | chosen).items():
-            counts = balance_bucket(positive.loc[own & within], positive.loc[within])
-            found[identity, f"{low}-{high}"] = {"length_low": low, "length_high": high} | counts
-    for identity, own in ({OVERALL: everybody} | chosen).items():
-        row: Values = {"length_low": None, "length_high": None} | balance_bucket(positive.loc[own], positive)
-        if positive.any():
-            added = (found[identity, f"{low}-{high}"]["n_negatives_to_add"] or 0 for low, high in BUCKETS)
-            row["n_negatives_to_add"] = sum(added)
-        found[identity, EVERY_LENGTH] = row
-    return found
-
-
-def balance_bucket(own: pd.Series[bool], everybody: pd.Series[bool]) -> Values:
-    """Say what share of the rows of an identity is positive, and how many negatives bring it down to everybody's."""
-    n_rows, n_positive = len(own), int(own.sum())
-    all_rows, all_positive = len(everybody), int(everybody.sum())
-    enough = -(-n_positive * all_rows // all_positive) if all_positive else None
+    positive, length = is_positive(rows, config).tolist(), rows[config["label_balance"]["length"]].tolist()
+    inside = {OVERALL: np.ones(len(rows))}
+    for name in config["identities"]["columns"]:
+        inside[name] = (rows[name] >= config["identities"]["threshold"]).to_numpy(float)
     return {
-        "n_rows": n_rows,
-        "n_positive": n_positive,
-        "positive_rate": share(n_positive, n_rows),
-        "overall_positive_rate": share(all_positive, all_rows),
-        "n_negatives_to_add": None if enough is None else max(0, enough - n_rows),
+        (identity, bucket): {name: value for name, value in row.items() if name != "reason"}
+        for identity, of_rows in inside.items()
+        for bucket, row in label_balance(positive, length, of_rows, LENGTHS).items()
     }

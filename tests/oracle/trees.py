@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -80,18 +80,18 @@ def every_left(
         orders = [sorted(by_bin, key=lambda place: (sum(by_bin[place], Fraction(0)) / len(by_bin[place]), place))]
     for order in orders:
         for size in range(1, len(order)):
-            yield _with_empty_bins(set(order[:size]), by_bin, bins, numeric=numeric)
+            n_by_bin = {place: len(values) for place, values in by_bin.items()}
+            yield with_empty_bins(set(order[:size]), n_by_bin, bins, numeric)
 
 
-def _with_empty_bins(
-    left: set[int], by_bin: dict[int, list[Fraction]], bins: frozenset[int], *, numeric: bool
-) -> frozenset[int]:
-    n_left = sum(len(by_bin[place]) for place in left)
-    larger_is_left = 2 * n_left >= sum(map(len, by_bin.values()))
-    known = sorted(set(by_bin) - {0})
-    n_values = 2 * len(left) - len(by_bin)
-    for place in bins - by_bin.keys():
-        if numeric and place > 0:
+def with_empty_bins(left: set[int], n_by_bin: Mapping[int, int], bins: frozenset[int], numeric: bool) -> frozenset[int]:
+    """Add to a left side the bins without growing rows, or pairs, that belong there."""
+    larger_is_left = 2 * sum(n_by_bin[place] for place in left) >= sum(n_by_bin.values())
+    known = sorted(n_by_bin.keys() - {0})
+    n_values = 2 * len(left) - len(n_by_bin)
+    whole = set(left)
+    for place in bins - n_by_bin.keys():
+        if numeric and place > 0 and known:
             below = [other for other in known if other < place]
             goes_left = (below[-1] if below else known[0]) in left
         elif place > 0 and n_values:  # a value: with more values
@@ -99,5 +99,5 @@ def _with_empty_bins(
         else:
             goes_left = larger_is_left
         if goes_left:
-            left.add(place)
-    return frozenset(left)
+            whole.add(place)
+    return frozenset(whole)

@@ -19,7 +19,7 @@ import pytest
 from biasspark.tables.store import IcebergStore
 from scripts.dev.zip_package import write_zip
 from tests.harness.running_jobs import ask
-from tests.harness.submitting import MODEST, PLATFORM, ROOT, clean_environment, make_python
+from tests.harness.submitting import MODEST, PLATFORM, ROOT, make_python, run_program
 
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 CONFIG = """
@@ -54,17 +54,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def check_dag(folder: Path, path: Path) -> subprocess.CompletedProcess[str]:
     """Run scripts/dev/check_dag where nothing but the zip brings biasspark."""
-    done = subprocess.run(
-        [ROOT / "scripts" / "dev" / "check_dag", path],
+    done = run_program(
+        ROOT / "scripts" / "dev" / "check_dag",
+        path,
         cwd=folder,
-        env=clean_environment(
-            SPARK_CONF_DIR=str(ROOT / "conf"),
-            PYSPARK_PYTHON=str(folder / "python" / "bin" / "python"),
-            AIRFLOW__LOGGING__LOGGING_LEVEL="INFO",
-        ),
-        capture_output=True,
-        text=True,
-        check=False,
+        SPARK_CONF_DIR=str(ROOT / "conf"),
+        PYSPARK_PYTHON=str(folder / "python" / "bin" / "python"),
+        AIRFLOW__LOGGING__LOGGING_LEVEL="INFO",
     )
     if "the packages cannot be had" in done.stderr:
         pytest.skip("Airflow cannot be installed here: no package index answers")

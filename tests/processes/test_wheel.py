@@ -17,24 +17,20 @@ from pathlib import Path
 import pytest
 
 import biasspark
-from tests.harness.submitting import ROOT, clean_environment
+from tests.harness.submitting import ROOT, run_program
 
 PYTHONS = ("3.11", "3.12", "3.13")
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DEMO = ("demo", "--rows", "5000", "--out", "demo")
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in clean_environment().items() if name != "JAVA_HOME"}
-    return subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env=kept | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    """Run a program without Java, which must end well, and give what it prints; skip where no package can be had."""
+    done = run_program(*command, cwd=cwd, **{"JAVA_HOME": ""} | environment)
+    if re.search("NameResolutionError|NewConnectionError|ConnectTimeoutError", done.stderr):
+        pytest.skip("the packages cannot be installed: no package index answers")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "biasspark", folder / "biasspark", ignore=shutil.ignore_patterns("__pycache__"))
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist")
-    built = run(sys.executable, "-m", "pip", "wheel", *options, ".", cwd=folder)
-    assert built.returncode == 0, built.stderr
+    run(sys.executable, "-m", "pip", "wheel", *options, ".", cwd=folder)
     [path] = (folder / "dist").glob("*.whl")
     return path
 
@@ -85,17 +80,9 @@ def test_the_metadata_is_complete(wheel: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", PYTHONS)
 def test_it_installs_and_runs_without_java(wheel: Path, tmp_path: Path, version: str) -> None:
-    made = run(find_python(version), "-m", "venv", "env", cwd=tmp_path)
-    assert made.returncode == 0, made.stderr
+    run(find_python(version), "-m", "venv", "env", cwd=tmp_path)
     environment = tmp_path / "env" / "bin"
-    installed = run(
-        environment / "python", "-m", "pip", "install", "--quiet", f"{wheel}[embedded,report]", cwd=tmp_path
-    )
-    if re.search("NameResolutionError|NewConnectionError|ConnectTimeoutError", installed.stderr):
-        pytest.skip("the packages cannot be installed: no package index answers")
-    assert installed.returncode == 0, installed.stderr
-    done = run(environment / "biasspark", *DEMO, cwd=tmp_path, PATH=f"{environment}:/usr/bin-without-java")
-    assert done.returncode == 0, done.stderr
+    run(environment / "python", "-m", "pip", "install", "--quiet", f"{wheel}[embedded,report]", cwd=tmp_path)
+    run(environment / "biasspark", *DEMO, cwd=tmp_path, PATH=f"{environment}:/usr/bin-without-java")
     assert "<svg" in (tmp_path / "demo" / "report.html").read_text("utf-8")
-    version_of = run(environment / "biasspark", "--version", cwd=tmp_path)
-    assert version_of.stdout == f"biasspark {biasspark.__version__}\n"
+    assert run(environment / "biasspark", "--version", cwd=tmp_path) == f"biasspark {biasspark.__version__}\n"

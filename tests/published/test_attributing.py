@@ -5,23 +5,27 @@ The scores are those of models of the same kinds, fitted anew: figures differ fr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
+from tests.harness.documents import blocks_of
 
 CENSUS: dict[str, Any] = {
     "id": "row_id",
     "label": "label",
     "models": {"lr": "score_lr", "rf": "score_rf", "rf_small": "score_rf_small"},
 }
+LR = CENSUS | {"models": {"lr": "score_lr"}}
+TWO = CENSUS | {"models": {"lr": "score_lr", "rf": "score_rf"}}
 NUMERIC = ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"]
 CATEGORICAL = ["workclass", "education", "marital_status", "occupation", "race", "sex", "native_country"]
+FEATURES: dict[str, Any] = {"numeric": NUMERIC, "categorical": CATEGORICAL}
 MARRIED = "marital_status = 'Married-civ-spouse'"
 AUCS = {"lr": 0.9052, "rf": 0.8895, "rf_small": 0.7904}
 
@@ -70,12 +74,26 @@ def test_losses_of_the_forest_and_the_regression(census: DataFrame) -> None:
 
 
 @pytest.mark.slow
+def test_the_documents_print_leaves_of_the_census(census: DataFrame) -> None:
+    """Each line names a leaf: by its rows, its mean, the interval, and whether it is found."""
+    (block,) = blocks_of("text", "leaves of the census")
+    features = FEATURES | {"categorical": [name for name in CATEGORICAL if name != "education"]}
+    leaves = biasspark.attribution_segments(
+        census, compare=[("rf_small", "lr")], tree={"max_depth": 3}, **features, **CENSUS
+    ).where("is_leaf")
+    ends = ("mean_honest", "mean_honest_low", "mean_honest_high")
+    found = {
+        (row.model, str(row.n_honest), *(f"{row[end]:.4f}" for end in ends), str(row.found)) for row in leaves.collect()
+    }
+    numbers = re.findall(r"^(\w+) .* (\d+) +(\S+) +(\S+) +(\S+) +(True|False)$", block.text, re.MULTILINE)
+    assert len(numbers) == 3
+    assert set(numbers) <= found
+
+
+@pytest.mark.slow
 def test_the_married_lose_most(census: DataFrame) -> None:
     """Table 4: without the column of relationships the tree splits by marriage first."""
-    given = CENSUS | {"models": {"lr": "score_lr", "rf": "score_rf"}}
-    rows = biasspark.attribution_segments(
-        census, numeric=NUMERIC, categorical=CATEGORICAL, tree={"max_depth": 3}, **given
-    ).collect()
+    rows = biasspark.attribution_segments(census, tree={"max_depth": 3}, **FEATURES, **TWO).collect()
     nodes = {(row["model"], row["node_id"]): row for row in rows}
     for model in ("lr", "rf"):
         root, first, second = (nodes[model, node] for node in (1, 2, 3))
@@ -92,15 +110,8 @@ def test_the_married_lose_most(census: DataFrame) -> None:
 @pytest.mark.slow
 def test_trees_of_losses_part_the_rows_as_those_of_attributions_do(census: DataFrame) -> None:
     """Section 5.4: what the models were trained on differs far more between the segments, as it is the target."""
-    given = CENSUS | {"models": {"lr": "score_lr", "rf": "score_rf"}}
-    rows = biasspark.attribution_segments(
-        census,
-        numeric=NUMERIC,
-        categorical=CATEGORICAL,
-        targets=["auc", "cross_entropy", "gini"],
-        tree={"max_depth": 1},
-        **given,
-    ).collect()
+    targets = ["auc", "cross_entropy", "gini"]
+    rows = biasspark.attribution_segments(census, targets=targets, tree={"max_depth": 1}, **FEATURES, **TWO).collect()
     nodes = {(row["model"], row["target"], row["node_id"]): row for row in rows}
     assert len(nodes) == 2 * 3 * 3
     for model, target in (("lr", "auc"), ("lr", "cross_entropy"), ("rf", "auc"), ("rf", "gini")):
@@ -119,11 +130,8 @@ def test_trees_of_losses_part_the_rows_as_those_of_attributions_do(census: DataF
 
 @pytest.mark.slow
 def test_with_relationships_the_tree_splits_by_them_or_by_marriage(census: DataFrame) -> None:
-    given = CENSUS | {"models": {"lr": "score_lr", "rf": "score_rf"}}
-    features = [*CATEGORICAL, "relationship"]
-    rows = biasspark.attribution_segments(
-        census, numeric=NUMERIC, categorical=features, tree={"max_depth": 1}, **given
-    ).collect()
+    features = FEATURES | {"categorical": [*CATEGORICAL, "relationship"]}
+    rows = biasspark.attribution_segments(census, tree={"max_depth": 1}, **features, **TWO).collect()
     rules = [row["rule"] for row in rows if row["depth"] == 1]
     assert len(rules) == 4
     assert all(rule.lstrip("(").startswith(("relationship is ", "marital_status is ")) for rule in rules)
@@ -131,8 +139,7 @@ def test_with_relationships_the_tree_splits_by_them_or_by_marriage(census: DataF
 
 @pytest.mark.slow
 def test_slices_say_different_things_of_the_married_and_of_others(census: DataFrame) -> None:
-    given = CENSUS | {"models": {"lr": "score_lr"}}
-    rows = biasspark.attribution_slices(census, numeric=NUMERIC, categorical=CATEGORICAL, **given).collect()
+    rows = biasspark.attribution_slices(census, **FEATURES, **LR).collect()
     first, *further = sorted(rows, key=lambda row: row["rank"])
     assert first["rule"] == "marital_status is Married-civ-spouse"
     assert 4 < len(further) < 9  # of ten some adjoin
@@ -147,8 +154,7 @@ def test_slices_say_different_things_of_the_married_and_of_others(census: DataFr
 
 def test_pairs_with_married_negatives_are_worst(census: DataFrame) -> None:
     """Section 6.4: 1,000 rows a side grow the tree, and as many others estimate."""
-    given = CENSUS | {"models": {"lr": "score_lr"}}
-    rows = biasspark.pair_segments(census, numeric=NUMERIC, categorical=CATEGORICAL, **given).collect()
+    rows = biasspark.pair_segments(census, **FEATURES, **LR).collect()
     leaves = sorted((row for row in rows if row["is_leaf"]), key=lambda row: row["mean_honest"])
     assert len(leaves) > 4
     assert all(leaf["p_chance"] is not None for leaf in leaves)
@@ -160,38 +166,13 @@ def test_pairs_with_married_negatives_are_worst(census: DataFrame) -> None:
     assert leaves[-1]["mean_honest"] > 0.97
 
 
-def test_attributions_of_a_sample_are_those_of_all_pairs(census: DataFrame) -> None:
-    """Ties included: the small forest has 613 distinct scores."""
-    sample = census.orderBy(F.xxhash64("row_id")).limit(500)
-    known = sample.select("row_id", "label", *CENSUS["models"].values()).collect()
-    found = biasspark.example_attributions(sample, **CENSUS).collect()
-    assert len(found) == 3 * 500
-    by_id = {str(row["row_id"]): row for row in known}
-    for row in found:
-        score = CENSUS["models"][row["model"]]
-        own = by_id[row["row_id"]]
-        others = [other[score] for other in known if other["label"] != own["label"]]
-        sign = 1 if own["label"] else -1
-        ordered = sum((sign * (own[score] - other) > 0) + (own[score] == other) / 2 for other in others)
-        assert row["attribution"] == ordered / 2
-        assert row["normalized_attribution"] == pytest.approx(ordered / 2 / len(others), abs=1e-12)
-
-
 @pytest.mark.slow
 def test_the_simpler_model_wins_somewhere(census: DataFrame) -> None:
     """Section 5.5: a forest on two columns, far behind on the whole, is ahead in a leaf."""
-    rows = (
-        biasspark.attribution_segments(
-            census,
-            numeric=NUMERIC,
-            categorical=CATEGORICAL,
-            compare=[("rf_small", "lr")],
-            tree={"max_depth": 3},
-            **CENSUS,
-        )
-        .where("baseline_model = 'lr' AND is_leaf")
-        .collect()
+    compared = biasspark.attribution_segments(
+        census, compare=[("rf_small", "lr")], tree={"max_depth": 3}, **FEATURES, **CENSUS
     )
+    rows = compared.where("baseline_model = 'lr' AND is_leaf").collect()
     ahead = [row for row in rows if row["mean_honest"] > 0]
     assert ahead
     assert all(0 <= row["p_value"] <= row["p_adjusted"] <= 1 for row in ahead)
@@ -206,9 +187,8 @@ def auc_over(rows: list[Any], positive: Callable[[str], bool], negative: Callabl
 
 def test_crosses_of_marriage_and_relationship(census: DataFrame) -> None:
     """Sections 6.1 to 6.3: figures 2 and 4."""
-    given = CENSUS | {"models": {"lr": "score_lr"}}
     groupings = {"married": MARRIED, "relationship": "relationship"}
-    rows = biasspark.auc_crosses(census, groupings=groupings, **given).collect()
+    rows = biasspark.auc_crosses(census, groupings=groupings, **LR).collect()
     married = {(row["positive_group"], row["negative_group"]): row for row in rows if row["grouping"] == "married"}
     assert married["true", "false"]["auc"] > 0.96
     assert 0.45 <= married["false", "true"]["auc"] <= 0.65
@@ -219,25 +199,8 @@ def test_crosses_of_marriage_and_relationship(census: DataFrame) -> None:
     assert sum(row["headroom_share"] for row in kinds) == pytest.approx(1, abs=1e-12)
 
 
-def test_pairs_of_table_7_have_its_order(census: DataFrame) -> None:
-    given = CENSUS | {"models": {"lr": "score_lr"}}
-    parts = (MARRIED, "education_num <= 10", "education_num <= 12", "capital_gain <= 4533", "capital_gain <= 5056")
-    cell = f"concat_ws('', {', '.join(f'CAST(CAST(({part}) AS INT) AS STRING)' for part in parts)})"
-    rows = biasspark.auc_crosses(census, groupings={"cell": cell}, **given).collect()
-    found = [
-        auc_over(rows, lambda g: g[1] + g[4] == "11", lambda g: g[0] == "1"),
-        auc_over(rows, lambda g: g[0] + g[1] == "00", lambda g: g[0] == "1"),
-        auc_over(rows, lambda g: g[0] + g[2] == "01", lambda g: g[0] + g[3] == "01"),
-        auc_over(rows, lambda g: g[0] == "1", lambda g: g[0] + g[3] == "01"),
-    ]
-    assert found == sorted(found)
-    assert found[0] < 0.75
-    assert 0.8 < found[2] < 0.97 < found[3]
-
-
-def test_named_pairs_are_those_of_table_7(census: DataFrame) -> None:
+def test_named_pairs_are_those_of_table_7_in_its_order(census: DataFrame) -> None:
     """The AUC of each is that of the crosses that it is the union of."""
-    given = CENSUS | {"models": {"lr": "score_lr"}}
     pairs = {
         "1": (MARRIED, "education_num <= 10 AND capital_gain <= 5056"),
         "2": (MARRIED, f"education_num > 10 AND NOT ({MARRIED})"),
@@ -245,15 +208,18 @@ def test_named_pairs_are_those_of_table_7(census: DataFrame) -> None:
         "4": (f"NOT ({MARRIED}) AND capital_gain <= 4533", MARRIED),
     }
     asked = {name: {"negatives": low, "positives": high} for name, (low, high) in pairs.items()}
-    found = {row["pair"]: row for row in biasspark.named_pairs(census, pairs_of=asked, **given).collect()}
+    found = {row["pair"]: row for row in biasspark.named_pairs(census, pairs_of=asked, **LR).collect()}
     sides = [f"CAST(({text}) AS STRING)" for pair in pairs.values() for text in pair]
     cell = f"concat_ws('', {', '.join(f'left({side}, 1)' for side in sides)})"
-    rows = biasspark.auc_crosses(census, groupings={"cell": cell}, **given).collect()
+    rows = biasspark.auc_crosses(census, groupings={"cell": cell}, **LR).collect()
     for number, name in enumerate(pairs):
         auc = auc_over(rows, lambda g, n=number: g[2 * n + 1] == "t", lambda g, n=number: g[2 * n] == "t")  # type: ignore[misc]
         assert found[name]["auc"] == pytest.approx(auc, abs=1e-15)
         assert found[name]["auc_low"] < auc < found[name]["auc_high"]
-    assert [row["auc"] for row in found.values()] == sorted(row["auc"] for row in found.values())
+    aucs = [row["auc"] for row in found.values()]
+    assert aucs == sorted(aucs)
+    assert aucs[0] < 0.75
+    assert 0.8 < aucs[2] < 0.97 < aucs[3]
 
 
 def test_grades_of_loans(loans: DataFrame) -> None:

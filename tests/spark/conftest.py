@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
 import pyspark.sql.functions as F
 import pytest
@@ -14,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.tables.publish import PublishedRun, publish
 from biasspark.tables.schemas import BIAS_METRICS
-from biasspark.tables.store import CatalogStore, PathStore, Store
+from biasspark.tables.store import PathStore, Store
 from biasspark.tables.views import refresh_views
 from tests.harness.sample_run import RUN_DATE, full_rows, record_of, run_at, start_run, suite_tables
 from tests.harness.small_corpora import write_rows
@@ -97,11 +95,3 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     (leftover / "part-00000.snappy.parquet").write_bytes(b"half a file")
     assert refresh_views(spark_session, PathStore(str(folder))) == ()
     return Warehouse(folder, hostile)
-
-
-@pytest.fixture
-def catalog(spark: SparkSession) -> Iterator[CatalogStore]:
-    """Give a schema of its own to a test, in the catalog of the session."""
-    store = CatalogStore(f"spark_catalog.bias_{uuid4().hex[:8]}")
-    yield store
-    spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")

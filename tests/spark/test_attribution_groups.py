@@ -17,9 +17,10 @@ from biasspark.columns import HONEST
 from biasspark.config import Attribution, Pairs, TreeSettings
 from biasspark.corpus import value_counts
 from biasspark.corpus.feature_columns import row_columns, survey_values
-from biasspark.errors import Fault, InputError, KeyPath
+from biasspark.errors import InputError, KeyPath
 from biasspark.features import DRAW, write_predicate
 from biasspark.ranking.described_rows import cut_into_bins
+from tests.harness.small_corpora import raised_fault
 
 
 @pytest.mark.parametrize("kind", ["INT", "BIGINT", "DECIMAL(20,0)"])
@@ -130,10 +131,7 @@ def test_columns_that_tell_no_groups_are_refused(spark: SparkSession) -> None:
         (biasspark.auc_crosses, {"groupings": {"by": "text"}}, ("attribution", "groupings", "by")),
     ]
     for function, asked, path in wrong:
-        with pytest.raises(InputError) as caught:
-            function(frame, id="id", models=["s"], label="y", **asked)
-        (fault,) = caught.value.faults
-        assert isinstance(fault, Fault)
+        fault = raised_fault(InputError, function, frame, id="id", models=["s"], label="y", **asked)
         assert fault.path == path
         assert "text 1" not in str(fault)
 

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.workflows import attribute as job
+from tests.harness.main_job import run as run_job
 from tests.harness.main_job import write_config
-from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.running_jobs import Done, ask
 
 ATTRIBUTION: dict[str, Any] = {
     "write_examples": True,
@@ -43,17 +44,20 @@ def run(folder: Path, *flags: str, **tables: Any) -> Done:
         "identities": None,
         "attribution": ATTRIBUTION,
     }
-    config = write_config(folder, **asked | tables)
-    return run_main(job.COMMAND, "--config", config, "--run-date", "2026-01-15", *flags)
+    return run_job(write_config(folder, **asked | tables), *flags, job=job)
+
+
+def run_well(folder: Path, *flags: str, **tables: Any) -> Done:
+    done = run(folder, *flags, **tables)
+    assert done.code == 0, done.err
+    return done
 
 
 @pytest.fixture(scope="module")
 def searched(folder: Path) -> Done:
     """A run with all searches."""
     asked = ("compare=[['m', 'odds']]", "pairs={min_side=2, min_leaf=2}", "slice_search={min_rows=2}")
-    done = run(folder, *(part for key in asked for part in ("--set", f"attribution.{key}")))
-    assert done.code == 0, done.err
-    return done
+    return run_well(folder, *(part for key in asked for part in ("--set", f"attribution.{key}")))
 
 
 def test_the_job_publishes_prints_and_is_read_by_its_views(spark: SparkSession, folder: Path, searched: Done) -> None:
@@ -98,9 +102,7 @@ def test_the_job_prints_the_worst_of_all_that_is_searched(folder: Path, searched
 
 def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path) -> None:
     unsearched = ATTRIBUTION | {"tree": None}
-    done = run(folder, "--dry-run", attribution=unsearched)
-    assert done.code == 0, done.err
-    first = done.err.splitlines()[0]
+    first = run_well(folder, "--dry-run", attribution=unsearched).err.splitlines()[0]
     assert first.startswith("warning: attribution, `numeric` and `categorical`: ")
     assert all(word in first for word in ('"age"', '"job\'s"', "`tree`", "`slice_search`", "`pairs`"))
     for asked in (".tree={}", ".slice_search={}", ".pairs={}", "={write_examples=true}"):
@@ -109,8 +111,7 @@ def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path) -> 
 
 def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
     unsearched = ATTRIBUTION | {"groupings": None, "tree": None}
-    code, out, err = run(folder, "--set", f"output.path={tmp_path}/warehouse", attribution=unsearched)
-    assert code == 0, err
+    _, out, err = run_well(folder, "--set", f"output.path={tmp_path}/warehouse", attribution=unsearched)
     assert out.splitlines()[1].split()[:3] == ["measure", "segment", "n_rows"]
     assert sum("`tree`" in text for text in json.loads(out.splitlines()[-1])["warnings"]) == 1
     assert "`tree`" not in err
@@ -118,8 +119,7 @@ def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path
 
 
 def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
-    code, out, err = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
-    assert code == 0, err
+    _, out, _ = run_well(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
     plan = dict(line.split(":", 1) for line in out.splitlines()[:-1] if line[:1].strip())
     assert plan["features"].strip() == "age, job's"
     assert plan["searched"].strip() == "trees of auc, depth 1"

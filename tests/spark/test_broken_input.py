@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.corpus.survey import survey_corpus
-from biasspark.errors import Fault, InputError
+from biasspark.errors import InputError
 from tests.harness.small_corpora import (
     cell_sizes,
     fault_of,
@@ -23,6 +23,7 @@ from tests.harness.small_corpora import (
     holds,
     measure_corpus,
     measures_of,
+    raised_fault,
     read,
     read_and_rank,
 )
@@ -250,10 +251,8 @@ def test_no_rows(spark: SparkSession, formats: Path) -> None:
 def test_no_row_that_can_be_used(
     spark: SparkSession, rows: list[Any], path: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    with pytest.raises(InputError) as caught:
-        measure_corpus(spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE"), measures_of())
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE")
+    fault = raised_fault(InputError, measure_corpus, corpus, measures_of())
     assert fault.path == path
     assert holds(str(fault), *words)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -68,7 +69,8 @@ def server(spark_session: SparkSession) -> str:
     context = spark_session._jsc.sc()
     for key, value in (("address", "127.0.0.1"), ("port", str(port))):
         context.conf().set(f"spark.connect.grpc.binding.{key}", value)
-    spark_session._jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context)
+    jvm: Any = spark_session._jvm
+    jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context)
     return f"sc://127.0.0.1:{port}"
 
 

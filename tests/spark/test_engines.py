@@ -24,7 +24,7 @@ from tests.fixtures.edge_case_corpus import IDENTITIES, MODELS, SLICES, frame_of
 from tests.fixtures.measured_edge_cases import measured_edge_cases
 from tests.oracle.counts import count_corpora
 from tests.oracle.intervals import logit_interval
-from tests.oracle.suite import PAIRS
+from tests.oracle.suite import PAIRS, cut_cells
 
 
 def measures_of(identities: dict[str, Any], **changes: Any) -> Measures:
@@ -160,13 +160,7 @@ def test_the_suite_agrees_with_scikit_learn_and_scipy(
     states["male & female"] = states["male"] & states["female"]
     assert {(row.model, row.identity) for row in suite} == set(product(("tied", "smooth"), states))
     for row in suite:
-        state, scores, positive = states[row.identity], corpus[row.model].to_numpy(), corpus["toxic"].to_numpy()
-        sides = {"subgroup": state.fillna(False).to_numpy(bool), "background": (~state).fillna(False).to_numpy(bool)}
-        cells = {
-            f"{side}_{label}": scores[chosen & (positive == (label == "positive"))]
-            for side, chosen in sides.items()
-            for label in ("negative", "positive")
-        }
+        cells = cut_cells(corpus[row.model], corpus["toxic"], states[row.identity].to_numpy(float, na_value=np.nan))
         assert [row[f"n_{cell}"] for cell in cells] == [len(found) for found in cells.values()]
         for metric, (low, high) in PAIRS.items():
             offset = 0.5 if metric.endswith("aeg") else 0.0

@@ -21,10 +21,18 @@ from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.identity_sources import annotation_out_of_range
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.corpus.values import boolean
-from biasspark.errors import BiasSparkError, Fault, InputError
+from biasspark.errors import BiasSparkError, InputError
 from biasspark.ranking.engine import count_rows
 from biasspark.ranking.task_rows import TaskRows
-from tests.harness.small_corpora import RUN_DATE, cell_sizes, examples_of, examples_of_each, measure_corpus, measures_of
+from tests.harness.small_corpora import (
+    RUN_DATE,
+    cell_sizes,
+    examples_of,
+    examples_of_each,
+    measure_corpus,
+    measures_of,
+    raised_fault,
+)
 
 NAN, INFINITY = math.nan, math.inf
 NO_LABEL, OUT_OF_RANGE = "null_label", "label_out_of_range"
@@ -120,25 +128,8 @@ def test_annotations_of_every_type(spark: SparkSession) -> None:
 
 @pytest.mark.spark("compares with a cast of Spark")
 def test_booleans_are_read_from_texts_as_spark_does(spark: SparkSession) -> None:
-    texts = [
-        "true",
-        " TRUE ",
-        "t",
-        "Y",
-        "yes\r\n",
-        "1",
-        "\tFalse",
-        "f",
-        "N",
-        "no",
-        "0",
-        "on",
-        "1.0",
-        "2",
-        "",
-        " ",
-        None,
-    ]
+    of_true, of_false = ["true", " TRUE ", "t", "Y", "yes\r\n", "1"], ["\tFalse", "f", "N", "no", "0"]
+    texts = [*of_true, *of_false, "on", "1.0", "2", "", " ", None]
     corpus = spark.createDataFrame([(text,) for text in texts], "text STRING")
     rows = corpus.select(boolean("text", StringType()), F.expr("try_cast(text AS BOOLEAN)")).collect()
     assert [value for value, _ in rows] == [cast for _, cast in rows]
@@ -341,10 +332,7 @@ def test_values_that_are_named_like_another_identity_are_refused(spark: SparkSes
         ("u & v", {"columns": ["u"], "array": "groups", "crossed": {"pairs": True}}),
     ):
         corpus = spark.createDataFrame([(True, 0.5, 1.0, [value, "v"])], kinds)
-        with pytest.raises(BiasSparkError) as caught:
-            measure_corpus(corpus, measures_of(identities=identities))
-        (fault,) = caught.value.faults
-        assert isinstance(fault, Fault)
+        fault = raised_fault(BiasSparkError, measure_corpus, corpus, measures_of(identities=identities))
         assert (fault.path, repr(value) in str(fault.rule)) == (("identities",), True)
 
 

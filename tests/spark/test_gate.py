@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.workflows import accept_run
-from biasspark.workflows import measure as bias_metrics
-from tests.harness.main_job import write_config
-from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.main_job import run, write_config
+from tests.harness.running_jobs import Done, ask
 
 N_ROWS = 1600
 LEAST = 20
@@ -65,10 +64,6 @@ def write_corpus(folder: Path, shift: float) -> None:
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
 
 
-def run(job: Any, config: Path, run_date: str, *flags: str) -> Done:
-    return run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
-
-
 @dataclass(frozen=True)
 class Runs:
     config: Path
@@ -85,6 +80,10 @@ class Runs:
     def alerts(self, run_date: str, columns: str = "outcome") -> dict[tuple[str, str], Any]:
         rows = self.ask(f"SELECT rule, identity, {columns} FROM latest_bias_alerts WHERE run_date = '{run_date}'")
         return {(rule, identity): values[0] if len(values) == 1 else values for rule, identity, *values in rows}
+
+
+def accept(config: Path, reason: str, run_date: str = "2026-01-03") -> Done:
+    return run(config, "--reason", reason, "--by", "Ada", run_date=run_date, job=accept_run)
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +104,12 @@ def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
     lenient = (*bad, "--set", "thresholds.at=[0.2, 0.5]", "--set", f"gate.rule=[{', '.join(LENIENT)}]")
     return Runs(
         config,
-        planned=run(bias_metrics, config, "2026-01-01", "--dry-run"),
-        good=run(bias_metrics, config, "2026-01-01"),
-        bad=run(bias_metrics, config, "2026-01-02", *bad),
-        again=run(bias_metrics, config, "2026-01-03", *guarded),
-        accepted=run(accept_run, config, "2026-01-03", "--reason", "the model was meant to", "--by", "Ada"),
-        after=run(bias_metrics, config, "2026-01-04", *lenient),
+        planned=run(config, "--dry-run", run_date="2026-01-01"),
+        good=run(config, run_date="2026-01-01"),
+        bad=run(config, *bad, run_date="2026-01-02"),
+        again=run(config, *guarded, run_date="2026-01-03"),
+        accepted=accept(config, "the model was meant to"),
+        after=run(config, *lenient, run_date="2026-01-04"),
     )
 
 
@@ -224,7 +223,7 @@ def test_small_groups_and_values_of_few_rows_are_withheld(runs: Runs) -> None:
 
 
 def test_what_is_not_published_is_not_accepted(runs: Runs) -> None:
-    done = run(accept_run, runs.config, "2026-02-01", "--reason", "why not")
+    done = accept(runs.config, "why not", run_date="2026-02-01")
     assert done.code == 3
     assert "no run of bias_metrics is published" in done.err
-    assert run(accept_run, runs.config, "2026-01-03", "--reason", " ").code == 2
+    assert accept(runs.config, " ").code == 2

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.session import job_session, starting_workers
+from tests.harness.running_jobs import changed_settings
 
 OWN = {
     "spark.sql.ansi.enabled": "false",
@@ -23,23 +24,17 @@ ASKED = {"spark.sql.of.a.job": "1", "spark.sql.execution.arrow.maxRecordsPerBatc
 LOGGER = "org.apache.spark.executor.Executor"
 
 
+NOTEBOOK = OWN | dict.fromkeys(UNSET)
+
+
 def read_settings(spark: SparkSession) -> dict[str, str | None]:
-    return {key: spark.conf.get(key, None) for key in (*OWN, *UNSET)}
+    return {key: spark.conf.get(key, None) for key in NOTEBOOK}
 
 
 @pytest.fixture
 def borrowed(spark: SparkSession) -> Iterator[SparkSession]:
-    before = read_settings(spark)
-    for key, value in OWN.items():
-        spark.conf.set(key, value)
-    for key in UNSET:
-        spark.conf.unset(key)
-    yield spark
-    for key, setting in before.items():
-        if setting is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, setting)
+    with changed_settings(spark, NOTEBOOK):
+        yield spark
 
 
 def test_a_job_in_a_worker_thread_gives_back_the_session_of_the_process(borrowed: SparkSession) -> None:
@@ -54,13 +49,13 @@ def test_a_job_in_a_worker_thread_gives_back_the_session_of_the_process(borrowed
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result()
     assert borrowed.range(3).count() == 3
-    assert read_settings(borrowed) == OWN | dict.fromkeys(UNSET)
+    assert read_settings(borrowed) == NOTEBOOK
 
 
 def test_a_job_that_fails_gives_the_settings_back(borrowed: SparkSession) -> None:
     with pytest.raises(ZeroDivisionError), job_session("a job", ASKED):
         1 / 0  # noqa: B018
-    assert read_settings(borrowed) == OWN | dict.fromkeys(UNSET)
+    assert read_settings(borrowed) == NOTEBOOK
 
 
 def test_of_two_jobs_at_once_the_last_gives_the_settings_back(borrowed: SparkSession) -> None:
@@ -72,7 +67,7 @@ def test_of_two_jobs_at_once_the_last_gives_the_settings_back(borrowed: SparkSes
     assert borrowed.conf.get("spark.sql.ansi.enabled") == "true"
     assert borrowed.conf.get("spark.sql.session.timeZone") == "UTC"
     second.__exit__(None, None, None)
-    assert read_settings(borrowed) == OWN | dict.fromkeys(UNSET)
+    assert read_settings(borrowed) == NOTEBOOK
 
 
 @pytest.mark.classic("a session of Connect has no logs")

@@ -18,8 +18,8 @@ from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.workflows import maintain as job
 from biasspark.workflows.maintain import Policy, copy_run, plan_maintenance, remove_runs
-from tests.harness.main_job import write_config
-from tests.harness.running_jobs import Done, run_main
+from tests.harness.main_job import run, write_config
+from tests.harness.running_jobs import Done
 from tests.harness.sample_run import RUN_DATE, read_latest, record_of, skew_tables, start_run, table_rows
 
 LISTING = pytest.mark.classic("Spark Connect lists and deletes no files")
@@ -47,7 +47,7 @@ def maintain(tmp_path: Path, folder: Path, *flags: str, **maintenance: int) -> D
     config = write_config(
         tmp_path / "jobs", corpus={"name": "civil"}, output={"path": str(folder)}, maintenance=maintenance
     )
-    return run_main(job.COMMAND, "--config", config, "--run-date", "2030-01-01", *flags)
+    return run(config, *flags, run_date="2030-01-01", job=job)
 
 
 @LISTING

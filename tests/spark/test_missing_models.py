@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows import compare as compare_models
 from biasspark.workflows import pinned_skew
-from tests.harness.main_job import RUN_DATE, make_rows, run, write_config, write_parquet
-from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.main_job import make_rows, run, run_well, write_config, write_parquet
+from tests.harness.running_jobs import Done, ask
 
 N_ROWS = 600
 ALLOWED = {"allow_missing_models": True}
@@ -31,10 +31,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def configure(folder: Path, corpus: Path, models: dict[str, str], **tables: Any) -> Path:
     return write_config(folder, corpus={"path": str(corpus)}, models={"m": None} | models, **tables)
-
-
-def run_other(job: Any, config: Path) -> Done:
-    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE)
 
 
 def assert_nothing_published(done: Done, folder: Path, *parts: str) -> None:
@@ -67,7 +63,7 @@ def test_a_run_without_the_scores_of_a_model_is_refused(
 @pytest.mark.parametrize("name", JOBS)
 def test_every_other_job_is_refused_as_well(spark: SparkSession, tmp_path: Path, corpus: Path, name: str) -> None:
     job, tables = JOBS[name]
-    done = run_other(job, configure(tmp_path, corpus, BOTH, **tables))
+    done = run(configure(tmp_path, corpus, BOTH, **tables), job=job)
     assert_nothing_published(done, tmp_path, "model n", "'gone'", "nan_score 540")
 
 
@@ -105,7 +101,7 @@ def test_where_a_model_may_be_missing_and_no_rule_is_on_it_the_gate_judges_the_r
 def test_where_the_baseline_may_be_missing_rules_on_it_fail(spark: SparkSession, tmp_path: Path, corpus: Path) -> None:
     rule = {"name": "no worse", "metric": "bpsn_auc", "max_drop": 0.1, "baseline": "n"}
     tables: dict[str, Any] = {"rejects": ALLOWED, "compare": {"baseline": "n"}, "gate": {"rule": [rule]}}
-    done = run_other(compare_models, configure(tmp_path, corpus, BOTH, **tables))
+    done = run(configure(tmp_path, corpus, BOTH, **tables), job=compare_models)
     assert done.code == 5, done.err
     assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")
     rows = ask(tmp_path / "warehouse", "SELECT outcome, decided, message FROM latest_comparison_alerts")
@@ -118,8 +114,7 @@ def test_attribution_of_the_rest_is_published_where_a_model_may_be_missing(
     spark: SparkSession, tmp_path: Path, corpus: Path
 ) -> None:
     tables: dict[str, Any] = {"rejects": ALLOWED, "attribution": {"segments": {"long": "length > 100"}}}
-    done = run_other(attribution, configure(tmp_path, corpus, BOTH, **tables))
-    assert done.code == 0, done.err
+    run_well(configure(tmp_path, corpus, BOTH, **tables), job=attribution)
     assert ask(tmp_path / "warehouse", "SELECT DISTINCT model FROM latest_loss_by_segment") == [("new",)]
 
 

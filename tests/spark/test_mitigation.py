@@ -19,6 +19,7 @@ from biasspark.mitigation.training_data import generate_comments, read_comments
 from biasspark.tables.schemas import LABEL_BALANCE
 from biasspark.workflows import mitigation_experiment as job
 from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.small_corpora import raised_fault
 
 RUN_DATE = "2026-01-15"
 TERMS = ("gay", "muslim", "old", "male")
@@ -149,10 +150,8 @@ def test_a_dry_run_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_an_empty_plan_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(InputError) as caught:
-        generate_comments(spark, LABEL_BALANCE.arrow_schema.empty_table(), Mitigation(rows=7))
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    empty = LABEL_BALANCE.arrow_schema.empty_table()
+    fault = raised_fault(InputError, generate_comments, spark, empty, Mitigation(rows=7))
     assert (fault.path, fault.value) == (("mitigation",), 7)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ import biasspark
 from biasspark.corpus.values import category
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.workflows import compare as job
-from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.compare import group_of
-from tests.harness.main_job import RUN_DATE, write_config
-from tests.harness.running_jobs import Done, open_views, run_main
+from tests.harness.main_job import run as run_job
+from tests.harness.main_job import run_well, write_config
+from tests.harness.running_jobs import open_views
 from tests.oracle.differences import Cell, compare_models
-from tests.oracle.suite import PAIRS
+from tests.oracle.suite import PAIRS, cut_cells
 
 N = 400
 SLICES = {"short": "id % 2 = 0", "nobody": "id < 0"}
@@ -81,22 +80,15 @@ def list_cells(rows: pd.DataFrame) -> Iterator[tuple[tuple[str, str, str], Cell,
     rows = rows[rows["s"].notna()]
     states = {name: rows[name].astype("boolean") for name in ("a", "b", "few")}
     states["a & b"] = states["a"] & states["b"]
-
-    def scores(chosen: Any) -> Cell:
-        return rows.loc[chosen, "s"].to_numpy(), rows.loc[chosen, "t"].to_numpy()
-
     for part, inside in {"all": rows["id"] >= 0, "short": rows["id"] % 2 == 0, "nobody": rows["id"] < 0}.items():
-        yield (part, "(overall)", "auc"), scores(inside & ~rows["y"]), scores(inside & rows["y"])
-        for (name, state), (metric, cells) in product(states.items(), PAIRS.items()):
-            low, high = (
-                scores(
-                    inside
-                    & (state == cell.startswith("subgroup")).fillna(False)
-                    & (rows["y"] == cell.endswith("positive"))
-                )
-                for cell in cells
+        scores, y = [rows.loc[inside, model].to_numpy() for model in "st"], rows.loc[inside, "y"].to_numpy()
+        yield (part, "(overall)", "auc"), (scores[0][~y], scores[1][~y]), (scores[0][y], scores[1][y])
+        for name, state in states.items():
+            first, second = (
+                cut_cells(of_model, y, state[inside].to_numpy(float, na_value=np.nan)) for of_model in scores
             )
-            yield (part, name, metric), low, high
+            for metric, (low, high) in PAIRS.items():
+                yield (part, name, metric), (first[low], second[low]), (first[high], second[high])
 
 
 NUMBERS = ("n_low", "n_high", "value", "baseline_value", "difference", "difference_low", "difference_high", "p_value")
@@ -136,7 +128,7 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
 
 def groups_of(rows: DataFrame, cluster: str | None, n_groups: int = 1 << 20) -> list[int]:
     """The groups of all rows, in the order of ids."""
-    group = group_of("id", cluster and category(cluster, rows.schema[cluster].dataType), n_groups)
+    group = group_of("id", category(cluster, rows.schema[cluster].dataType) if cluster else None, n_groups)
     return [row[0] for row in rows.orderBy("id").select(group).collect()]
 
 
@@ -218,13 +210,8 @@ def config(corpus: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def run(config: Path, *flags: str) -> Done:
-    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE, *flags)
-
-
 def test_the_job_publishes_what_the_function_returns(config: Path, rows: pd.DataFrame, found: pd.DataFrame) -> None:
-    done = run(config)
-    assert done.code == 0, done.err
+    done = run_well(config, job=job)
     assert (done.summary["tables"], done.summary["n_rows"]) == ({"model_comparisons": 19}, N)
     shown = done.out.splitlines()
     assert shown[0] == "new significantly better than old:"
@@ -252,10 +239,9 @@ RULES = """gate.rule=[
 def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, found: pd.DataFrame) -> None:
     """With the baseline and the model exchanged, better becomes worse."""
     rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
-    flags = ("--config", config, "--run-date", RUN_DATE, "--dry-run", *rules)
-    nightly = run_main(bias_metrics.COMMAND, *flags)
+    nightly = run_job(config, "--dry-run", *rules)
     assert "left to the nightly job; judged by biasspark compare: fails, warns, keeps" in nightly.out
-    done = run(config, *rules, "--set", f"output.path={config.parent}/gated")
+    done = run_job(config, *rules, "--set", f"output.path={config.parent}/gated", job=job)
     assert done.code == 5, done.err
     assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")
     assert done.summary["tables"] == {"model_comparisons": 19, "comparison_alerts": 1 + 4 + 1}
@@ -275,13 +261,12 @@ def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, foun
 
 def test_the_job_warns_and_publishes(config: Path, rows: pd.DataFrame) -> None:
     compared = 'compare={baseline="new", models=["old", "late"], method="jackknife", cluster="author"}'
-    done = run(config, "--set", compared, "--set", f"output.path={config.parent}/warned")
-    assert done.code == 0, done.err
+    done = run_well(config, "--set", compared, "--set", f"output.path={config.parent}/warned", job=job)
     texts = [text for text in done.summary["warnings"] if text.startswith("compare: ")]
     assert_says(texts, [["'author'", "{n} of 400"], ["late with new"]], rows)
 
 
 def test_a_cluster_that_the_corpus_lacks_is_named(config: Path) -> None:
-    done = run(config, "--set", 'compare={baseline="old", method="jackknife", cluster="writer"}')
+    done = run_job(config, "--set", 'compare={baseline="old", method="jackknife", cluster="writer"}', job=job)
     assert done.code == 3
     assert all(word in done.err for word in ("[compare] cluster", "writer"))

@@ -26,13 +26,13 @@ from biasspark.tables.publish import read_rows
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
-from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.judge import judge
+from tests.harness.main_job import run as run_job
 from tests.harness.main_job import write_config
-from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.running_jobs import Done, ask
 from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
-from tests.oracle.suite import PAIRS, ordered_doubled
+from tests.oracle.suite import PAIRS, cut_cells, ordered_doubled
 
 N_ROWS, N_GROUPS, Z = 2400, 100, norm.ppf(0.975)
 ALERT = (
@@ -124,7 +124,7 @@ def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 def run(config: Path, day: int, corpus: str, *changes: str) -> Done:
     flags = [part for change in (f"corpus.path={config.parent}/{corpus}", *changes) for part in ("--set", change)]
-    return run_main(bias_metrics.COMMAND, "--config", config, "--run-date", f"2026-01-0{day}", *flags)
+    return run_job(config, *flags, run_date=f"2026-01-0{day}")
 
 
 # ---- what is kept
@@ -156,13 +156,11 @@ def groups(spark_session: SparkSession, runs: Runs) -> np.ndarray:
 
 
 def find_cells(rows: pd.DataFrame, groups: np.ndarray, identity: str, metric: str, inside: Any = True) -> Cells:
-    state = np.logical_and.reduce([rows[name] for name in identity.split(" & ")])
     scored = inside & rows["score"].notna()
-    cells = [
-        scored & (state == cell.startswith("subgroup")) & (rows["toxic"] == cell.endswith("positive"))
-        for cell in PAIRS[metric]
-    ]
-    return Cells(*(rows["score"][own].to_numpy() for own in cells), *(groups[own] for own in cells))
+    rows, groups = rows[scored], groups[scored]
+    state = np.logical_and.reduce([rows[name] for name in identity.split(" & ")])
+    scores, of_groups = (cut_cells(values, rows["toxic"], state) for values in (rows["score"], groups))
+    return Cells(*(cells[name] for cells in (scores, of_groups) for name in PAIRS[metric]))
 
 
 def test_what_is_left_without_each_group_is_kept_of_what_rules_on_changes_look_at(

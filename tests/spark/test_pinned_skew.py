@@ -13,12 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.config import PinnedSkew
-from biasspark.errors import Fault
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows import pinned_skew as job
 from tests.fixtures.local_corpus import LocalCorpus
-from tests.harness.main_job import RUN_DATE, untouched, write_config
-from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.main_job import run as run_job
+from tests.harness.main_job import untouched, write_config
+from tests.harness.running_jobs import Done, ask
+from tests.harness.small_corpora import raised_fault
 
 N_ROWS = 300
 ASKED: dict[str, Any] = {"identity": "g", "trials": 7, "seed": 3, "models": {"model 0": "score"}, "label": "label"}
@@ -68,12 +69,9 @@ def test_an_identity_with_an_empty_cell_is_refused(spark: SparkSession, cell: st
     frame = spark.createDataFrame(make_rows().astype({"g": "Float64"})).selectExpr(
         "score", "label", f"{EMPTY[cell]} AS g"
     )
-    with pytest.raises(biasspark.InputError) as refused:
-        biasspark.pinned_skew(frame, **ASKED, identities=["g"])
-    (fault,) = refused.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(biasspark.InputError, biasspark.pinned_skew, frame, **ASKED, identities=["g"])
     assert (fault.path[-1], fault.value) == ("identity", "g")
-    assert cell in str(refused.value)
+    assert cell in str(fault)
 
 
 # ---- as a job
@@ -98,8 +96,7 @@ def run(folder: Path, *flags: str, **changes: Any) -> Done:
         "pinned_auc": {"include_subgroup_in_background": False},
         "pinned_skew": {"identity": "g", "cell": "background_positive", "fraction": 0.25, "trials": 5},
     }
-    config = write_config(folder, **{name: table for name, table in (tables | changes).items() if table is not None})
-    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE, *flags)
+    return run_job(write_config(folder, **tables | changes), *flags, job=job)
 
 
 def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, folder: Path) -> None:

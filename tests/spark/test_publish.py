@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError
+from biasspark.errors import BiasSparkError, ConfigError, InputError
 from biasspark.tables import parquet
 from biasspark.tables.ledger import read_ledger
 from biasspark.tables.publish import publish, read_rows
@@ -46,6 +46,7 @@ from tests.harness.sample_run import (
     suite_tables,
     table_rows,
 )
+from tests.harness.small_corpora import raised_fault
 from tests.harness.spark_effort import Effort, watch
 from tests.spark.conftest import HOSTILE, Warehouse
 
@@ -288,10 +289,7 @@ NO_NAMES = ["", ".", "a..b", "a.", "`a", "a`b`"]
 def test_a_pattern_a_root_and_a_catalog_that_is_no_name_are_refused(
     store: type[PathStore | CatalogStore], key: str, value: str
 ) -> None:
-    with pytest.raises(ConfigError) as caught:
-        store(value)
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(ConfigError, store, value)
     assert (fault.path, fault.value) == (("output", key), value)
 
 
@@ -452,10 +450,7 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
 
 @pytest.mark.spark("writes to a catalog")
 def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        IcebergStore("lake.bias").check(spark, [PINNED_SKEW])
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(ConfigError, IcebergStore("lake.bias").check, spark, [PINNED_SKEW])
     assert (fault.path, fault.value) == (("output", "format"), "iceberg")
     assert f"Spark {spark.version} lacks spark.sql.extensions and spark.sql.catalog.lake." in str(fault.rule)
     assert str(fault.fix).count("--conf spark.sql.catalog.lake") == 3

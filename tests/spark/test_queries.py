@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import PathStore
-from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, refresh_views
+from biasspark.tables.views import SPARK_FILE, refresh_views
 from tests.harness.example_run import write_table
-from tests.harness.submitting import clean_environment, daemon, read_from, spark_home
+from tests.harness.running_jobs import open_views
+from tests.harness.submitting import daemon, read_from, run_program, spark_home
 
 FOLDER = Path(__file__).resolve().parents[2] / "conf" / "sql"
 QUERIES = (
@@ -118,14 +118,19 @@ def asked(spark: SparkSession, warehouse: Path) -> dict[str, DataFrame]:
 
 
 def run_in_duckdb(folder: Path, *queries: str) -> list[Rows]:
-    with duckdb.connect() as connection:
-        connection.execute((folder / DUCKDB_FILE).read_text("utf-8"))
-        found = []
-        for query in queries:
-            result = connection.execute(query)
-            names = [column[0] for column in result.description]
-            found.append([dict(zip(names, values, strict=True)) for values in result.fetchall()])
-        return found
+    views, found = open_views(folder), list[Rows]()
+    for query in queries:
+        result = views.execute(query)
+        names = [column[0] for column in result.description]
+        found.append([dict(zip(names, values, strict=True)) for values in result.fetchall()])
+    return found
+
+
+def ask(spark: SparkSession, folder: Path, name: str) -> Rows:
+    """Refresh the views of a folder, and ask one of the queries."""
+    assert refresh_views(spark, PathStore(str(folder))) == ()
+    (rows,) = run_in_duckdb(folder, TEXTS[name])
+    return rows
 
 
 EDITS = {
@@ -184,8 +189,7 @@ def test_changes_are_those_since_the_run_that_a_person_accepted(answers: dict[st
 
 def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSession, tmp_path: Path) -> None:
     add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), {})
-    refresh_views(spark, PathStore(str(tmp_path)))
-    (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
+    rows = ask(spark, tmp_path, "changed_since_accepted")
     assert len(rows) == 8
     assert {(row["accepted_run_id"], row["bpsn_auc_change"], row["apart"]) for row in rows} == {(None, None, False)}
 
@@ -197,9 +201,8 @@ def test_a_corpus_without_an_accepted_run_is_shown_as_such(
     add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), {})
     monkeypatch.setattr("tests.harness.example_run.CORPUS", "wiki")
     add_run(tmp_path, run_of(0, "r_wiki"), rows_of_day(0), {"status": "accepted"})
-    refresh_views(spark, PathStore(str(tmp_path)))
-    names = ("worst_identities", "identity_trend", "which_slice")
-    for rows in run_in_duckdb(tmp_path, *(TEXTS[name] for name in names)):
+    for name in ("worst_identities", "identity_trend", "which_slice"):
+        rows = ask(spark, tmp_path, name)
         assert {(row["corpus"], row["accepted"]) for row in rows} == {("civil", False), ("wiki", True)}
 
 
@@ -212,8 +215,7 @@ def test_a_date_that_was_accepted_and_run_again_is_not_compared_with_itself(
         (run_of(1, "r1_again", 3), {}),
     ):
         add_run(tmp_path, run, rows_of_day((run.run_date - FIRST).days), ledger)
-    refresh_views(spark, PathStore(str(tmp_path)))
-    (rows,) = run_in_duckdb(tmp_path, TEXTS["changed_since_accepted"])
+    rows = ask(spark, tmp_path, "changed_since_accepted")
     assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r0", "r1_again")}
     assert rows[0]["most_worsened"] == pytest.approx(0.01, abs=1e-12)
 
@@ -228,25 +230,25 @@ def test_a_window_is_stale_once_a_date_of_it_was_run_again(
     second = FIRST + timedelta(days=1)
     assert stale == [(FIRST, second, second, "r1", "r1_again")]
 
-    def ask(merged: list[str] | None) -> list[tuple[str | None, str]]:
-        hours.append(hours[-1] + 1)
-        merge_of(tmp_path, f"w{hours[-1]}", hours[-1], merged)
-        refresh_views(spark, PathStore(str(tmp_path)))
-        (rows,) = run_in_duckdb(tmp_path, TEXTS["stale_windows"])
-        return [(row["merged_run_id"], row["run_id"]) for row in rows]
+    def ask_stale() -> list[tuple[str | None, str]]:
+        return [(row["merged_run_id"], row["run_id"]) for row in ask(spark, tmp_path, "stale_windows")]
 
-    hours = [3]
+    def merge(merged: list[str] | None) -> list[tuple[str | None, str]]:
+        hour = next(hours)
+        merge_of(tmp_path, f"w{hour}", hour, merged)
+        return ask_stale()
+
+    hours = count(4)
     add_run(tmp_path, run_of(0, "r0"), None, {})
     add_run(tmp_path, run_of(1, "r1"), None, {})
     for hour, copy in enumerate(("copy", "copy_again"), 2):
         add_run(tmp_path, run_of(1, copy, hour), None, {"copied_from_run_id": "r1"})
     for merged in ("r1", "copy", "copy_again"):  # the same rows
-        assert ask(["r0", merged]) == []
-    assert ask(["r0"]) == [(None, "copy_again")]  # a date that was late
-    assert ask(None) == []  # of a window before the column, what was published later
+        assert merge(["r0", merged]) == []
+    assert merge(["r0"]) == [(None, "copy_again")]  # a date that was late
+    assert merge(None) == []  # of a window before the column, what was published later
     add_run(tmp_path, run_of(0, "late", 20), None, {})
-    (rows,) = run_in_duckdb(tmp_path, TEXTS["stale_windows"])
-    assert [(row["merged_run_id"], row["run_id"]) for row in rows] == [(None, "late")]
+    assert ask_stale() == [(None, "late")]
 
 
 def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:
@@ -287,15 +289,8 @@ def run_queries(shell: Sequence[str], warehouse: Path, folder: Path) -> str:
     script = folder / "queries.sql"
     script.write_text(script_of(warehouse), "utf-8")
     program, *options = shell
-    done = subprocess.run(
-        [spark_home() / "bin" / program, *options, "-f", script],
-        env=clean_environment(SPARK_HOME=str(spark_home())),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    command = (spark_home() / "bin" / program, *options, "-f", script)
+    done = run_program(*command, cwd=folder, SPARK_HOME=str(spark_home()))
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,7 @@ from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
 from tests.fixtures.made_up_report import MODELS, RUN_DATE, SCRIPT, alert, make_report
 from tests.harness.example_run import write_history, write_run, write_table
-from tests.harness.main_job import write_config
-from tests.harness.running_jobs import Done, run_main
+from tests.harness.main_job import run, write_config
 
 FORMULA = '=HYPERLINK("http://x")'
 NAMES = ("gay", SCRIPT, FORMULA)
@@ -63,10 +62,10 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
     tables = make_report(identities=NAMES).tables
     published = ((start_run(1, "r_1"), SUITE), (start_run(0, "r_0"), (*SUITE, "score_histograms", "threshold_summary")))
-    for run, names in published:
+    for published_run, names in published:
         for name in names:
-            write(store, run, name, tables[name])
-        enter(store, run, names, config='{"histograms": {"bins": 200}}')
+            write(store, published_run, name, tables[name])
+        enter(store, published_run, names, config='{"histograms": {"bins": 200}}')
     acceptance = {"accepts_run_id": "r_1", "accepted_by": "Ada", "acceptance_note": "known"}
     enter(store, start_run(1, "r_accept", "accept_run"), status="accepted", **acceptance)
     return store
@@ -142,19 +141,14 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
 
 
 @pytest.fixture
-def run_here(spark: SparkSession, warehouse: PathStore, tmp_path: Path) -> Callable[..., Done]:
-    """Return a function that runs a job on the session of the tests."""
-    config = write_config(tmp_path, corpus={"name": "civil"}, output={"path": warehouse.path})
-
-    def run(job: Any, *flags: object, run_date: object = RUN_DATE) -> Done:
-        return run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
-
-    return run
+def config(spark: SparkSession, warehouse: PathStore, tmp_path: Path) -> Path:
+    """Return the configuration of a job on the session of the tests."""
+    return write_config(tmp_path, corpus={"name": "civil"}, output={"path": warehouse.path})
 
 
-def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore, tmp_path: Path) -> None:
+def test_the_job_writes_page_and_model_card(config: Path, warehouse: PathStore, tmp_path: Path) -> None:
     page, card = tmp_path / "report.html", tmp_path / "card.md"
-    code, out, err = run_here(report, "--out", page, "--publish", "--model-card", card)
+    code, out, err = run(config, "--out", page, "--publish", "--model-card", card, job=report)
     assert (code, json.loads(out.splitlines()[-1])["run_id"]) == (0, "r_0"), err
     published = Path(warehouse.path) / "reports" / f"run_date={RUN_DATE}" / "r_0.html"
     assert published.read_bytes() == page.read_bytes()
@@ -163,21 +157,21 @@ def test_the_job_writes_page_and_model_card(run_here: Any, warehouse: PathStore,
     assert card.read_text("utf-8").startswith("### Unintended bias")
 
 
-def test_a_run_that_is_not_published_is_refused_with_those_that_are(run_here: Any) -> None:
-    code, _, err = run_here(report, "--publish", run_date="2026-02-01")
+def test_a_run_that_is_not_published_is_refused_with_those_that_are(config: Path) -> None:
+    code, _, err = run(config, "--publish", run_date="2026-02-01", job=report)
     assert code == 3
     assert "2026-01-15, 2026-01-14" in err
 
 
-def test_a_report_without_a_document_is_refused(run_here: Any) -> None:
-    code, _, err = run_here(report)
+def test_a_report_without_a_document_is_refused(config: Path) -> None:
+    code, _, err = run(config, job=report)
     assert code == 2
     assert "--out" in err
 
 
-def test_any_table_is_exported_with_formulas_as_text(run_here: Any, tmp_path: Path) -> None:
+def test_any_table_is_exported_with_formulas_as_text(config: Path, tmp_path: Path) -> None:
     out = tmp_path / "metrics.csv"
-    code, _, err = run_here(export, "--table", "bias_metrics", "--out", out)
+    code, _, err = run(config, "--table", "bias_metrics", "--out", out, job=export)
     assert code == 0, err
     rows = list(csv.DictReader(io.StringIO(out.read_bytes().decode())))
     assert len(rows) == 16
@@ -187,17 +181,17 @@ def test_any_table_is_exported_with_formulas_as_text(run_here: Any, tmp_path: Pa
 
 
 def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
-    run_here: Any, warehouse: PathStore, tmp_path: Path
+    config: Path, warehouse: PathStore, tmp_path: Path
 ) -> None:
-    run, out = start_run(0, "r_attribution", "attribution"), tmp_path / "rows.csv"
+    attributed, out = start_run(0, "r_attribution", "attribution"), tmp_path / "rows.csv"
     rows = [{"model": "m", "slice": "all", "row_id": row_id} for row_id in ("b", "a")]
-    write(warehouse, run, "example_attributions", rows)
-    enter(warehouse, run, ["example_attributions", "loss_by_segment"])
-    assert run_here(export, "--table", "example_attributions", "--out", out)[0] == 0
+    write(warehouse, attributed, "example_attributions", rows)
+    enter(warehouse, attributed, ["example_attributions", "loss_by_segment"])
+    assert run(config, "--table", "example_attributions", "--out", out, job=export)[0] == 0
     assert [row["row_id"] for row in csv.DictReader(io.StringIO(out.read_text("utf-8")))] == ["a", "b"]
-    code, _, err = run_here(export, "--table", "loss_by_segment", "--out", out)
-    assert (code, str(warehouse.location(TABLES["loss_by_segment"], run)) in err) == (3, True)  # its files are gone
-    code, printed, err = run_here(export, "--table", "auc_crosses", "--out", out)
+    code, _, err = run(config, "--table", "loss_by_segment", "--out", out, job=export)
+    assert (code, warehouse.location(TABLES["loss_by_segment"], attributed) in err) == (3, True)  # its files are gone
+    code, printed, err = run(config, "--table", "auc_crosses", "--out", out, job=export)
     assert code == 0
     (warning,) = json.loads(printed.splitlines()[-1])["warnings"]
     assert "auc_crosses" in warning

@@ -14,7 +14,7 @@ from biasspark.config import FILTER, Measures, parse_measures
 from biasspark.corpus.check import check_schema
 from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.session.spark_errors import translate_corpus_errors
-from tests.harness.small_corpora import SECRET, faults_of, measure_corpus, measures_of
+from tests.harness.small_corpora import SECRET, faults_of, measure_corpus, measures_of, raised_fault
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:
@@ -147,10 +147,7 @@ def test_a_filter_that_fails_on_a_value_does_not_show_it(spark: SparkSession, fe
     (of_all,) = faults_of(spark, tmp_path / "rows", filter=CAST)
     corpus = spark.read.parquet(str(tmp_path / "rows")).where(CAST)
     expressions: dict[KeyPath, str] = {FILTER: CAST, ("slices", "well"): "id > 3"}
-    with pytest.raises(InputError) as caught, translate_corpus_errors(corpus, expressions):
-        corpus.collect()
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(InputError, translate_corpus_errors(corpus, expressions)(corpus.collect))
     assert (fault.path, fault.value) == (FILTER, CAST)
     for rule in (of_all.rule, fault.rule):
         assert "try_cast" in str(rule)

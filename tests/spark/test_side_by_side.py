@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import duckdb
 import pyarrow as pa
 import pyspark.sql.functions as F
 import pytest
@@ -24,12 +22,13 @@ from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore
-from biasspark.tables.views import DUCKDB_FILE, refresh_views
+from biasspark.tables.views import refresh_views
 from biasspark.workflows import print_side_by_side as job
 from biasspark.workflows.print_side_by_side import read_side_by_side
 from tests.fixtures.two_models import AUCS, Rows, metrics_table, put_together, run_rows
+from tests.harness.main_job import run as run_job
 from tests.harness.main_job import write_config
-from tests.harness.running_jobs import Done, run_main
+from tests.harness.running_jobs import Done, open_views
 from tests.harness.sample_run import RUN_DATE, run_at
 
 QUERY = Path(__file__).resolve().parents[2] / "conf" / "sql" / "side_by_side.sql"
@@ -89,7 +88,7 @@ def run(warehouse: Path, tmp_path: Path) -> Callable[..., Done]:
 
     def run_it(*flags: str, corpus: str = "civil", run_date: date = RUN_DATE, folder: Path = warehouse) -> Done:
         config = write_config(tmp_path, corpus={"name": corpus}, output={"path": str(folder)})
-        return run_main(job.COMMAND, "--config", config, "--run-date", run_date, *flags)
+        return run_job(config, *flags, run_date=run_date, job=job)
 
     return run_it
 
@@ -203,9 +202,7 @@ def test_wrong_usage(run: Any, flags: tuple[str, ...], words: str) -> None:
 
 def test_the_query_gives_the_columns_and_rows_of_the_job(run: Any, warehouse: Path) -> None:
     """In their order. Spark gives what DuckDB does: test_queries.py."""
-    with duckdb.connect() as connection:
-        connection.execute((warehouse / DUCKDB_FILE).read_text("utf-8"))
-        by_query = connection.sql(QUERY.read_text("utf-8")).to_arrow_table()
+    by_query = open_views(warehouse).sql(QUERY.read_text("utf-8")).to_arrow_table()
     civil = [row for row in by_query.to_pylist() if row["corpus"] == "civil"]
     assert civil == put_together(run_rows(), OF_RUN)
     listed = read_csv(run(*MODELS, "--format", "csv").out)
@@ -214,15 +211,11 @@ def test_the_query_gives_the_columns_and_rows_of_the_job(run: Any, warehouse: Pa
 
 
 @pytest.mark.spark("writes to a catalog")
-def test_a_run_in_a_catalog(spark: SparkSession) -> None:
-    store = CatalogStore(f"spark_catalog.side_{uuid4().hex[:8]}")
-    try:
-        add_run(spark, store, run_at(1, "rz_first"), [row | {"bpsn_auc": 0.0} for row in run_rows()])
-        add_run(spark, store, LATEST, run_rows())
-        request = Request(models=("toxicity_1", "toxicity_6"), sort="bpsn_auc", limit=1)
-        compared = read_side_by_side(spark, store, RUN_DATE, "civil", request)
-    finally:
-        spark.sql(f"DROP SCHEMA IF EXISTS {store.schema} CASCADE")
+def test_a_run_in_a_catalog(spark: SparkSession, catalog: CatalogStore) -> None:
+    add_run(spark, catalog, run_at(1, "rz_first"), [row | {"bpsn_auc": 0.0} for row in run_rows()])
+    add_run(spark, catalog, LATEST, run_rows())
+    request = Request(models=("toxicity_1", "toxicity_6"), sort="bpsn_auc", limit=1)
+    compared = read_side_by_side(spark, catalog, RUN_DATE, "civil", request)
     assert compared.run == LATEST
     assert [(part.name, part.n_identities) for part in compared.slices] == [("all", 5), ("a & b", 0), ("short", 1)]
     assert [row["identity"] for part in compared.slices for row in part.rows] == ["black", "gay"]

@@ -25,7 +25,7 @@ from biasspark.corpus.read import count_days, read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
 from biasspark.workflows.corpus_job import describe_no_rows
-from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, read
+from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, raised_fault, read
 
 pytestmark = pytest.mark.spark("how Spark reads files and tables")
 
@@ -107,10 +107,7 @@ def test_another_separator_than_commas_is_named_once(spark: SparkSession, tmp_pa
 
 
 def test_the_columns_of_csv_are_listed_if_a_configured_one_is_there(spark: SparkSession, formats: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        read(spark, formats / "csv", format="csv", run_date_column="dya", id="id")
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(InputError, read, spark, formats / "csv", format="csv", run_date_column="dya", id="id")
     assert (fault.path, fault.value) == (("corpus", "run_date_column"), "dya")
     assert "It has: id, y, s, u, night, text, day, moment." in str(fault.rule)
     assert fault.fix == "Did you mean 'day'?"
@@ -304,10 +301,7 @@ def test_a_date_begins_and_ends_at_midnight_of_the_session(spark: SparkSession, 
     [("id", "int"), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("y", "boolean"), ("s", "double")))],
 )
 def test_a_run_date_column_that_holds_no_dates(spark: SparkSession, formats: Path, column: str, kind: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read(spark, formats / "parquet", run_date_column=column)
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(InputError, read, spark, formats / "parquet", run_date_column=column)
     assert (fault.path, fault.value) == (("corpus", "run_date_column"), column)
     assert f"of type {kind}" in str(fault.rule)
 

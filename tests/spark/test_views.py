@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.tables.views import DUCKDB_FILE, SPARK_FILE, duckdb_views, refresh_views, spark_views
+from tests.harness.running_jobs import ask, open_views
 from tests.harness.sample_run import RUN_DATE, record_of, start_run, suite_tables
 from tests.spark.conftest import HOSTILE, NEXT_DATE, Warehouse, publish_runs
 
@@ -61,10 +61,8 @@ def make_spark_views(spark: SparkSession, folder: Path, names: str) -> SparkSess
 
 
 @pytest.fixture
-def duck(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        connection.execute((warehouse.folder / DUCKDB_FILE).read_text("utf-8"))
-        yield connection
+def duck(warehouse: Warehouse) -> duckdb.DuckDBPyConnection:
+    return open_views(warehouse.folder)
 
 
 LATEST = "SELECT DISTINCT run_date, corpus, subgroup_auc FROM latest_bias_metrics ORDER BY 1, 3"
@@ -183,14 +181,10 @@ def test_a_run_that_failed_does_not_replace_the_accepted_one(spark: SparkSession
     publish_judged_runs(spark, PathStore(str(tmp_path)))
     assert refresh_views(spark, PathStore(str(tmp_path))) == ()
     make_spark_views(spark, tmp_path, "bias_metrics|bias_runs")
-    with duckdb.connect() as connection:
-        connection.execute((tmp_path / DUCKDB_FILE).read_text("utf-8"))
-        for query, expected in ((ACCEPTED_ROWS, ACCEPTED_SEEN), (LATEST, LATEST_SEEN)):
-            assert connection.execute(query).fetchall() == expected
-            assert [tuple(row) for row in spark.sql(query).collect()] == expected
-        count = "SELECT count(*) FROM latest_accepted_bias_metrics"
-        assert connection.execute(count).fetchall() == [(6,)]  # two identities of each run
-        assert spark.sql(count).collect()[0][0] == 6
+    count = "SELECT count(*) FROM latest_accepted_bias_metrics"  # two identities of each run
+    for query, expected in ((ACCEPTED_ROWS, ACCEPTED_SEEN), (LATEST, LATEST_SEEN), (count, [(6,)])):
+        assert ask(tmp_path, query) == expected
+        assert [tuple(row) for row in spark.sql(query).collect()] == expected
 
 
 def test_only_tables_of_a_job_with_a_gate_have_accepted_runs() -> None:

@@ -17,20 +17,15 @@ from pyspark.sql import SparkSession
 
 from biasspark.tables.schemas import WINDOW_TABLES
 from biasspark.windows.sketch import RangeBoundaries, SketchHeader, sketch_rows
-from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import window as window_metrics
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
-from tests.harness.main_job import write_config
+from tests.harness.main_job import run, write_config
 from tests.harness.ranking_without_spark import encoding_of
 from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 6000
 FIRST, SECOND, LAST = "2026-01-14", "2026-01-15", "2026-01-16"
 TYPES = {"s2": pa.float32(), "groups": pa.list_(pa.string()), "k": pa.int32(), "id": pa.int32(), "cat": pa.string()}
-
-
-def measure(config: Path, run_date: str, *flags: str) -> Done:
-    return run_main(bias_metrics.COMMAND, "--config", config, "--run-date", run_date, *flags)
 
 
 def merge(config: Path, first: str, last: str, *flags: str) -> Done:
@@ -90,8 +85,8 @@ def place(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     write_rows(folder / "corpus", make_rows(N_ROWS), lambda row: FIRST if row["cat"] == "a" else LAST)
     config = configure(folder)
     whole = configure(folder, corpus={"name": "union"}, ranking={"ranges": 2})
-    backfill = measure(config, f"{FIRST}..{LAST}")
-    union = measure(whole, LAST)
+    backfill = run(config, run_date=f"{FIRST}..{LAST}")
+    union = run(whole, run_date=LAST)
     (folder / "corpus").rename(folder / "gone")
     window = merge(config, FIRST, LAST, "--allow-missing")
     return Place(folder, config, backfill, window, union)

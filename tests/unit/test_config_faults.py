@@ -10,8 +10,7 @@ import pytest
 from biasspark.config import parse_config
 from biasspark.errors import TOML
 from tests.harness.broken_configurations import AGAINST, AT, EVEN, RULES, TABLES
-from tests.harness.gate_rules import MINIMAL_RULE
-from tests.harness.least_configuration import changed, faults_of, key_of, keys_of
+from tests.harness.least_configuration import MINIMAL_RULE, changed, faults_of, key_of, keys_of
 
 BROKEN = TABLES | RULES
 

@@ -10,8 +10,7 @@ import pytest
 
 from biasspark.config import Rule, load_config, parse_config
 from tests.harness.broken_configurations import AGAINST, AT, CROSSED, EVEN, FALL, THREE, TWO
-from tests.harness.gate_rules import MINIMAL_RULE, gate_of
-from tests.harness.least_configuration import changed
+from tests.harness.least_configuration import MINIMAL_RULE, changed, gate_of
 
 ROOT = Path(__file__).parents[2]
 RISE = {"name": "rise", "metric": "fnr", "threshold": 0.2, "max_rise": 0.01}
