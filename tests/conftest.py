@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
     """Hand out the scopes in the order of the tests."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneSessionEach(LoadScopeScheduling):
+    class OneSessionEach(LoadScopeScheduling):  # type: ignore[misc]  # which has no types
         def _split_scope(self, nodeid: str) -> str:
             return scope_of(nodeid)
 

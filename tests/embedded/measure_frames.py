@@ -75,7 +75,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def df() -> pd.DataFrame:
-    return comments().to_pandas()
+    return pd.DataFrame(comments().to_pandas())
+
+
+def objects(df: pd.DataFrame) -> Any:
+    """Return a column that Arrow cannot hold."""
+    return [object()] * len(df)
 
 
 def read_by_spark(folder: Path) -> Any:
@@ -230,7 +235,7 @@ def test_bands_are_identities_and_objects_that_nothing_names_are_left_out(
 ) -> None:
     """And a path may begin with ~."""
     bands = pd.cut(df["length"], [-1, int(df["length"].median()), 1000])
-    odd = df.assign(thing=[object()] * len(df), band=bands)
+    odd = df.assign(thing=objects(df), band=bands)
     monkeypatch.setenv("HOME", str(folder))
     assert bits(biasspark.bias_metrics(odd, **SUITE)) == bits(biasspark.bias_metrics(df, **SUITE))
     assert rows_of(biasspark.bias_metrics("~/rows.parquet", **SUITE)) == rows_of(biasspark.bias_metrics(df, **SUITE))
@@ -281,7 +286,7 @@ FRAMES: dict[str, tuple[Callable[[pd.DataFrame], Any], str]] = {
     ),
     "objects": (
         lambda df: biasspark.bias_metrics(
-            df.assign(thing=[object()] * len(df)), **SUITE, slices={"a": "length > 9", "b": "thing > 1"}
+            df.assign(thing=objects(df)), **SUITE, slices={"a": "length > 9", "b": "thing > 1"}
         ),
         r'InputError: df\["thing"\]: Arrow .*slices\["b"\]',
     ),

@@ -140,11 +140,12 @@ def chance_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> 
     return float(2 * norm.sf(abs(6 / skewness * (np.cbrt(1 + skewness * z / 2) - 1) + skewness / 6)))
 
 
-def select_rows(conditions: tuple[Condition, Condition], sample: Sample) -> list[np.ndarray]:
-    return [
+def select_rows(conditions: tuple[Condition, Condition], sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+    negatives, positives = (
         np.logical_and.reduce(
             [np.isin(side.bins[place], list(bins)) for place, bins in condition.items()]
             or [np.ones(len(side.scores), bool)]
         ).astype(bool)
         for condition, side in zip(conditions, sample, strict=True)
-    ]
+    )
+    return negatives, positives

@@ -135,7 +135,7 @@ ENDS = {"_low": -1, "_high": 1}
 def test_names_are_those_of_the_oracle() -> None:
     """Of values in hundredths, which often lie at the margin. One of ten is NULL with its ends, and in a row all."""
     rng, n_rows = np.random.default_rng(20261126), 3_000
-    metrics = {}
+    metrics: dict[str, Any] = {}
     for name in (*SUITE_AUCS, *SUITE_GAPS):
         value = rng.integers(0, 101, n_rows) / 100 if name in SUITE_AUCS else rng.integers(-50, 51, n_rows) / 100
         value[(rng.random(n_rows) < 0.1) | (np.arange(n_rows) == 0)] = np.nan

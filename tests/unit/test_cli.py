@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,9 +206,10 @@ class TestExit:
     @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_a_signal_waits_for_grpc(self, signum: signal.Signals, code: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a session of Spark has its own, and a worker none
-        handlers, ended = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)], []
+        handlers = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)]
+        ended: list[bool] = []
         kill = partial(os.kill, os.getpid(), signum)
-        scope = {"__name__": "grpc._channel", "time": time, "ended": ended, "kill": kill}
+        scope: dict[str, Any] = {"__name__": "grpc._channel", "time": time, "ended": ended, "kill": kill}
         exec("def call():\n    kill()\n    time.sleep(0.1)\n    ended.append(True)", scope)
 
         def work(_: argparse.Namespace) -> int:

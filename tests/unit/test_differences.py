@@ -188,7 +188,7 @@ def test_rows_that_are_placed_alike_keep_a_margin_if_they_are_enough(n: int) -> 
 def test_a_model_that_is_worse_by_just_the_margin_seldom_seems_otherwise(
     kind: str, values: tuple[float, float], bound: str
 ) -> None:
-    setting = Setting(kind=kind, values=values, sizes=(200, 200), correlation=0.6)
+    setting = Setting(kind=kind, values=values, rows=(200, 200), correlation=0.6)
     margin = abs(abs(values[0]) - abs(values[1]))
     drawn = estimate(setting, 600, np.random.default_rng(4))
     p_values = np.array([noninferiority_test(paired, bound, margin) for paired in drawn])

@@ -101,7 +101,8 @@ def test_a_frame_without_metrics_is_an_input_error() -> None:
     frame: Any = SimpleNamespace(sparkSession=None, columns=["model", "slice", "bpsn_auc"])
     with pytest.raises(InputError, match=r"^metrics: there is no column identity"):
         biasspark.side_by_side(frame, "new", "old")
-    for min_rows in (-1, True, "30"):
+    wrong: tuple[Any, ...] = (-1, True, "30")
+    for min_rows in wrong:
         with pytest.raises(ConfigError, match="min_rows"):
             biasspark.side_by_side(frame, "new", "old", min_rows=min_rows)
 

@@ -95,7 +95,7 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
     of_train, of_honest = (write_out_pairs(sample) for sample in samples)
     segments = list_nodes(samples, (FEATURES, FEATURES), settings)
     for segment in segments:
-        chosen, masks = (tuple(select_rows(segment.conditions, sample)) for sample in samples)
+        chosen, masks = (select_rows(segment.conditions, sample) for sample in samples)
         train, honest = labels_of(of_train, chosen), labels_of(of_honest, masks)
         assert segment.variance_honest == pytest.approx(delong(honest), rel=1e-12)
         z = (train.mean() - honest.mean()) / math.sqrt(delong(train) + delong(honest))

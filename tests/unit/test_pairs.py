@@ -47,7 +47,8 @@ def segment(
                 measured[model, part, chunk].append(memoryview(data))
     nodes = send(searching, {key: query.combine(key, iter(ranges)) for key, ranges in measured.items()})[1]
     assert nodes is not None
-    return table_of_rows(PAIR_SEGMENTS, nodes).to_pylist()
+    rows: list[dict[str, Any]] = table_of_rows(PAIR_SEGMENTS, nodes).to_pylist()
+    return rows
 
 
 def in_order(rows: Sequence[Example], label: bool) -> list[Example]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -140,7 +141,7 @@ def test_names_of_civil_comments_are_drawn_whole() -> None:
 def test_the_numbers_of_neighboring_panels_do_not_touch(gap: float) -> None:
     metrics = {f"{name}{end}": gap for name in ("negative_aeg", "positive_aeg") for end in ("", "_low", "_high")}
     figure = plot.intervals(table("bias_metrics", **metrics), slices="all")
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     (*_, last), (first, *_) = (
         [
@@ -158,7 +159,8 @@ def test_pinned_auc_is_drawn_and_what_has_none_is_counted() -> None:
     (axes,) = panels(figure)
     names = [label.get_text() for label in axes.get_xticklabels()]
     assert set(names) == {short_name(name) for name in REPORT.identities() if name != EMPTY}
-    drawn = {tuple(line.get_xydata()[0]) for line in axes.lines if len(line.get_xydata()) and line.get_marker() == "o"}
+    markers = [np.asarray(line.get_xydata()) for line in axes.lines if line.get_marker() == "o"]
+    drawn = {tuple(points[0]) for points in markers if len(points)}
     (row,) = REPORT.rows("pinned_auc", identity=names[0], model=MODELS[0])
     assert (0, row["pinned_auc"]) in drawn
     assert "1 identity has no pinned AUC." in texts(figure)
@@ -188,7 +190,8 @@ def test_what_stands_beside_a_heat_map_of_short_names_overlaps_nothing() -> None
         for row in table("auc_crosses").to_pylist()
     ]
     figure = plot.crosses(pa.Table.from_pylist(rows, TABLES["auc_crosses"].arrow_schema), models=MODELS[0], slice="all")
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
     ends = [0.0, *(axes.get_window_extent(renderer).x1 for axes in panels(figure))]
     for axes, end in zip(panels(figure), ends, strict=False):
         (corner,) = (text for text in axes.texts if "negatives →" in text.get_text())
@@ -271,9 +274,10 @@ def test_what_is_no_such_table_is_refused(name: str) -> None:
 
 def test_names_that_there_are_not_are_refused_with_those_that_there_are() -> None:
     scores = table("score_histograms")
-    for asked in ({"identities": "gya"}, {"models": ["toxicity_1", "x"]}, {"slices": "long"}, {"slices": []}):
+    wrong: list[dict[str, Any]] = [{"identities": "gya"}, {"models": ["toxicity_1", "x"]}, {"slices": "long"}]
+    for asked in (*wrong, {"slices": []}):
         with pytest.raises(InputError, match="Name one that it has"):
-            plot.histograms(scores, **asked)  # type: ignore[arg-type]
+            plot.histograms(scores, **asked)
     two = pa.concat_tables([table("auc_crosses", slice=cut).slice(0, 9) for cut in ("a", "b")])
     with pytest.raises(InputError, match='"a", "b"'):
         plot.crosses(two)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed() -> None:
     rng, n_checked = np.random.default_rng(20261126), 0
     among = rng.integers(1, [500, 5000] * 2, (16, 4), endpoint=True)
     counted = rng.binomial(among, np.clip(rng.random((16, 1)) + rng.normal(0, 0.1, (16, 4)), 0, 1))
-    rows = [tuple(row) for row in np.stack([counted, among], axis=2).reshape(16, 8).tolist()]
+    rows: list[Any] = [tuple(row) for row in np.stack([counted, among], axis=2).reshape(16, 8).tolist()]
     nows, befores = [row[:4] for row in rows], [row[4:] for row in rows]
     for allowed in (0.02, 0.05, 0.2):
         p_values = compare_with_baseline(gaps_of(nows), gaps_of(befores), "max_rise", allowed, is_size_change=True)

@@ -48,7 +48,7 @@ def many_metrics(base: Mapping[str, Row]) -> Iterator[Row]:
     for row in base.values():
         for number, name in enumerate(NAMES):
             auc = 0.5 + number / 1000
-            aucs = {"subgroup_auc": None, "bpsn_auc": auc, "bnsp_auc": 0.4 if number == 77 else None}
+            aucs: Row = {"subgroup_auc": None, "bpsn_auc": auc, "bnsp_auc": 0.4 if number == 77 else None}
             aucs |= {"bpsn_auc_low": auc - 0.01, "bpsn_auc_high": auc + 0.01}
             aucs |= {"slice": "all", "bnsp_auc_low": None, "bnsp_auc_high": None}
             ends = {"bpsn_auc_low": 0.1, "bpsn_auc_high": 0.95} if number < N_WEAK else {}

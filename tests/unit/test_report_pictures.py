@@ -6,12 +6,13 @@ import math
 import re
 from dataclasses import replace
 from itertools import product
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from biasspark.plot.score_panels import Scale, draw_steps, read_histograms, sum_bins, trace_rates
+from biasspark.plot.score_panels import PanelKey, Scale, draw_steps, read_histograms, sum_bins, trace_rates
 from biasspark.report.attributions import (
     list_correlations,
     list_heat_maps,
@@ -128,7 +129,7 @@ def test_without_a_value_of_pinned_auc_there_is_no_picture() -> None:
 def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
     scales, histograms = read_histograms(report.rows("score_histograms"))
     assert scales[MODELS[0]].n_bins == 20
-    cells = histograms["all", "gay", MODELS[0]]
+    cells = histograms[PanelKey("all", "gay", MODELS[0])]
     assert {cell: sum(counts) for cell, counts in cells.items()}["background_negative"] == 120
     curve = trace_rates(cells, "negative")
     assert curve is not None
@@ -137,7 +138,7 @@ def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
     area = np.diff(across) @ (up[1:] + up[:-1]) / 2
     (row,) = report.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
     assert area - 0.5 == pytest.approx(row[SIGNED], abs=0.02)
-    assert trace_rates(histograms["all", EMPTY, MODELS[0]], "positive") is None
+    assert trace_rates(histograms[PanelKey("all", EMPTY, MODELS[0])], "positive") is None
 
 
 def test_pictures_say_of_whom_they_are_and_have_ticks(report: ReportData, page: str) -> None:
@@ -223,7 +224,7 @@ def test_named_segments_keep_the_order_of_the_configuration(report: ReportData) 
 
 def test_named_pairs_have_models_side_by_side_in_the_order_of_the_configuration(report: ReportData) -> None:
     rows = [row | {"pair": name} for name in ("a", "b") for row in report.rows("named_pairs")]
-    configs = {"attribution": {"attribution": {"pairs_of": {"b": {}, "a": {}}}}}
+    configs: dict[str, Any] = {"attribution": {"attribution": {"pairs_of": {"b": {}, "a": {}}}}}
     named = list_named_pairs(replace(with_rows(report, named_pairs=rows), configs=configs))
     assert {name: list(by_model) for name, by_model in named.items()} == {"b": [*MODELS], "a": [*MODELS]}
     _, auc, share = named["a"][MODELS[0]]

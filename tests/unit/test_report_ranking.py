@@ -84,7 +84,7 @@ def test_identities_without_intervals_come_last(report: ReportData) -> None:
 def test_an_auc_that_is_surely_low_comes_first_however_wide_its_interval(report: ReportData) -> None:
     good = {f"{name}{end}": value for name in AUCS for end, value in (("", 0.9), ("_low", 0.88), ("_high", 0.92))}
     low = {"bpsn_auc": 0.4, "bpsn_auc_low": 0.3, "bpsn_auc_high": 0.5, "bnsp_auc": 0.1, "bnsp_auc_low": None}
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         "low": good | low | {"bnsp_auc_high": None},
         "sure": good | {"bpsn_auc": 0.8, "bpsn_auc_low": 0.79, "bpsn_auc_high": 0.81},
         "unsure": good | {"bpsn_auc": 0.3, "bpsn_auc_low": 0.05, "bpsn_auc_high": 0.85},

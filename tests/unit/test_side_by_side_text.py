@@ -160,7 +160,7 @@ diff: B - A for an AUC (best is 1), |B| - |A| for a gap (AEG, best is 0). pos%: 
         ]
 
     def test_values_of_few_rows_are_marked(self) -> None:
-        weak = {"bpsn_auc_first_low": 0.4, "bnsp_auc_second_low": None}
+        weak: dict[str, Any] = {"bpsn_auc_first_low": 0.4, "bnsp_auc_second_low": None}
         text = format_text(compare(make_row(**weak)))
         values = ".868 .996 +.128  ?.532 .958 +.426  1.000 ?.980 -.020!"
         assert text.splitlines()[7].split()[:12] == ["gay", "1,260", "50.0", *values.split()]

@@ -55,7 +55,7 @@ class Corpus:
         fields = membership_fields(encoding, self.states) | {("label", 0): self.labels}
         batch = pack(encoding, fields, [self.scores])
         counts, tasks = rank_batches([batch], encoding), frame_of([batch.slice(0, 30)], [batch.slice(30)])
-        return sum_kept_rows(tasks, encoding, boundaries, counts, skew)["model 0", "all"][1]
+        return [*sum_kept_rows(tasks, encoding, boundaries, counts, skew)["model 0", "all"][1]]
 
     def count_pairs(self, skew: PinnedSkew) -> list[Trial]:
         """Keep the places of each trial in the order of scores, and count all pairs."""

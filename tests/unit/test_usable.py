@@ -115,7 +115,8 @@ def test_labels_that_are_all_alike_are_a_fault_of_what_reads_them(
 
 def test_labels_in_text_that_should_be_numbers_are_explained() -> None:
     counts = RowCounts(1000, 1000, {"null_label": 1000})
-    for label, words in (({}, "threshold = 0.5"), ({"threshold": 0.5}, NUMBER_IN_TEXT)):
+    labels: dict[str, dict[str, Any]] = {"threshold = 0.5": {}, NUMBER_IN_TEXT: {"threshold": 0.5}}
+    for words, label in labels.items():
         (fault,) = faults_of(counts, **label)
         assert holds(fault, NUMBER_IN_TEXT, words)
     for kind, positive in ((DoubleType(), None), (TEXT, ["toxic"])):
