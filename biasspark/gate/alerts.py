@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, repeat
+from itertools import groupby, product, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from biasspark.gate.rule_tests import Aucs, Estimates, RateGaps, Rates, compare_
 from biasspark.metrics import intervals
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.metrics.thresholds import BACKGROUND, DECISIONS, rate
-from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS, Table, table_of_rows
+from biasspark.tables.schemas import BIAS_ALERTS, COMPARISON_ALERTS, THRESHOLD_RATES, U_STATISTICS, Table, table_of_rows
 from biasspark.text import format_count, show_p_value, show_visibly
 
 _CLAIMS = {
@@ -110,10 +110,9 @@ def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
     return metric == OVERALL_METRIC or rule.crossed or not crossed
 
 
-def list_missing(rule: Rule, keys: Iterable[Key]) -> list[Key]:
+def list_missing(rule: Rule, present: Collection[Key]) -> list[Key]:
     """Return the keys that the rule names and the run lacks. If it names no identity, return slices without any."""
-    present = set(keys)
-    groups = [(model, slice_name) for model in rule.models for slice_name in rule.slices]
+    groups = list(product(rule.models, rule.slices))
     if rule.identities is None:
         measured = {key[:2] for key in present}
         return [(*group, OVERALL) for group in groups if group not in measured]
@@ -166,7 +165,7 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
     and passes if all pass. No identity is chosen by its value, so there is no selection bias.
     """
     rule = evaluation.rule
-    missing = [Alert(rule, *key) for key in list_missing(rule, [row.key for row in rows])]
+    missing = [Alert(rule, *key) for key in list_missing(rule, {row.key for row in rows})]
     alerts = [replace(alert, message=f"{alert.metric_text}: the run has no such row.") for alert in missing]
     if rule.baseline is not None:
         return decide(evaluation, [*alerts, *(_compare_models(evaluation, row) for row in rows)])
@@ -278,15 +277,6 @@ def _both_signs(rule: Rule, measured: Measured) -> list[tuple[float, float, floa
     return [(max(size[0], 0.0), *size[1:]), opposite]
 
 
-class GateInput(NamedTuple):
-    """``u_statistics``, ``threshold_rates``, ``jackknife_statistics`` if runs are paired, and models without scores."""
-
-    statistics: pa.Table
-    rates: pa.Table | None = None
-    jackknife: pa.Table | None = None
-    missing_models: tuple[str, ...] = ()
-
-
 class Baselines(NamedTuple):
     """For each metric its row in the latest accepted run that has an interval, and the AUCs of both runs if paired."""
 
@@ -294,13 +284,15 @@ class Baselines(NamedTuple):
     paired: Mapping[MetricKey, PairedMetric] = {}
 
 
-def bias_alerts(run: GateInput, baselines: Baselines, gate: Gate, level: float) -> pa.Table:
+def bias_alerts(
+    tables: Mapping[Table, pa.Table], baselines: Baselines, gate: Gate, level: float, missing_models: Collection[str]
+) -> pa.Table:
     """Return the table ``bias_alerts`` of the rules without a baseline model, given the level of the intervals."""
-    measured = measure_rules(run.statistics, run.rates, gate.run_rules, level)
+    measured = measure_rules(tables, gate.run_rules, level)
     alerts = []
     for rule in gate.run_rules:
         rows = [_with_baseline(row, baselines) for row in measured if applies_to(rule, row.key, row.crossed)]
-        alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, run.missing_models), rows))
+        alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, missing_models), rows))
     return alerts_table(BIAS_ALERTS, alerts)
 
 
@@ -313,13 +305,13 @@ def _with_baseline(row: Measured, baselines: Baselines) -> EvaluatedRow:
     return EvaluatedRow(row.key[:3], row, before, paired)
 
 
-def measure_rules(
-    statistics: pa.Table | None, rates: pa.Table | None, rules: Sequence[Rule], level: float
-) -> list[Measured]:
+def measure_rules(tables: Mapping[Table, pa.Table], rules: Sequence[Rule], level: float) -> list[Measured]:
     """Return the metrics that rules apply to: AUCs and gaps in ``u_statistics``, rates in ``threshold_rates``."""
-    measured = [] if statistics is None else _measure_aucs(statistics, rules, level)
+    measured = _measure_aucs(tables[U_STATISTICS], rules, level) if U_STATISTICS in tables else []
     rate_rules = [rule for rule in rules if rule.threshold is not None]
-    return measured if rates is None or not rate_rules else measured + _measure_rates(rates, rate_rules, level)
+    if rate_rules and THRESHOLD_RATES in tables:
+        measured += _measure_rates(tables[THRESHOLD_RATES], rate_rules, level)
+    return measured
 
 
 def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:

@@ -18,7 +18,7 @@ from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import GATE_FAILED, InputError
 from biasspark.gate import alerts
-from biasspark.gate.alerts import Baselines, GateInput, Measured, MetricKey
+from biasspark.gate.alerts import Baselines, Measured, MetricKey
 from biasspark.session import describe, sees_files
 from biasspark.tables.ledger import list_accepted, read_ledger
 from biasspark.tables.publish import describe_absence, read_rows
@@ -86,12 +86,12 @@ class Verdict:
         return "\n".join(map(show_visibly, lines))
 
 
-def judge(measured: GateInput, context: RunContext) -> Verdict:
+def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], context: RunContext) -> Verdict:
     """Evaluate the rules on a run before it is published. Reads small tables of accepted runs, never the corpus."""
     gate, level = context.config.gate, context.config.intervals.level
     if gate is None or not gate.run_rules:
         return Verdict()
-    identities = set(measured.statistics[IDENTITY].to_pylist())
+    identities = set(tables[U_STATISTICS][IDENTITY].to_pylist())
     unknown = {
         rule.name: names
         for rule in gate.run_rules
@@ -99,16 +99,16 @@ def judge(measured: GateInput, context: RunContext) -> Verdict:
     }
     with describe(context.spark, "judge the run"):
         accepted = list_accepted(context.spark, context.store, context.run)
-        baselines, warnings = _find_baselines(measured, context, accepted)
+        baselines, warnings = _find_baselines(tables.get(JACKKNIFE_STATISTICS), context, accepted)
         warnings += [] if accepted else _warn_of_lost_ledger(context)
         named = {identity for names in unknown.values() for identity in names}
-        warnings += _warn_of_vanished(measured.statistics, context, [*accepted][:1], named)
+        warnings += _warn_of_vanished(tables[U_STATISTICS], context, [*accepted][:1], named)
     warnings += [
         f"gate: rule {show_value(rule)} names {format_count(len(names), 'identity', 'identities')} that the corpus "
         f"does not have: {_list_names(names)}. Is a name misspelled?"
         for rule, names in unknown.items()
     ]
-    return _verdict(alerts.bias_alerts(measured, baselines, gate, level), warnings)
+    return _verdict(alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings)
 
 
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
@@ -174,7 +174,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _find_baselines(
-    measured: GateInput, context: RunContext, accepted: Mapping[Run, Mapping[str, Any]]
+    jackknife: pa.Table | None, context: RunContext, accepted: Mapping[Run, Mapping[str, Any]]
 ) -> tuple[Baselines, list[str]]:
     """Return what rules on changes are measured against, and warnings about runs that were skipped.
 
@@ -198,7 +198,7 @@ def _find_baselines(
             _refuse_lost(store, table, wrote[:newest])
             warnings += [describe_absence(store, table, run) for run in wrote if run not in available]
             latest |= alerts.choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
-    if measured.jackknife is None or not latest:
+    if jackknife is None or not latest:
         return Baselines(latest), warnings
     # Paired runs leave out the same groups of ids.
     id_column = resolved["corpus"].get("id")
@@ -207,7 +207,7 @@ def _find_baselines(
         for run, before in accepted.items()
         if before.get("corpus", {}).get("id") == id_column and before.get("gate", {}).get("paired", False)
     ]
-    paired, more_warnings = _pair(spark, measured.jackknife, latest, store, paired_with)
+    paired, more_warnings = _pair(spark, jackknife, latest, store, paired_with)
     return Baselines(latest, paired), [*warnings, *more_warnings]
 
 
@@ -216,10 +216,9 @@ def _measure_before(
 ) -> Iterable[Measured]:
     """Return the comparable values of accepted runs, the latest run first."""
     order = {run.run_id: (number, difference) for number, (run, difference) in enumerate(differences.items())}
-    statistics, rates = (rows, None) if table == U_STATISTICS else (None, rows)
     before = [
         row
-        for row in alerts.measure_rules(statistics, rates, rules, level)
+        for row in alerts.measure_rules({table: rows}, rules, level)
         if row.key[0] not in order[str(row.run_id)][1].models and row.key[1] not in order[str(row.run_id)][1].slices
     ]
     return sorted(before, key=lambda row: order[str(row.run_id)][0])

@@ -14,7 +14,6 @@ from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.template_scores import template_scores
 from biasspark.corpus.usable import list_missing_models
-from biasspark.gate.alerts import GateInput
 from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
@@ -55,18 +54,14 @@ def publish_measurement(
         if config.templates:
             scores = template_scores(surveyed.corpus, config, surveyed.encoding, surveyed.id_column)
             tables[schemas.TEMPLATE_SCORES] = scores
+        judged = dict(measurement.tables)
         if gate and gate.paired:
             progress.stage(f"leaving out each of {GROUPS} groups of ids")
-            tables[schemas.JACKKNIFE_STATISTICS] = leave_out_groups(surveyed, measurement, gate)
+            judged[schemas.JACKKNIFE_STATISTICS] = leave_out_groups(surveyed, measurement, gate)
+            tables |= judged
         if gate:
             progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
-        measured = GateInput(
-            measurement.tables[schemas.U_STATISTICS],
-            measurement.tables.get(schemas.THRESHOLD_RATES),
-            tables.get(schemas.JACKKNIFE_STATISTICS),
-            list_missing_models(counts),
-        )
-        verdict = judge(measured, context)
+        verdict = judge(judged, list_missing_models(counts), context)
         if verdict.alerts is not None:
             tables[schemas.BIAS_ALERTS] = verdict.alerts
         warnings = (*measurement.warnings, *more_warnings, *verdict.warnings)

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Progress
 from biasspark.config import Config, parse_config
 from biasspark.errors import InputError
-from biasspark.gate.alerts import GateInput
 from biasspark.tables.ledger import append_to_ledger
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord
@@ -73,7 +72,8 @@ def judge_run(
     spark: SparkSession, store: PathStore, config: Config, jackknife: pa.Table | None = None, day: int = 3
 ) -> tuple[list[Any], Verdict]:
     context = RunContext(spark, config, store, run_of(day), Progress())
-    verdict = judge(GateInput(statistics_of(0.48), jackknife=jackknife), context)
+    tables = {U_STATISTICS: statistics_of(0.48)} | ({} if jackknife is None else {JACKKNIFE_STATISTICS: jackknife})
+    verdict = judge(tables, (), context)
     assert verdict.alerts is not None
     return [(row["slice"], row["outcome"], row["baseline_run_id"]) for row in verdict.alerts.to_pylist()], verdict
 

@@ -20,9 +20,8 @@ from scipy.stats import norm
 
 from biasspark.cli import Progress
 from biasspark.config import load_config
-from biasspark.gate.alerts import GateInput
 from biasspark.tables.ledger import find_published
-from biasspark.tables.publish import read_rows
+from biasspark.tables.publish import read_run
 from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
@@ -88,11 +87,11 @@ class Runs:
         """Judge a run with the same rows on the next day."""
         config, store = load_config(self.config, changes), PathStore(f"{self.config.parent}/warehouse")
         run = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
-        statistics, kept = (read_rows(spark, store, table, [run])[0] for table in (U_STATISTICS, JACKKNIFE_STATISTICS))
         assert config.gate is not None
-        measured = GateInput(statistics, jackknife=kept if config.gate.paired else None)
+        kept = (U_STATISTICS, *([JACKKNIFE_STATISTICS] if config.gate.paired else []))
+        tables = {table: read_run(spark, store, table, run) for table in kept}
         next_run = new_run(run.run_date + timedelta(days=1), "fixed", "bias_metrics")
-        verdict = judge(measured, RunContext(spark, config, store, next_run, Progress()))
+        verdict = judge(tables, (), RunContext(spark, config, store, next_run, Progress()))
         assert verdict.alerts is not None
         alerts: pd.DataFrame = verdict.alerts.select(list(ALERT)).to_pandas()
         return alerts.set_index(list(ALERT[:3])).sort_index()

@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import brentq
 
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Baselines, GateInput, bias_alerts, choose_latest, measure_rules, pair_runs
+from biasspark.gate.alerts import Baselines, bias_alerts, choose_latest, measure_rules, pair_runs
 from biasspark.metrics.thresholds import Thresholds, threshold_rates
 from biasspark.metrics.u_statistics import u_statistics
-from biasspark.tables.schemas import BIAS_ALERTS
+from biasspark.tables.schemas import BIAS_ALERTS, THRESHOLD_RATES, U_STATISTICS, Table
 from tests.fixtures.score_corpus import draw_corpus
 from tests.oracle.counts import count_corpora, count_pair
 from tests.oracle.intervals import newcombe_gap
@@ -24,9 +24,9 @@ NO_BASELINES = Baselines()
 
 
 def alerts_of(
-    run: GateInput, *rules: Rule, baselines: Baselines = NO_BASELINES
+    tables: dict[Table, pa.Table], *rules: Rule, baselines: Baselines = NO_BASELINES
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    table = bias_alerts(run, baselines, Gate(rule=rules), 0.95)
+    table = bias_alerts(tables, baselines, Gate(rule=rules), 0.95, ())
     assert tuple(table.column_names) == BIAS_ALERTS.value_columns
     return {(row["rule"], row["identity"]): row for row in table.to_pylist()}
 
@@ -52,7 +52,7 @@ def test_alerts_have_the_values_and_intervals_of_the_tables(statistics: pa.Table
         Rule(name="overall", metric="auc", models=("m", "n"), min=0.5),
         Rule(name="left to the comparison", metric="bpsn_auc", models=("m",), baseline="n", max_drop=0.1),
     )
-    alerts = alerts_of(GateInput(statistics), *rules)
+    alerts = alerts_of({U_STATISTICS: statistics}, *rules)
     identities = draw_corpus()[2]
     assert {name for rule, name in alerts if rule == "floor"} == set(identities)
     assert {name for rule, name in alerts if rule == "shift"} == set(identities) - {"common & rare"}
@@ -92,10 +92,10 @@ def test_changes_are_paired_by_the_groups_of_ids_where_both_runs_kept_them(stati
         Rule(name="drop", metric="bpsn_auc", models=("m",), identities=("common", "rare"), max_drop=0.1),
         Rule(name="rise", metric="negative_aeg", models=("m",), identities=("common",), max_rise=0.1),
     )
-    latest = choose_latest(measure_rules(of_run(before, "r1"), None, rules, 0.95))
+    latest = choose_latest(measure_rules({U_STATISTICS: of_run(before, "r1")}, rules, 0.95))
     old = jackknife(earlier)
     paired = pair_runs(jackknife(score), pa.concat_tables([of_run(old, "r0"), of_run(old, "r1")]), latest)
-    run = GateInput(statistics)
+    run = {U_STATISTICS: statistics}
     added, by_id = (alerts_of(run, *rules, baselines=Baselines(latest, pairs)) for pairs in ({}, paired))
     assert [row["paired"] for row in added.values()] == [False] * 3
     assert {key[1]: row["paired"] for key, row in by_id.items() if key[0] == "drop"} == {"common": True, "rare": False}
@@ -118,10 +118,9 @@ def test_a_run_without_an_interval_is_nothing_to_compare_with(statistics: pa.Tab
         "auc_variance",
         pa.compute.if_else(pa.compute.equal(tiny["identity"], "common"), tiny["auc_variance"], None),
     )
-    measured = measure_rules(of_run(tiny, "late"), None, [rule], 0.95) + measure_rules(
-        of_run(full, "r1"), None, [rule], 0.95
-    )
-    alerts = alerts_of(GateInput(statistics), rule, baselines=Baselines(choose_latest(measured)))
+    runs = of_run(tiny, "late"), of_run(full, "r1")
+    measured = [row for rows in runs for row in measure_rules({U_STATISTICS: rows}, [rule], 0.95)]
+    alerts = alerts_of({U_STATISTICS: statistics}, rule, baselines=Baselines(choose_latest(measured)))
     assert {name: alerts["drop", name]["baseline_run_id"] for name in ("common", "rare", "unknown", "nobody")} == {
         "common": "late", "rare": "r1", "unknown": "r1", "nobody": None,
     }  # fmt: skip
@@ -157,7 +156,7 @@ def rate_rule(name: str, metric: str, **bound: Any) -> Rule:
 
 def test_gaps_of_rates_are_tested_by_the_inverse_of_their_intervals(statistics: pa.Table) -> None:
     rules = rate_rule("not louder", "fpr_gap", max=0.1, worst=True), rate_rule("even", "fpr_gap", max_abs=0.15)
-    alerts = alerts_of(GateInput(statistics, rates_of(FALSE_ALARMS)), *rules)
+    alerts = alerts_of({U_STATISTICS: statistics, THRESHOLD_RATES: rates_of(FALSE_ALARMS)}, *rules)
     assert {key: row["outcome"] for key, row in alerts.items()} == {
         ("not louder", "loud"): "fail", ("not louder", "quiet"): "pass", ("not louder", "alike"): "pass",
         ("not louder", "nobody"): NO_EVIDENCE, ("not louder", "(overall)"): "fail",
@@ -182,10 +181,9 @@ def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(statisti
     rules = rate_rule("rise", "fpr", max_rise=0.1), rate_rule("gap", "fpr_gap", max_rise=0.1)
     half = {name: (reached // 2, n) for name, (reached, n) in FALSE_ALARMS.items()}
     runs = of_run(rates_of(FALSE_ALARMS, withheld="loud"), "r1"), of_run(rates_of(half), "r2")
-    before = [row for rates in runs for row in measure_rules(None, rates, rules, 0.95)]
-    alerts = alerts_of(
-        GateInput(statistics, rates_of(FALSE_ALARMS)), *rules, baselines=Baselines(choose_latest(before))
-    )
+    before = [row for rates in runs for row in measure_rules({THRESHOLD_RATES: rates}, rules, 0.95)]
+    tables = {U_STATISTICS: statistics, THRESHOLD_RATES: rates_of(FALSE_ALARMS)}
+    alerts = alerts_of(tables, *rules, baselines=Baselines(choose_latest(before)))
     for rule in ("rise", "gap"):
         baselines = [alerts[rule, name]["baseline_run_id"] for name in FALSE_ALARMS]
         assert baselines == ["r2", "r1", "r1", None]
