@@ -175,10 +175,11 @@ def sum_range(parts: Parts, within: Flags) -> bytes:
     members = [region == number for number in range(within.shape[1])]
     inside = placed.astype(np.int64) - place_rows(scores, label == 1, members, RankOffsets.add_up(parts[Kind.OFFSETS]))
     sums = np.zeros((2, len(Placed._fields), len(within)), object)
-    for number, in_set in enumerate(within):
-        d, is_member = inside[in_set].sum(axis=0), np.append(in_set, False)[region]
-        for value in (0, 1):
-            every, chosen = d[label == value], is_member & (label == value)
-            of_members = sum_placed(of_all[chosen], d[chosen])
+    for value in (0, 1):
+        of_label = np.flatnonzero(label == value)
+        of_regions, of_all_rows, regions = inside[:, of_label], of_all[of_label], region[of_label]
+        for number, in_set in enumerate(within):
+            every, chosen = of_regions[in_set].sum(axis=0), np.append(in_set, False)[regions]
+            of_members = sum_placed(of_all_rows[chosen], every[chosen])
             sums[value, :, number] = [len(every), *of_members, int(every.sum()), dot(every, every)]
     return pack([sums])
