@@ -60,8 +60,8 @@ def describe_rare(features: Iterable[Feature], min_leaf: int) -> str:
     return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
 
 
-def segment_warnings(segments: Collection[str], losses: Iterable[tuple[str, str, str]]) -> tuple[str, ...]:
-    """Return a warning about named segments without rows, given the model, slice and segment of all losses."""
+def segment_warnings(segments: Collection[str], losses: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """Yield a warning about named segments without rows, given the model, slice and segment of all losses."""
     with_rows = {segment for _, slice_name, segment in losses if slice_name == ALL_ROWS}
     return name_warnings("segment empty", list(segments), set(segments) - with_rows)
 
@@ -82,15 +82,15 @@ def link_warnings(attribution: Attribution, within_0_and_1: Mapping[str, bool]) 
             )
 
 
-def pair_warnings(pairs: pa.Table) -> tuple[str, ...]:
-    """Return a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
+def pair_warnings(pairs: pa.Table) -> Iterator[str]:
+    """Yield a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
     of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
     empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
     return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
 
 
-def grouping_warnings(crosses: pa.Table) -> tuple[str, ...]:
-    """Return a warning about groupings with a single group, given the table ``auc_crosses``."""
+def grouping_warnings(crosses: pa.Table) -> Iterator[str]:
+    """Yield a warning about groupings with a single group, given the table ``auc_crosses``."""
     groups: dict[str, set[str]] = {}
     for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
         groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))

@@ -80,93 +80,84 @@ class ScoreProfile:
     n_rarer_label: int | None = None
 
 
-def score_warnings(profiles: Iterable[ScoreProfile]) -> tuple[str, ...]:
-    """Return a sentence for each anomaly in each model's scores, with its probable cause."""
-    return tuple(f"model {profile.model}: {text}" for profile in profiles for text in _peculiarities(profile))
+def score_warnings(profiles: Iterable[ScoreProfile]) -> Iterator[str]:
+    """Yield a sentence for each anomaly in each model's scores, with its probable cause."""
+    return (f"model {profile.model}: {text}" for profile in profiles for text in _peculiarities(profile))
 
 
 def reject_warnings(
     who: str, what: str, n_all: int, rejects: Mapping[str, int], hints: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
-    """Return a sentence for each reason that rejects more than `MANY_REJECTED` of some rows or scores, with hints."""
+) -> Iterator[str]:
+    """Yield a sentence for each reason that rejects more than `MANY_REJECTED` of some rows or scores, with hints."""
     hints = {NOT_NUMERIC: NUMBER_IN_TEXT, **(hints or {})}
-    return tuple(
-        f"{who}: {format_share(count, n_all)} of its {n_all:,} {what} are counted as {reason}. Is that meant?"
-        f"{f' {hints[reason]}' if reason in hints else ''}"
-        for reason, count in rejects.items()
-        if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all
-    )
+    for reason, count in rejects.items():
+        if n_all >= FEW_ROWS and count > MANY_REJECTED * n_all:
+            share, hint = format_share(count, n_all), f" {hints[reason]}" if reason in hints else ""
+            yield f"{who}: {share} of its {n_all:,} {what} are counted as {reason}. Is that meant?{hint}"
 
 
-def label_warnings(n_rows: int, n_positive: int) -> tuple[str, ...]:
-    """Return a sentence if a label has no or few rows, given all rows with a label and the positives among them."""
+def label_warnings(n_rows: int, n_positive: int) -> Iterator[str]:
+    """Yield a sentence if a label has no or few rows, given all rows with a label and the positives among them."""
     label, n_rarer = min(("positive", n_positive), ("negative", n_rows - n_positive), key=lambda count: count[1])
     if n_rarer == 0:
-        return (f"label: none of the {n_rows:,} rows with a label is {label}. Check the label.",)
-    if n_rarer < FEW_ROWS:
-        return (
+        yield f"label: none of the {n_rows:,} rows with a label is {label}. Check the label."
+    elif n_rarer < FEW_ROWS:
+        yield (
             f"label: only {n_rarer:,} of the {n_rows:,} rows with a label {'is' if n_rarer == 1 else 'are'} {label}. "
-            "Metrics of so few rows are mostly chance.",
+            "Metrics of so few rows are mostly chance."
         )
-    return ()
 
 
-def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence on each positive value that no row has, or that some rows have in another spelling.
+def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence on each positive value that no row has, or that some rows have in another spelling.
 
     `variants` counts, by positive value, the rows with it in another case or with spaces around it: they are negative.
     """
-    return (
-        *(
-            f"label: no row has the positive value {show_value(value)}. Is it written as in the data?"
-            for value in absent
-        ),
-        *(
-            f"label: {format_count(count, 'row')} with the positive value {show_value(value)} in other case or with "
-            f"spaces around it count{'s' if count == 1 else ''} as negative. Is that meant?"
-            for value, count in variants.items()
-        ),
-    )
+    for value in absent:
+        yield f"label: no row has the positive value {show_value(value)}. Is it written as in the data?"
+    for value, count in variants.items():
+        rows, verb = format_count(count, "row"), "counts" if count == 1 else "count"
+        yield (
+            f"label: {rows} with the positive value {show_value(value)} in other case or with spaces around it {verb} "
+            "as negative. Is that meant?"
+        )
 
 
-def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence of `_OF_NAMES` on the chosen ones of all names, in order; none if no name is chosen."""
+def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -> Iterator[str]:
+    """Yield a sentence of `_OF_NAMES` on the chosen ones of all names, in order; none if no name is chosen."""
     what, text = problem.split(maxsplit=1)[0], _OF_NAMES[problem]
     listed = [show_value(name) for name in names if name in chosen]
     if not listed:
-        return ()
+        return
     plural = "identities" if what == "identity" else f"{what}s"
     if len(listed) < len(names):
         count = f"{len(listed):,} of {len(names):,} {plural}"
     else:
         count = f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {what}"
     be, have = ("is", "has") if len(listed) == 1 else ("are", "have")
-    return (f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed))}",)
+    yield f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed))}"
 
 
-def count_warnings(problem: str, counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence of `_OF_COUNTS`, given the values with this problem by column; none if there are none."""
-    if not counts:
-        return ()
-    shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()])
-    first = write_name(next(iter(counts)))
-    return (_OF_COUNTS[problem].format(counts=shown, first=first, number_in_text=NUMBER_IN_TEXT),)
+def count_warnings(problem: str, counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence of `_OF_COUNTS`, given the values with this problem by column; none if there are none."""
+    if counts:
+        shown = list_first([f"{count:,} of '{name}'" for name, count in counts.items()])
+        first = write_name(next(iter(counts)))
+        yield _OF_COUNTS[problem].format(counts=shown, first=first, number_in_text=NUMBER_IN_TEXT)
 
 
-def column_warnings(uses: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return a sentence on each column with two uses, given (column, use): a score that is the label is perfect."""
+def column_warnings(uses: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield a sentence on each column with two uses, given (column, use): a score that is the label is perfect."""
     by_column: dict[str, list[str]] = {}
     for name, use in uses:
         by_column.setdefault(name, []).append(use)
-    return tuple(
-        f"column {show_value(name)} is used as {', '.join(of_column[:-1])} and {of_column[-1]}. Is that meant?"
-        for name, of_column in by_column.items()
-        if len(of_column) > 1
-    )
+    for name, (*before, last) in by_column.items():
+        if before:
+            yield f"column {show_value(name)} is used as {', '.join(before)} and {last}. Is that meant?"
 
 
-def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]], n_usable: int) -> tuple[str, ...]:
-    """Return a sentence on identities without a subgroup, a background, or both: their metrics have no value.
+def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]], n_usable: int) -> Iterator[str]:
+    """Yield a sentence on identities without a subgroup, a background, or both: their metrics have no value.
 
     `sides` are the usable rows in each identity and outside of it; the rest of `n_usable` are NULL.
     """
@@ -177,38 +168,35 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
             lacking[no_background if n_inside else "identity unknown"].append(name)
         elif not n_inside:
             lacking["identity without subgroup"].append(name)
-    return tuple(text for problem, names in lacking.items() for text in name_warnings(problem, identities, names))
+    for problem, names in lacking.items():
+        yield from name_warnings(problem, identities, names)
 
 
-def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    """Return sentences on slices without rows, of one label, and of all rows, given usable negatives and positives."""
+def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yield sentences on slices without rows, of one label, and of all rows, given usable negatives and positives."""
     by_slice = dict(zip(slices, labels, strict=True))
     of_all_rows = by_slice.pop(ALL_ROWS)
     whole = [name for name, counts in by_slice.items() if counts == of_all_rows and all(counts)]
     empty, one_label = (
         [name for name, counts in by_slice.items() if sum(map(bool, counts)) == n_labels] for n_labels in (0, 1)
     )
-    return (
-        *name_warnings("slice empty", [*by_slice], empty),
-        *name_warnings("slice of one label", [*by_slice], one_label),
-        *name_warnings("slice of all rows", [*by_slice], whole),
-    )
+    yield from name_warnings("slice empty", [*by_slice], empty)
+    yield from name_warnings("slice of one label", [*by_slice], one_label)
+    yield from name_warnings("slice of all rows", [*by_slice], whole)
 
 
-def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
-    """Return a sentence on values, counted by grouping, that are spelled like the group of NULL or of all others."""
-    if not reserved:
-        return ()
+def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield a sentence on values, counted by grouping, that are spelled like the group of NULL or of all others."""
     counts = [f"{format_count(n, 'row')} of '{name}' as {show_value(group)}" for (name, group), n in reserved.items()]
-    return (
-        "groupings: values that are written as the group of NULL or of all others are in it: "
-        f"{list_first(counts)}. Rename them to tell them apart.",
-    )
+    if counts:
+        yield (
+            "groupings: values that are written as the group of NULL or of all others are in it: "
+            f"{list_first(counts)}. Rename them to tell them apart."
+        )
 
 
-def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> tuple[str, ...]:
-    """Return a sentence on each model whose scores are all on one side of all thresholds, which then decide nothing."""
-    warnings = []
+def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> Iterator[str]:
+    """Yield a sentence on each model whose scores are all on one side of all thresholds, which then decide nothing."""
     for profile in profiles if thresholds else ():
         side, (least, greatest) = "", (min(thresholds), max(thresholds))
         if profile.highest is not None and profile.highest < least:
@@ -217,8 +205,7 @@ def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[fl
             side = f"above the greatest threshold, {greatest:g}"
         if side and profile.n_rows >= FEW_ROWS:
             alike = f"model {profile.model}: all its scores are {side}, so all rows are decided alike."
-            warnings.append(f"{alike} Are thresholds and scores on the same scale?")
-    return tuple(warnings)
+            yield f"{alike} Are thresholds and scores on the same scale?"
 
 
 def _peculiarities(profile: ScoreProfile) -> Iterator[str]:

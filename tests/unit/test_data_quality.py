@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -22,8 +23,9 @@ from biasspark.metrics.data_quality import (
 from biasspark.text import NUMBER_IN_TEXT
 
 
-def assert_says(texts: tuple[str, ...], *words: list[str]) -> None:
+def assert_says(warnings: Iterable[str], *words: list[str]) -> None:
     """Assert that there is a warning for each list, and that it has its words."""
+    texts = list(warnings)
     assert len(texts) == len(words), texts
     for text, own in zip(texts, words, strict=True):
         assert [word for word in own if word not in text] == [], text
@@ -70,7 +72,7 @@ def test_peculiar_scores(changes: dict[str, Any], words: list[list[str]]) -> Non
 
 def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
     def warn(n_all: int, **rejects: int) -> tuple[str, ...]:
-        return reject_warnings("model s", "scores", n_all, rejects)
+        return tuple(reject_warnings("model s", "scores", n_all, rejects))
 
     texts = warn(2_000, null_score=20, score_not_numeric=300, nan_score=21)
     assert_says(texts, ["model s", "15%", "2,000 scores", "score_not_numeric", NUMBER_IN_TEXT], ["1%", "nan_score"])
@@ -89,7 +91,7 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
 )
 def test_values_that_cannot_be_read_are_counted_by_column(kind: str, counts: dict[str, int], words: list[str]) -> None:
     assert_says(count_warnings(kind, counts), words)
-    assert count_warnings(kind, {}) == ()
+    assert not [*count_warnings(kind, {})]
 
 
 NAMES = ["a", "b", *(f"n{number}" for number in range(12))]
@@ -109,13 +111,13 @@ def test_identities_without_a_side(sides: list[tuple[int, int]], words: list[lis
 
 
 def test_identities_without_background_are_told_of_null_where_there_is_any() -> None:
-    texts = identity_warnings(NAMES[:3], [(4, 0), (9, 0), (3, 6)], 9)
+    texts = [*identity_warnings(NAMES[:3], [(4, 0), (9, 0), (3, 6)], 9)]
     assert_says(texts, ['"b"'], ['"a"'])
     assert ['`unannotated = "background"`' in text for text in texts] == [False, True]
 
 
 def test_labels_that_are_all_alike_or_rare() -> None:
-    assert label_warnings(60, 30) == ()
+    assert not [*label_warnings(60, 30)]
     assert_says(label_warnings(4, 0), ["none of the 4 rows", "is positive"])
     assert_says(label_warnings(4, 4), ["none of the 4 rows", "is negative"])
     assert_says(label_warnings(6000, 29), ["29 of the 6,000", "are positive"])
@@ -123,24 +125,24 @@ def test_labels_that_are_all_alike_or_rare() -> None:
 
 
 def test_positive_values_that_no_row_has_or_that_are_spelled_otherwise() -> None:
-    assert positive_value_warnings([], {}) == ()
+    assert not [*positive_value_warnings([], {})]
     assert_says(positive_value_warnings(["toxik", 2], {"toxic": 1200}), ['"toxik"'], ["value 2"], ["1,200", '"toxic"'])
 
 
 def test_features_and_groupings_of_one_value() -> None:
-    assert name_warnings("feature constant", ["a"], []) == name_warnings("grouping single", ["a"], []) == ()
+    assert not [*name_warnings("feature constant", ["a"], []), *name_warnings("grouping single", ["a"], [])]
     assert_says(name_warnings("feature constant", ["a", "b"], ["b"]), ["1 of 2 features has", '"b"'])
     assert_says(name_warnings("grouping single", ["a"], ["a"]), ["the only grouping has", '"a"'])
 
 
 def test_columns_that_are_used_twice() -> None:
     uses = [("y", "the label"), ("s", "the score of model a"), ("s", "the score of model b"), ("s", "an identity")]
-    assert column_warnings(uses[:2]) == ()
+    assert not [*column_warnings(uses[:2])]
     assert_says(column_warnings(uses), ['"s"', "model a", "model b and an identity"])
 
 
 def test_slices_without_a_row_or_with_one_label_or_with_all_rows() -> None:
-    assert slice_warnings(["all", "short", "long"], [(2, 2), (1, 1), (2, 1)]) == slice_warnings(["all"], [(0, 0)]) == ()
+    assert not [*slice_warnings(["all", "short", "long"], [(2, 2), (1, 1), (2, 1)]), *slice_warnings(["all"], [(0, 0)])]
     labels = [(9, 9), (0, 0), (8, 8), (0, 0)]
     assert_says(slice_warnings(["all", "short", "long", "none"], labels), ["2 of 3", "no usable", '"short", "none"'])
     assert_says(slice_warnings(["all", "short"], [(9, 9), (0, 0)]), ["the only slice has", '"short"'])
@@ -164,4 +166,4 @@ def test_thresholds_beyond_all_scores(
     lowest: float, highest: float, thresholds: tuple[float, ...], words: list[list[str]]
 ) -> None:
     assert_says(threshold_warnings([ScoreProfile("s", 30, 20, 3, lowest, highest)], thresholds), *words)
-    assert threshold_warnings([ScoreProfile("s", 29, 20, 3, lowest, highest)], thresholds) == ()
+    assert not [*threshold_warnings([ScoreProfile("s", 29, 20, 3, lowest, highest)], thresholds)]
