@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.report import cells
@@ -28,8 +28,6 @@ _LOSSES = ("cross_entropy", "gini_impurity")
 
 T = TypeVar("T")
 ColorOf = Callable[[float | None], str]
-Rules: TypeAlias = Mapping[str, str | None]
-"""The rule of each side of a pair. A segment has one rule, under an empty name."""
 
 
 class HeatMap(NamedTuple):
@@ -217,38 +215,29 @@ def describe_zero(row: Row) -> str:
 def _grow(rows: Rows, color: ColorOf) -> TreeNode:
     """Return the root with all nodes below it. The children of node k are 2k and 2k + 1."""
     by_id = {row["node_id"]: row for row in rows}
+    sides = ("negative", "positive") if "negative_rule" in rows[0] else ("",)  # a segment has one side without a name
 
-    def grow(node_id: int, above: Rules) -> TreeNode:
+    def join(texts: Iterable[str]) -> str:
+        named = zip(sides, map(show_visibly, texts), strict=True)
+        return "; ".join(f"{side}s: {text}" if side else text for side, text in named if text)
+
+    def grow(node_id: int, above: Sequence[Sequence[str]]) -> TreeNode:
         row = by_id[node_id]
-        is_pair = "negative_rule" in row
-        rules = {"negatives": row["negative_rule"], "positives": row["positive_rule"]} if is_pair else {"": row["rule"]}
-        whole_rule = _join_rules(rules, {}) or "all rows"
-        children = [grow(child, rules) for child in (2 * node_id, 2 * node_id + 1) if child in by_id]
+        conditions = [_conditions(row[f"{side}_rule".lstrip("_")]) for side in sides]
+        added = [[part for part in parts if part not in known] for parts, known in zip(conditions, above, strict=True)]
+        whole_rule = join(map(" and ".join, conditions)) or "all rows"
         mean, low, high = (row[f"mean_honest{end}"] for end in ("", "_low", "_high"))
         return TreeNode(
             row=row,
-            rule=_join_rules(rules, above) or whole_rule,
+            rule=join(map(" and ".join, added)) or whole_rule,
             whole_rule=whole_rule,
-            predicate="; ".join(_with_side(side, row[f"{side[:-1]}_predicate".lstrip("_")]) for side in rules),
-            n=" × ".join(cells.show_count(row["_".join(filter(None, ("n", side, "honest")))]) for side in rules),
+            predicate=join(row[f"{side}_predicate".lstrip("_")] for side in sides),
+            n=" × ".join(cells.show_count(row[f"n_{side}s_honest" if side else "n_honest"]) for side in sides),
             cell=cells.interval_cell(mean, low, high, color=color(mean)),
-            children=children,
+            children=[grow(child, conditions) for child in (2 * node_id, 2 * node_id + 1) if child in by_id],
         )
 
-    return grow(1, {})
-
-
-def _with_side(side: str, text: str) -> str:
-    return f"{side}: {show_visibly(text)}" if side else show_visibly(text)
-
-
-def _join_rules(rules: Rules, above: Rules) -> str:
-    """Return the conditions of each side that the node above does not have."""
-    added = {
-        side: " and ".join(part for part in _conditions(rule) if part not in _conditions(above.get(side)))
-        for side, rule in rules.items()
-    }
-    return "; ".join(_with_side(side, rule) for side, rule in added.items() if rule)
+    return grow(1, [()] * len(sides))
 
 
 def _conditions(rule: str | None) -> list[str]:
