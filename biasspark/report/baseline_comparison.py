@@ -93,11 +93,8 @@ def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
 
 def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str, int]) -> BaselineComparison:
     rows = report.rows("model_comparisons", slice=columns.ALL_ROWS, model=model, baseline_model=baseline)
-    measured = [*report.rows("bias_metrics", slice=columns.ALL_ROWS), *report.rows("crossed_pairs")]
-    suite = {
-        (row["model"], row["identity"], name): cells.metric_cell(row, name) for row in measured for name in METRICS
-    }
-    suite |= {(name, columns.OVERALL, "auc"): cells.metric_cell(row, "auc") for name, row in report.summaries().items()}
+    suite = report.suite() | {(row["model"], row["identity"]): row for row in report.rows("crossed_pairs")}
+    suite |= {(name, columns.OVERALL): row for name, row in report.summaries().items()}
     differences = [
         Difference(
             row,
@@ -132,10 +129,10 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
     )
 
 
-def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str, str], TableCell]) -> TableCell:
+def _value_cell(row: Row, column: str, model: str, suite: Mapping[tuple[str, str], Row]) -> TableCell:
     """Return a value on the rows that both models score, with the interval of the suite if that has the same value."""
-    value, cell = row[column], suite.get((model, row["identity"], row["metric"]))
-    if value is not None and cell and cell.value is not None and math.isclose(value, cell.value, abs_tol=1e-9):
+    value, cell = row[column], cells.metric_cell(suite.get((model, row["identity"])), row["metric"])
+    if value is not None and cell.value is not None and math.isclose(value, cell.value, abs_tol=1e-9):
         return replace(cell, color="")
     text = cells.show_number(value, signed=row["metric"] in columns.SUITE_GAPS)
     return TableCell(text=text, value=value, weak=value is None)
