@@ -189,9 +189,9 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
 
 def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
     """Return the changes of values whose intervals do not overlap, and the number of compared values."""
-    before = {(row["model"], row["identity"]): row for row in report_data.single_identities(earlier)}
+    before = {(row["model"], row["identity"]): row for row in earlier}
     changes, n_compared = [], 0
-    for row, name in product(report_data.single_identities(metrics), SUITE):
+    for row, name in product(metrics, SUITE):
         past = before.get((row["model"], row["identity"]), {})
         past_low, past_high, low, high = (run.get(f"{name}_{end}") for run in (past, row) for end in ("low", "high"))
         if past_low is None or past_high is None or low is None or high is None:

@@ -76,7 +76,8 @@ def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> 
     summary: Row = report.summaries(slice_name).get(model) or {}
     identity = summary.get(f"{report_data.WORST[name]}_identity") or ""
     worst = SummaryCell(cells.metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
-    precise = [row for row in _identities(report, model, slice_name) if not cells.is_weak(row, name)]
+    rows = report.rows("bias_metrics", slice=slice_name, model=model)
+    precise = [row for row in rows if not cells.is_weak(row, name)]
     if not worst.cell.weak or not precise:
         return worst
     row = min(precise, key=lambda row: (cells.goodness(row, name), row["identity"]))
@@ -99,7 +100,7 @@ def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCel
 
 def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[WorstIdentity]:
     """Return the worst identities of a model on all rows: those whose lowest AUC has the lowest upper end."""
-    return _sort_worst(_identities(report, model))[:n]
+    return _sort_worst(report.rows("bias_metrics", slice=ALL_ROWS, model=model))[:n]
 
 
 def list_worst_by_model(report: ReportData) -> dict[str, list[WorstIdentity]]:
@@ -123,7 +124,7 @@ def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
     """Return the number of other identities with an AUC below that of the worst one, though less certainly so."""
     aucs = (
         [row[name] for name in SUMMARIZED_AUCS if row[name] is not None]
-        for row in _identities(report, model)
+        for row in report.rows("bias_metrics", slice=ALL_ROWS, model=model)
         if row["identity"] != worst.identity
     )
     return sum(any(auc < worst.row[worst.metric] for auc in of_row) for of_row in aucs)
@@ -152,14 +153,8 @@ def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
 
 def count_weak(report: ReportData) -> tuple[int, int]:
     """Return the number of metrics on all rows that rest on too few rows, and the number of all of them."""
-    rows = [row for model in report.models() for row in _identities(report, model)]
-    weak = [cells.is_weak(row, name) for row, name in product(rows, SUITE)]
+    weak = [cells.is_weak(row, name) for row, name in product(report.rows("bias_metrics", slice=ALL_ROWS), SUITE)]
     return sum(weak), len(weak)
-
-
-def _identities(report: ReportData, model: str, slice_name: str = ALL_ROWS) -> list[Row]:
-    rows = report.rows("bias_metrics", slice=slice_name, model=model)
-    return [row for row in rows if row["identity"] != OVERALL]
 
 
 Ends = tuple[float, float] | tuple[None, None]

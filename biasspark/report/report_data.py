@@ -423,7 +423,7 @@ def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
     """Return the identities of ``bias_metrics`` on all rows, without crossed pairs; of one run if it holds several."""
     singles = _on_all_rows(metrics).filter(~pc.field("crossed"))
     singles = singles if run_id is None else singles.filter(pc.field("run_id") == run_id)
-    return set(singles["identity"].to_pylist()) - {OVERALL}
+    return set(singles["identity"].to_pylist())
 
 
 def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str], is_lost: bool = False) -> PastRun:
@@ -566,8 +566,8 @@ def keep(table: pa.Table, **columns: Collection[Any]) -> pa.Table:
 
 
 def single_identities(rows: Rows) -> Rows:
-    """Return the rows of single identities: no crossed pairs, and not the whole slice."""
-    return [row for row in rows if not row["crossed"] and row["identity"] != OVERALL]
+    """Return the rows of single identities, without crossed pairs."""
+    return [row for row in rows if not row["crossed"]]
 
 
 def _worst_pairs(metrics: pa.Table) -> Rows:
