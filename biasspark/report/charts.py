@@ -165,11 +165,11 @@ def draw_pinned(report: ReportData) -> Markup | None:
 
 
 def draw_rate_curves(report: ReportData) -> Markup | None:
-    """Draw the rates of identities against those of their backgrounds; None without histograms."""
+    """Draw the rates of identities against those of their backgrounds; None if no identity has an AUC."""
     models, names = report.models()[:MAX_CURVES], choose_curves(report)
-    _, cells_of = read_histograms(report.rows("score_histograms", slice=ALL_ROWS))
-    if not cells_of or not names:
+    if not names:
         return None
+    _, cells_of = read_histograms(report.rows("score_histograms", slice=ALL_ROWS))
     lines, suite = arrange([ALL_ROWS], names, models, MAX_CURVES), by_panel(report.rows("bias_metrics"))
     with drawing("curves"):
         figure = draw_curves(lines, models, cells_of, suite, n_columns=MAX_CURVES)
@@ -179,14 +179,13 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
 def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
     """Draw the rates of an identity against those of its background, slices and their models side by side.
 
-    None without its histograms. If there are many slices, only the first few identities are drawn.
+    If there are many slices, only the first few identities are drawn; None for the others.
     """
     models, slices = report.models()[:MAX_CURVES], report.slices()
     n_drawn = max(1, MAX_SLICE_CURVES // (len(slices) * len(models)))
-    rows = report.rows("score_histograms", identity=identity)
-    if identity not in report.pictured()[:n_drawn] or not rows:
+    if identity not in report.pictured()[:n_drawn]:
         return None
-    _, cells_of = read_histograms(rows)
+    _, cells_of = read_histograms(report.rows("score_histograms", identity=identity))
     binned = {
         key: {cell: sum_bins(bins, MAX_SLICE_BINS) for cell, bins in cells.items()} for key, cells in cells_of.items()
     }
@@ -218,10 +217,8 @@ def choose_curves(report: ReportData) -> list[str]:
 # ---- trends over time
 
 
-def draw_trends(report: ReportData) -> Markup | None:
-    """Draw overall AUC, and the worst metric of the worst identities, over time with bands; None for a single run."""
-    if not report.history:
-        return None
+def draw_trends(report: ReportData) -> Markup:
+    """Draw overall AUC, and the worst metric of the worst identities, over time with bands."""
     shown = [("Overall AUC", "auc", None), *_choose_trends(report)]
     n_lines = -(-len(shown) // 4)
     height = 205 * n_lines + 10

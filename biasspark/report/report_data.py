@@ -64,11 +64,8 @@ def find_baseline(
 
 def read_config(run: Row) -> dict[str, Any]:
     """Return the configuration of a run; empty if the ledger has none."""
-    try:
-        config = json.loads(run.get("config") or "{}")
-    except ValueError:
-        return {}
-    return config if isinstance(config, dict) else {}
+    config: dict[str, Any] = json.loads(run.get("config") or "{}")
+    return config
 
 
 def _runs_before(ledger: Iterable[Row], run: Row) -> list[Row]:

@@ -44,7 +44,7 @@ SIGNED = "negative_aeg"
 
 def test_trends_show_what_moved_before_what_is_worst(report: ReportData) -> None:
     def list_titles(data: ReportData) -> list[str]:
-        return re.findall(r">([\w ]+, [\w ]+)</text>", draw_trends(data) or "")
+        return re.findall(r">([\w ]+, [\w ]+)</text>", draw_trends(data))
 
     assert list_titles(report)[:2] == ["BPSN AUC, black", "BPSN AUC, gay"]
     assert list_titles(replace(report, baseline=None))[:2] == ["BPSN AUC, gay", "BPSN AUC, black"]
