@@ -267,7 +267,7 @@ def _severity(alert: Row) -> tuple[int, bool, float]:
 
 def order_worst_first(metrics: Rows) -> list[str]:
     """Return the identities in rows of ``bias_metrics``, sorted by `find_lowest` of any model, then by name."""
-    groups = group_rows(single_identities(metrics), "identity")
+    groups = group_rows(metrics, "identity")
     lowest = {name: min(map(find_lowest, rows)) for (name,), rows in groups.items()}
     return sorted(lowest, key=lambda name: (lowest[name][:2], name))
 
@@ -374,7 +374,7 @@ def filter_tables(whole: Mapping[str, pa.Table], config: Mapping[str, Any]) -> d
         tables["threshold_rates"] = keep(rates, identity=shown).to_pylist()
         parts = (f"{gap}{end}" for gaps in RATE_SUMS.values() for gap in gaps for end in ("", "_low", "_high"))
         key = ("slice", "model", "threshold")
-        singles = single_identities(rates.select([*key, "identity", "crossed", *parts]).to_pylist())
+        singles = rates.filter(~pc.field("crossed")).select([*key, *parts]).to_pylist()
         tables["threshold_summary"] = count_parts(totals, singles, key, RATE_SUMS)
     return {name: rows for name, rows in tables.items() if rows}
 
@@ -383,7 +383,7 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], li
     """Return the slices to show, the identities on all rows, those drawn by slice, and the rows of the suite."""
     slices, hidden = _choose_slices(metrics, summaries)
     rows = keep(metrics, slice=slices)
-    singles = single_identities(rows.select(SUITE_COLUMNS).to_pylist())
+    singles = rows.filter(~pc.field("crossed")).select(SUITE_COLUMNS).to_pylist()
     n_models = len(set(summaries["model"].to_pylist()))
     n_pictured = max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, len(slices) * n_models)))
     pictured = order_worst_first(singles)[:n_pictured] if len(slices) > 1 else []
@@ -533,7 +533,8 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
     names = sorted(set(summaries["slice"].to_pylist()) - {ALL_ROWS})
     chosen = names
     if len(names) > MAX_SLICES:
-        groups = group_rows(single_identities(metrics.select(SUITE_COLUMNS).to_pylist()), "slice")
+        singles = metrics.filter(~pc.field("crossed")).select(SUITE_COLUMNS).to_pylist()
+        groups = group_rows(singles, "slice")
         lowest = {name: min(find_lowest(row)[:2] for row in rows) for (name,), rows in groups.items()}
         ranked = sorted(names, key=lambda name: (name not in lowest, lowest.get(name), name))
         chosen = sorted(ranked[:MAX_SLICES])
@@ -560,11 +561,6 @@ def keep(table: pa.Table, **columns: Collection[Any]) -> pa.Table:
     for name, values in columns.items():
         table = table.filter(pc.is_in(table[name], pa.array(list(values), table.schema.field(name).type)))
     return table
-
-
-def single_identities(rows: Rows) -> Rows:
-    """Return the rows of single identities, without crossed pairs."""
-    return [row for row in rows if not row["crossed"]]
 
 
 def _worst_pairs(metrics: pa.Table) -> Rows:
