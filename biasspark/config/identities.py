@@ -169,7 +169,7 @@ class Identities(Section):
 
     def can_give(self, name: str) -> bool:
         """Return whether there may be an identity of this name, except a crossed pair."""
-        return bool(self.select(name).sources)
+        return bool(self._find_sources(name))
 
     def explain_name(self, name: str) -> tuple[Text, Text] | None:
         """Return why no identity or pair can have this name, and the fix; None if one can."""
@@ -188,22 +188,18 @@ class Identities(Section):
 
     def _is_in_order(self, pair: tuple[str, str]) -> bool:
         """Return whether a pair of identities may exist in this order. All values of a column have the same rank."""
-        first, second = ([self.sources.index(source) for source in self.select(name).sources] for name in pair)
+        first, second = map(self._find_sources, pair)
         return pair[0] != pair[1] and min(first) <= max(second)
 
-    def select(self, name: str) -> Identities:
-        """Return the sources that may give one identity, without crossed pairs; none if no source can give it."""
-        known = name in self.known_names
-        terms = {term: texts for term, texts in self.terms.list.items() if term == name} if self.terms else {}
-        return replace(
-            self,
-            columns=tuple(column for column in self.columns if column == name),
-            categorical=() if known else tuple(column for column in self.categorical if name.startswith(f"{column}=")),
-            array=None if known else self.array,
-            predicates={known: predicate for known, predicate in self.predicates.items() if known == name},
-            terms=replace(self.terms, list=terms) if self.terms and terms else None,
-            crossed=Crossed(),
-        )
+    def _find_sources(self, name: str) -> list[int]:
+        """Return the indices of the sources that may give one identity, without crossed pairs."""
+        if name in self.known_names:
+            return [n for n, (key, known) in enumerate(self.sources) if known == name and key not in _VALUE_SOURCES]
+        return [
+            n
+            for n, (key, column) in enumerate(self.sources)
+            if key == "array" or (key == "categorical" and name.startswith(f"{column}="))
+        ]
 
     def check(self, written: Spot) -> None:
         """Report the faults of names that are not unique, and of identities without a source."""

@@ -403,16 +403,9 @@ class Cutpoints:
         """All cutpoints, ascending, each once."""
         return np.unique(np.array([*self.thresholds, *self.bin_edges], np.float64))
 
-    @property
-    def threshold_index(self) -> list[int]:
-        """Index in `scores` of each threshold."""
-        index: list[int] = np.searchsorted(self.scores, self.thresholds).tolist()
-        return index
-
-    @property
-    def bin_edge_index(self) -> list[int]:
-        """Index in `scores` of each bin edge."""
-        index: list[int] = np.searchsorted(self.scores, self.bin_edges).tolist()
+    def index_of(self, cutpoints: Sequence[float]) -> list[int]:
+        """Return the index in `scores` of some of the cutpoints."""
+        index: list[int] = np.searchsorted(self.scores, cutpoints).tolist()
         return index
 
 

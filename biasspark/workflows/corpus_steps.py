@@ -131,12 +131,12 @@ class Measurement:
         if measures.pinned_auc:
             tables[schemas.PINNED_AUC] = pinned_aucs(statistics, include_subgroup, pinned.trials, self.sampled)
         if measures.thresholds:
-            indices = {model: cutpoints.threshold_index for model, cutpoints in self.cutpoints.items()}
+            indices = {model: cuts.index_of(cuts.thresholds) for model, cuts in self.cutpoints.items()}
             thresholds = Thresholds(measures.thresholds.at, indices)
             tables[schemas.THRESHOLD_RATES] = threshold_rates(counts, thresholds, suppressed, level)
             tables[schemas.THRESHOLD_SUMMARY] = threshold_summary(counts, thresholds, suppressed)
         if measures.histograms:
-            bins = {model: (cuts.bin_edges, cuts.bin_edge_index) for model, cuts in self.cutpoints.items()}
+            bins = {model: (cuts.bin_edges, cuts.index_of(cuts.bin_edges)) for model, cuts in self.cutpoints.items()}
             tables[schemas.SCORE_HISTOGRAMS] = score_histograms(counts, bins, suppressed)
         if measures.label_balance and counts.labels is not None:
             tables[schemas.LABEL_BALANCE] = tabulate_labels(counts.labels, self.encoding, measures)

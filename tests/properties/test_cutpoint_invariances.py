@@ -88,7 +88,7 @@ def test_bins_add_up_to_the_rows_however_they_are_merged(rows: list[Row], n_bins
     scores = [row.score for row in rows]
     cutpoints = Cutpoints((), tuple(divide(min(scores), max(scores), n_bins)))
     counts = count(rows, cutpoints.scores)
-    bins = {"model 0": (cutpoints.bin_edges, cutpoints.bin_edge_index)}
+    bins = {"model 0": (cutpoints.bin_edges, cutpoints.index_of(cutpoints.bin_edges))}
     table = score_histograms(counts, bins, np.zeros(counts.cells.shape[1], bool))
     overall = table.filter(np.equal(table["identity"].to_pylist(), "(overall)"))
     wanted = {cell: sum(row.positive is (cell == "positive") for row in rows) for cell in ("negative", "positive")}

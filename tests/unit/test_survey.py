@@ -104,10 +104,10 @@ def test_cutpoints_are_thresholds_as_the_column_holds_them_and_bin_edges(
     assert cutpoints["m"].thresholds == (0.5, 0.7)
     assert cutpoints["f"].thresholds == (0.5, float(np.float32(0.7)))
     assert cutpoints["m"].bin_edges == pytest.approx(bin_edges)
-    scores = cutpoints["m"].scores
+    m, scores = cutpoints["m"], cutpoints["m"].scores
     assert scores.tolist() == sorted({*cutpoints["m"].thresholds, *cutpoints["m"].bin_edges})
-    assert scores[cutpoints["m"].threshold_index].tolist() == [0.5, 0.7]
-    assert tuple(scores[cutpoints["m"].bin_edge_index].tolist()) == cutpoints["m"].bin_edges
+    assert scores[m.index_of(m.thresholds)].tolist() == [0.5, 0.7]
+    assert tuple(scores[m.index_of(m.bin_edges)].tolist()) == m.bin_edges
     assert choose_cutpoints(parse_measures(asked), survey, schema) == {}
 
 
