@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, NumericType, StringType, StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, StringType, StructType
 
 from biasspark.columns import ANNOTATION_OUT_OF_RANGE, MALFORMED, MODEL, REASON, ROW_ID, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Label, Measures
@@ -35,13 +35,12 @@ def label_of(label: Label, schema: StructType) -> Column:
 def row_reason(label: Label, schema: StructType, id_column: str | None) -> Column:
     """Return why a row is rejected for every model: 0, or the first of `ROW_REASONS` that applies, counted from 1."""
     kind = schema[label.column].dataType
-    bounds = label.range if isinstance(kind, NumericType | StringType) else None
     applies = {
         "malformed_row": F.col(MALFORMED) if MALFORMED in schema.names else F.lit(False),
         "null_id": column(id_column).isNull() if id_column else F.lit(False),
         "duplicate_id": F.coalesce(F.col(DUPLICATE), F.lit(False)) if DUPLICATE in schema.names else F.lit(False),
         "null_label": label_of(label, schema).isNull(),
-        "label_out_of_range": outside(label.column, kind, bounds) if bounds else F.lit(False),
+        "label_out_of_range": outside(label.column, kind, label.range) if label.range else F.lit(False),
     }
     return first_true([(applies[reason], code) for code, reason in enumerate(ROW_REASONS, 1)], 0)
 

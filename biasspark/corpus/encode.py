@@ -138,10 +138,7 @@ def _length_bin(balance: LabelBalance, schema: StructType) -> Column:
     else:
         assert balance.length is not None
         length = number(balance.length, schema[balance.length].dataType)
-    chosen = F.when(length < balance.buckets[0], F.lit(0))
-    for index, edge in enumerate(balance.buckets[1:], 1):
-        chosen = chosen.when(length < edge, F.lit(index))
-    return chosen.otherwise(F.lit(0))
+    return first_true([(length < edge, index) for index, edge in enumerate(balance.buckets)], 0)
 
 
 def _field_values(

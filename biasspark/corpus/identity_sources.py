@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import NumericType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from biasspark.config import Identities
 from biasspark.corpus.encoding import NO_WORD_LETTER, WORD_LETTER, Source, any_term
@@ -40,9 +40,9 @@ def flag_column(name: str, source: Source, identities: Identities, corpus: DataF
     """Return whether a row is in an identity of a source of flags: BOOLEAN, NULL if unknown."""
     if source.name == PREDICATES:
         return expression(corpus, identities.predicates[name])
-    schema = corpus.schema
-    is_member = at_least(name, schema[name].dataType, identities.threshold)
-    return is_member if identities.range is None else F.when(~_is_out_of_range(name, identities, schema), is_member)
+    kind = corpus.schema[name].dataType
+    is_member = at_least(name, kind, identities.threshold)
+    return is_member if identities.range is None else F.when(~outside(name, kind, identities.range), is_member)
 
 
 def value_column(source: Source, identities: Identities, corpus: DataFrame) -> Column:
@@ -68,12 +68,7 @@ def value_column(source: Source, identities: Identities, corpus: DataFrame) -> C
 
 def annotation_out_of_range(identities: Identities, schema: StructType) -> Column:
     """Return whether any annotation of a row lies outside the configured range."""
-    ranged = [_is_out_of_range(name, identities, schema) for name in identities.columns if identities.range]
-    return combine(Column.__or__, ranged or [F.lit(False)])
-
-
-def _is_out_of_range(name: str, identities: Identities, schema: StructType) -> Column:
-    kind = schema[name].dataType
-    if identities.range is None or not isinstance(kind, NumericType | StringType):
+    if identities.range is None or not identities.columns:
         return F.lit(False)
-    return outside(name, kind, identities.range)
+    ranged = [outside(name, schema[name].dataType, identities.range) for name in identities.columns]
+    return combine(Column.__or__, ranged)

@@ -64,21 +64,19 @@ def _excess_of_models(counts: RowCounts, columns: Mapping[str, str], max_share: 
     for model, column in columns.items():
         reasons = counts.rejected_scores[model]
         n = sum(reasons.values())
-        if _exceeds(n, counts.n_labeled, max_share):
-            what = f"model {model}: {n:,} of its {counts.n_labeled:,} scores in column '{column}'"
-            fix = f"Check the column, or raise max_share.{f' {NUMBER_IN_TEXT}' * (NOT_NUMERIC in reasons)}"
-            yield _excess(what, reasons, n / counts.n_labeled, max_share, fix)
+        what = f"model {model}: {n:,} of its {counts.n_labeled:,} scores in column '{column}'"
+        fix = f"Check the column, or raise max_share.{f' {NUMBER_IN_TEXT}' * (NOT_NUMERIC in reasons)}"
+        yield from _excess(what, reasons, Fraction(n, counts.n_labeled), max_share, fix)
 
 
 def _excess_of_corpus(counts: RowCounts, max_share: float, *, with_scores: bool) -> Iterator[str]:
     """Yield a fault if too many rows are rejected for all models, or, without their scores, for the whole row."""
     n = counts.n_rejected if with_scores else counts.n_rows - counts.n_labeled
-    if _exceeds(n, counts.n_rows, max_share):
-        counted = (*ROW_REASONS, *SCORE_REASONS) if with_scores else ROW_REASONS
-        reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
-        what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
-        fix = "Check the input, [corpus] and [label], or raise max_share."
-        yield _excess(what, reasons, n / counts.n_rows, max_share, fix)
+    counted = (*ROW_REASONS, *SCORE_REASONS) if with_scores else ROW_REASONS
+    reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
+    what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
+    fix = "Check the input, [corpus] and [label], or raise max_share."
+    yield from _excess(what, reasons, Fraction(n, counts.n_rows), max_share, fix)
 
 
 def check_identities(
@@ -193,16 +191,13 @@ def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects 
     return Fault((), ABSENT, problem, ("Check the column, or remove the model from ", Key(("models",)), f".{more}"))
 
 
-def _excess(what: str, reasons: Mapping[str, int], share: float, max_share: float, fix: str) -> str:
-    return (
-        f"{what} are rejected ({_list_reasons(reasons)}). The share, {share:.4g}, is more than [rejects] max_share = "
-        f"{max_share:g}. {fix}"
-    )
-
-
-def _exceeds(count: int, n_all: int, share: float) -> bool:
-    """Compare with the decimal as written: 29 of 100 do not exceed 0.29, although its double may be smaller."""
-    return count > Fraction(repr(share)) * n_all
+def _excess(what: str, reasons: Mapping[str, int], share: Fraction, max_share: float, fix: str) -> Iterator[str]:
+    # Compared with the decimal as written: 29 of 100 do not exceed 0.29, although its double may be smaller.
+    if share > Fraction(repr(max_share)):
+        yield (
+            f"{what} are rejected ({_list_reasons(reasons)}). The share, {float(share):.4g}, is more than [rejects] "
+            f"max_share = {max_share:g}. {fix}"
+        )
 
 
 def _list_reasons(counts: Mapping[str, int]) -> str:

@@ -7,7 +7,7 @@ from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
-from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, StringType
+from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, NumericType, StringType
 from pyspark.sql.utils import is_remote
 
 from biasspark.expressions.embedded_sql import without_suffix
@@ -67,7 +67,9 @@ def is_unreadable(name: str, threshold: float) -> Column:
 
 
 def outside(name: str, kind: DataType, bounds: Sequence[float]) -> Column:
-    """Return whether a number lies outside a closed interval; false for NULL."""
+    """Return whether a number lies outside a closed interval; false for NULL, and for a type without numbers."""
+    if not isinstance(kind, NumericType | StringType):
+        return F.lit(False)
     value = known_number(name, kind)
     low, high = (cast_like(bound, kind) for bound in bounds)
     return F.coalesce((value < low) | (value > high), F.lit(False))
