@@ -10,20 +10,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from biasspark.columns import CELL_PAIRS
 from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 
 LABEL, THRESHOLD = "target", 0.5
 COLUMNS = (LABEL, *MODELS, *IDENTITY_NAMES)
 """The columns that the task needs."""
 
-PAIRS = {
-    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
-    "bpsn_auc": ("subgroup_negative", "background_positive"),
-    "bnsp_auc": ("background_negative", "subgroup_positive"),
-    "background_auc": ("background_negative", "background_positive"),
-    "negative_aeg": ("background_negative", "subgroup_negative"),
-    "positive_aeg": ("background_positive", "subgroup_positive"),
-}
+METRICS = ("subgroup_auc", "bpsn_auc", "bnsp_auc", "background_auc", "negative_aeg", "positive_aeg")
+PAIRS = dict(zip(METRICS, CELL_PAIRS, strict=True))
 """The (low, high) cells of each metric: P(high scores above low) + P(tie) / 2, less one half for a gap."""
 
 

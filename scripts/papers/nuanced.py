@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 import biasspark
 from biasspark import plot
+from biasspark.metrics.suite import SUITE
 from biasspark.plot.panels import LABEL_COLORS, LINE, notebook_style
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil import CORPUS_ROWS, IDENTITY_NAMES, CivilRequest
@@ -30,13 +31,7 @@ AEGS = ["negative_aeg", "positive_aeg"]
 MODELS = {"toxicity1": "toxicity_1", "toxicity6": "toxicity_6"}
 """TOXICITY@1 and TOXICITY@6, by the names that the printed tables have here."""
 
-COMPARED = {
-    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
-    "bpsn_auc": ("subgroup_negative", "background_positive"),
-    "bnsp_auc": ("background_negative", "subgroup_positive"),
-    "negative_aeg": ("background_negative", "subgroup_negative"),
-    "positive_aeg": ("background_positive", "subgroup_positive"),
-}
+COMPARED = {metric.name: (metric.low, metric.high) for metric in SUITE if metric.name != "background_auc"}
 """The two cells that each metric compares."""
 
 PRINTED_A = ScoreDistribution("A, subgroup means .3 and .7", (0.2, 0.6), (0.3, 0.7))
