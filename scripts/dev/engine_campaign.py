@@ -199,9 +199,9 @@ def _is_explained(embedded: Answer, spark: Answer) -> bool:
     return bool(fails_on_a_row) or both_stop or bool(overflows and (embedded.exit_code or spark.exit_code))
 
 
-def shrink(case: Case, differs: Callable[[Sequence[Case]], list[bool]], most: int = 6) -> Case:
+def shrink(case: Case, differs: Callable[[Sequence[Case]], list[bool]]) -> Case:
     """Return a smaller case that still differs: fewer rows, files, columns and expressions."""
-    for _ in range(most):
+    for _ in range(6):
         candidates = list(simpler_cases(case))
         smaller = next((each for each, is_one in zip(candidates, differs(candidates), strict=True) if is_one), None)
         if smaller is None:

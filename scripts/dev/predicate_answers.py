@@ -16,6 +16,7 @@ import argparse
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -27,7 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.session import build_session, expression
 from biasspark.session_request import SessionRequest
@@ -123,25 +124,20 @@ def answer(spark: SparkSession, share: float) -> Answers:
 
 
 def _compute(rows: DataFrame, predicates: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Return the value of each predicate; if some fail, try each by itself."""
-    for start in range(0, len(predicates), AT_ONCE):
-        yield from _compute_some(rows, {text: expression(rows, text) for text in predicates[start : start + AT_ONCE]})
-
-
-def _compute_some(rows: DataFrame, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
-    named = [column.alias(f"p{number}") for number, column in enumerate(columns.values())]
-    try:
-        table = sorted(map(tuple, rows.select("n", *named).collect()))
-    except Exception:  # noqa: BLE001 - each engine has its own
-        if len(columns) == 1:
-            yield next(iter(columns)), "error"
-            return
-        items = list(columns.items())
-        for half in (items[: len(items) // 2], items[len(items) // 2 :]):
-            yield from _compute_some(rows, dict(half))
-        return
-    for text, values in zip(columns, list(zip(*table, strict=True))[1:], strict=True):
-        yield text, sha256(repr(values).encode()).hexdigest()[:12]
+    """Yield each predicate with the digest of its values; halve the predicates while they are many, or some fail."""
+    named = [expression(rows, text).alias(f"p{number}") for number, text in enumerate(predicates)]
+    table: list[Any] = []
+    with suppress(Exception):  # each engine has its own
+        table = sorted(map(tuple, rows.select("n", *named).collect())) if len(named) <= AT_ONCE else []
+    if table:
+        values = list(zip(*table, strict=True))[1:]
+        yield from zip(predicates, (sha256(repr(each).encode()).hexdigest()[:12] for each in values), strict=True)
+    elif len(predicates) == 1:
+        yield predicates[0], "error"
+    else:
+        middle = len(predicates) // 2
+        for half in (predicates[:middle], predicates[middle:]):
+            yield from _compute(rows, half)
 
 
 def compare(answers: Answers, stored: Answers) -> list[str]:
