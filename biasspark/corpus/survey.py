@@ -140,16 +140,9 @@ class Survey:
 def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> Survey:
     """Count the rows, list the values of categorical identities and sample the scores.
 
-    Raises `InputError` if there is no row, if no row has a positive value, or if a column has too many values to be
-    identities or templates.
+    `id_column` is given if the number of repeated ids is to be estimated. Raises `InputError` if there is no row, if no
+    row has a positive value, or if a column has too many values to be identities or templates.
 
-    Parameters
-    ----------
-    id_column : str, optional
-        Given if the number of repeated ids is to be estimated.
-
-    Notes
-    -----
     Runs one Spark job when called: a scan, an aggregate per group of tasks, of which there are 100 at the most, and an
     aggregate of the groups. No Python worker.
 

@@ -131,13 +131,7 @@ def fit_jobs(suite: Costs, machine: Cluster, jobs: Mapping[int, float]) -> Costs
 
 
 def plan_run(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
-    """Plan a run on a cluster.
-
-    Raises
-    ------
-    ValueError
-        If the job would refuse so many rows, whatever ranges are set.
-    """
+    """Plan a run on a cluster. Raises `ValueError` if the job would refuse so many rows, whatever ranges are set."""
     scores = rows * models
     reading_tasks = max(math.ceil(rows * costs.file_bytes / 1e6 / SPLIT_MB), 1)
     reading = (rows * costs.reading_row + scores * costs.reading_score) / reading_tasks

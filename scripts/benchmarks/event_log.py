@@ -22,11 +22,8 @@ def log_into(folder: Path) -> dict[str, str]:
 def read_tasks(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
     """Return totals over tasks by job tag, and by whether they read files or shuffled blocks.
 
-    Returns
-    -------
-    dict
-        ``tasks``; ``task_seconds``, including their Python workers; ``shuffled_mb``, written for a shuffle, compressed;
-        ``spilled_mb``, written to disk.
+    They are ``tasks``; ``task_seconds``, including their Python workers; ``shuffled_mb``, written for a shuffle,
+    compressed; and ``spilled_mb``, written to disk.
     """
     tags: dict[int, str] = {}
     totals: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))

@@ -83,21 +83,10 @@ class Watch:
 
 
 def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Path, heap_log: Path) -> Measured:
-    """Run a command to its end.
+    """Run a command to its end, with additional environment variables, and its output in the file `log`.
 
-    Parameters
-    ----------
-    environment
-        Environment variables to add.
-    log
-        The file of its output.
-    heap_log
-        The log of collections of its Java, in megabytes, if it starts Java.
-
-    Raises
-    ------
-    CandidateError
-        With the end of its output, if its exit code is not 0.
+    If it starts Java, `heap_log` is the log of its collections, in megabytes. Raises `CandidateError`, with the end of
+    its output, if its exit code is not 0.
     """
     done = threading.Event()
     started = time.perf_counter()

@@ -39,11 +39,8 @@ class Proof:
 def prove(warehouse: Path, corpora: Mapping[date, Path], config: Path) -> Proof:
     """Compute every run from its corpus, and compare.
 
-    Raises
-    ------
-    ProofError
-        At the first missing or superfluous row, or the first value that differs: a float by more than `TOLERANCE`,
-        counts and names at all.
+    Raises `ProofError` at the first missing or superfluous row, or the first value that differs: a float by more than
+    `TOLERANCE`, counts and names at all.
     """
     proof, settings = Proof(), tomllib.loads(config.read_text("utf-8"))
     with duckdb.connect() as connection:
