@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal
 
 from biasspark.expressions.java_regex import to_rust
@@ -93,12 +94,19 @@ class _Token:
     text: str
     value: str = ""
     """A column's name in lower case, or the value of a text literal."""
+    column: Kind | None = None
+    """The kind of the column that it names."""
+    is_call: bool = False
+    """Whether a parenthesis follows."""
+    is_function: bool = False
+    is_operator: bool = False
 
 
 def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
     """Translate Spark SQL over columns of these kinds for the embedded engine, or raise `NotOnTheEmbeddedEngine`."""
     tokens = list(_read(text))
-    expression = _Expression(tokens, {name.lower(): kind for name, kind in columns.items()})
+    _mark_roles(tokens, {name.lower(): kind for name, kind in columns.items()})
+    expression = _Expression(tokens)
     expression.check()
     return expression.translate(0, len(tokens))
 
@@ -132,6 +140,23 @@ def _unescape(literal: str) -> str:
     return re.sub(rf"{quote}{quote}|\\(?:{numbers}|(?P<char>.))", replace, body, flags=re.DOTALL)
 
 
+def _mark_roles(tokens: Sequence[_Token], columns: Mapping[str, Kind]) -> None:
+    """Tell columns, functions and operators among the tokens. A sign after a value is a binary operator."""
+    is_after_value = False
+    for token, following in zip_longest(tokens, tokens[1:]):
+        is_name = token.kind == "name"
+        token.is_call = following is not None and following.text == "("
+        if token.kind == "quoted" or (is_name and not token.is_call):
+            token.column = columns.get(token.value)
+        is_keyword = token.value in _KEYWORDS and (is_after_value or token.value not in _EQUAL_FUNCTIONS)
+        token.is_function = is_name and token.is_call and not is_keyword
+        token.is_operator = token.value == "div" or (is_after_value and token.text in ("+", "-", "*", "/", "%"))
+        if is_name:
+            is_after_value = token.value not in _KEYWORDS or token.value in ("end", "null", "true", "false")
+        else:
+            is_after_value = token.kind in ("number", "text", "quoted") or token.text in (")", "]")
+
+
 def _write_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
@@ -139,50 +164,21 @@ def _write_literal(text: str) -> str:
 class _Expression:
     """The tokens of an expression, and the columns that it names."""
 
-    def __init__(self, tokens: list[_Token], kinds: Mapping[str, Kind]) -> None:
-        self.tokens, self.kinds = tokens, kinds
-        self.closing = _match_pairs(tokens)
-        self.named = {kind for kind in map(self._kind, range(len(tokens))) if kind}
+    def __init__(self, tokens: list[_Token]) -> None:
+        self.tokens, self.closing = tokens, _match_pairs(tokens)
+        self.named = {token.column for token in tokens if token.column}
         self.fractions = _FLOATS & self.named
-        self.functions = {token.value for n, token in enumerate(tokens) if self._is_function(n)}
+        self.functions = {token.value for token in tokens if token.is_function}
         self.types = set(self._types())
         numbers = [token.text.lower() for token in tokens if token.kind == "number"]
         has_literal = any(re.search("[def]", text.removesuffix("bd")) for text in numbers)
         self.has_floats = bool(self.fractions or _FLOATS & (self.functions | self.types)) or has_literal
-        self.operators = {token.value for n, token in enumerate(tokens) if self._is_operator(n)}
-
-    def _kind(self, n: int) -> Kind | None:
-        """Return the kind of the column that a token names; None for other tokens."""
-        token = self.tokens[n]
-        is_name = token.kind == "quoted" or (token.kind == "name" and not self._is_call(n))
-        return self.kinds.get(token.value) if is_name else None
-
-    def _is_call(self, n: int) -> bool:
-        return n + 1 < len(self.tokens) and self.tokens[n + 1].text == "("
-
-    def _is_function(self, n: int) -> bool:
-        token = self.tokens[n]
-        if token.kind != "name" or not self._is_call(n):
-            return False
-        return token.value not in _KEYWORDS or (token.value in _EQUAL_FUNCTIONS and not self._is_after_operand(n))
-
-    def _is_after_operand(self, n: int) -> bool:
-        """Return whether a value ends before a token, which makes a sign a binary operator."""
-        if not n:
-            return False
-        before = self.tokens[n - 1]
-        if before.kind == "name":
-            return before.value not in _KEYWORDS or before.value in ("end", "null", "true", "false")
-        return before.kind in ("number", "text", "quoted") or before.text in (")", "]")
-
-    def _is_operator(self, n: int) -> bool:
-        token = self.tokens[n]
-        return (token.text in ("+", "-", "*", "/", "%") and self._is_after_operand(n)) or token.value == "div"
+        self.operators = {token.value for token in tokens if token.is_operator}
 
     def check(self) -> None:
         """Refuse expressions without an equivalent form."""
-        for n, token in enumerate(self.tokens):
-            if self._is_function(n) and token.value not in _EQUAL_FUNCTIONS:
+        for token in self.tokens:
+            if token.is_function and token.value not in _EQUAL_FUNCTIONS:
                 fix = "Correct the name, write it in another way, or run it on Spark if Spark has this function."
                 raise NotOnTheEmbeddedEngine(f"is not known to compute the function {token.value} like Spark", fix)
         if any(token.text in ("&", "|", "^") for token in self.tokens):
@@ -217,8 +213,8 @@ class _Expression:
         """Return whether a function or CASE at a token mixes text with values of another type."""
         branches = self._branches(n)
         firsts = [start for start, stop in branches if stop - start == 1]
-        return any("text" in (self.tokens[n].kind, self._kind(n)) for n in firsts) and any(
-            self.tokens[m].kind == "number" or self._kind(m) not in (None, "text")
+        return any("text" in (self.tokens[n].kind, self.tokens[n].column) for n in firsts) and any(
+            self.tokens[m].kind == "number" or self.tokens[m].column not in (None, "text")
             for start, stop in branches
             if "string" not in {token.value for token in self.tokens[start:stop]}
             for m in range(start, stop)
@@ -228,7 +224,7 @@ class _Expression:
         """Return whether a token is RLIKE after a column that is not text."""
         is_pattern = self.tokens[n].value in ("regexp", "rlike") and n > 0
         before = n - 2 if n > 1 and self.tokens[n - 1].value == "not" else n - 1
-        return is_pattern and self._kind(before) not in (None, "text")
+        return is_pattern and self.tokens[before].column not in (None, "text")
 
     def _converts_texts(self) -> bool:
         """Return whether a number in quotes or a column of texts may be compared with decimals or integers.
@@ -245,11 +241,10 @@ class _Expression:
             ends = token.kind == "name" and token.value in _ENDS_OF_COMPARISONS
             if ends and not (is_between and token.value == "and"):
                 has_decimal = has_integer = has_text = has_fraction = False
-            kind = self._kind(n)
-            is_count = self._is_function(n) and token.value in _INTEGER_FUNCTIONS
-            has_decimal |= kind == "decimal"
-            has_integer |= kind == "integer" or is_count or token.value in _INTEGERS | {"div"}
-            has_text |= kind == "text" or (token.kind == "text" and bool(_NUMBER.match(token.value)))
+            is_count = token.is_function and token.value in _INTEGER_FUNCTIONS
+            has_decimal |= token.column == "decimal"
+            has_integer |= token.column == "integer" or is_count or token.value in _INTEGERS | {"div"}
+            has_text |= token.column == "text" or (token.kind == "text" and bool(_NUMBER.match(token.value)))
             has_fraction |= token.kind == "text" and bool(_FRACTION.fullmatch(token.value))
             if ((has_decimal or (has_integer and sums)) and has_text) or (has_integer and has_fraction):
                 return True
@@ -260,7 +255,7 @@ class _Expression:
     def _branches(self, n: int) -> list[tuple[int, int]]:
         """Return the spans of the values that a function or CASE chooses from; empty for other tokens."""
         value = self.tokens[n].value
-        if value in _CHOICES and self._is_call(n):
+        if value in _CHOICES and self.tokens[n].is_call:
             return self._arguments(n, self.closing[n + 1])[_CHOICES[value] :]
         if value != "case" or n not in self.closing:
             return []
@@ -279,7 +274,7 @@ class _Expression:
         for n, token in enumerate(self.tokens[:-1]):
             if token.text == "::":
                 yield self.tokens[n + 1].value
-            elif token.value in ("cast", "try_cast") and self._is_call(n):
+            elif token.value in ("cast", "try_cast") and token.is_call:
                 yield self.tokens[self._last_as(n) + 1].value
 
     def _last_as(self, n: int) -> int:
@@ -300,7 +295,7 @@ class _Expression:
     def _is_between_values(self, n: int) -> bool:
         token = self.tokens[n]
         if token.kind == "name":
-            return token.value in _KEYWORDS - _WITHIN_VALUES and not self._is_function(n)
+            return token.value in _KEYWORDS - _WITHIN_VALUES and not token.is_function
         return token.kind == "sign" and token.text in _COMPARISONS
 
     def _value(self, start: int, stop: int) -> str:
@@ -310,13 +305,13 @@ class _Expression:
             is_computed = is_computed or self.tokens[n].text in ("+", "-", "*", "/", "%")
             part, n = self._part(n)
             parts.append(part)
-        is_double = any(self.tokens[n].value == "double" or self._kind(n) in _FLOATS for n in range(start, stop))
+        is_double = any(token.value == "double" or token.column in _FLOATS for token in self.tokens[start:stop])
         return _normalize(" ".join(parts)) if is_computed and is_double else " ".join(parts)
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
         """Translate a token, or a whole call, and return it with the index of the next token."""
         token = self.tokens[n]
-        if self._is_function(n) or (token.value == "try_cast" and self._is_call(n)):
+        if token.is_function or (token.value == "try_cast" and token.is_call):
             end = self.closing[n + 1]
             return self._call(n, end), end + 1
         if n in self.closing:
@@ -327,12 +322,11 @@ class _Expression:
             return self._number(n), n + 1
         if token.kind == "text" and token.text[0] * 2 in token.text[1:-1]:
             return _write_literal(token.value), n + 1
-        if token.value in ("rlike", "regexp") and not self._is_call(n):
+        if token.value in ("rlike", "regexp") and not token.is_call:
             return f"RLIKE {self._pattern(n + 1, n + 2)}", n + 2
-        kind = self._kind(n)
-        if kind in ("double", "float"):
-            return _normalize(token.text, kind.upper()), n + 1
-        if kind == "integer" and self._is_arithmetic:
+        if token.column in ("double", "float"):
+            return _normalize(token.text, token.column.upper()), n + 1
+        if token.column == "integer" and self._is_arithmetic:
             return f"CAST({token.text} AS {self._exact})", n + 1
         return token.text, n + 1
 
@@ -405,7 +399,7 @@ class _Expression:
     def _try_cast(self, n: int, end: int) -> str:
         before_type = self._last_as(n)
         value, kind = self.translate(n + 2, before_type), self.translate(before_type + 1, end)
-        is_text = before_type == n + 3 and self._kind(n + 2) == "text"
+        is_text = before_type == n + 3 and self.tokens[n + 2].column == "text"
         if kind.lower() in _INTEGERS - {"bigint", "long"} and "integer" in self.named:
             raise NotOnTheEmbeddedEngine(f"lets integers overflow in try_cast to {kind.upper()}")
         return f"try_cast({without_suffix(value) if kind.lower() in _FLOATS and is_text else value} AS {kind})"
@@ -419,7 +413,7 @@ class _Expression:
             return text
         if "." not in text or text[-1].upper() in "DF" or "e" in text.lower() or "decimal" in self.named:
             return text
-        is_term = any(self._is_operator(m) for m in (n - 1, n + 1) if 0 <= m < len(self.tokens))
+        is_term = any(token.is_operator for token in (*self.tokens[:n][-1:], *self.tokens[n + 1 : n + 2]))
         if is_term and not self.fractions:
             raise NotOnTheEmbeddedEngine(f"computes with decimals such as {text} differently from Spark")
         return f"{text}D"
@@ -441,9 +435,8 @@ def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:
     closing: dict[int, int] = {}
     opened: list[int] = []
     for n, token in enumerate(tokens):
-        is_call = n + 1 < len(tokens) and tokens[n + 1].text == "("
         in_case = bool(opened) and tokens[opened[-1]].value == "case"
-        if token.text in ("(", "[") or (token.kind == "name" and token.value == "case" and not is_call):
+        if token.text in ("(", "[") or (token.kind == "name" and token.value == "case" and not token.is_call):
             opened.append(n)
         elif in_case and token.kind == "name" and token.value == "end":
             closing[opened.pop()] = n
