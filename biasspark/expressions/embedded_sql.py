@@ -84,6 +84,7 @@ _WITHIN_VALUES = {
 }  # fmt: skip
 """Keywords within a value; other keywords and comparisons separate values."""
 _COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
+_NO_END = "takes no CASE without END"
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -181,11 +182,11 @@ class _Expression:
             if token.is_function and token.value not in _EQUAL_FUNCTIONS:
                 fix = "Correct the name, write it in another way, or run it on Spark if Spark has this function."
                 raise NotOnTheEmbeddedEngine(f"is not known to compute the function {token.value} like Spark", fix)
-        if any(token.text in ("&", "|", "^") for token in self.tokens):
+        signs = {token.text for token in self.tokens if token.kind == "sign"}
+        if signs & {"&", "|", "^"}:
             raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
-        if self._converts_texts() or any(
-            self._mixes_types(n) or self._matches_number(n) for n in range(len(self.tokens))
-        ):
+        n_tokens = range(len(self.tokens))
+        if self._converts_texts() or any(self._mixes_types(n) or self._matches_number(n) for n in n_tokens):
             raise NotOnTheEmbeddedEngine("converts a text that meets another type differently from Spark")
         if unknown := sorted(self.types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} differently from Spark")
@@ -198,9 +199,7 @@ class _Expression:
             raise NotOnTheEmbeddedEngine("divides and converts fractions differently from Spark")
         if "float" in self.named and (self.operators or "round" in self.functions):
             raise NotOnTheEmbeddedEngine("computes with columns of FLOAT with another precision than Spark")
-        if has_floats and (
-            "string" in self.types or _WRITES_TEXT & self.functions or "||" in {t.text for t in self.tokens}
-        ):
+        if has_floats and ("string" in self.types or _WRITES_TEXT & self.functions or "||" in signs):
             raise NotOnTheEmbeddedEngine("writes floating-point numbers as text differently from Spark")
         if "text" in self.named and ("date" in self.types or self.functions & {"to_date", "date"}):
             raise NotOnTheEmbeddedEngine("reads dates differently from Spark")
@@ -222,16 +221,16 @@ class _Expression:
 
     def _matches_number(self, n: int) -> bool:
         """Return whether a token is RLIKE after a column that is not text."""
-        is_pattern = self.tokens[n].value in ("regexp", "rlike") and n > 0
-        before = n - 2 if n > 1 and self.tokens[n - 1].value == "not" else n - 1
-        return is_pattern and self.tokens[before].column not in (None, "text")
+        before = [token for token in self.tokens[max(n - 2, 0) : n] if token.value != "not"]
+        is_pattern = self.tokens[n].value in ("regexp", "rlike")
+        return is_pattern and any(token.column not in (None, "text") for token in before[-1:])
 
     def _converts_texts(self) -> bool:
         """Return whether a number in quotes or a column of texts may be compared with decimals or integers.
 
         Spark casts a text that meets decimals to a double; the engine rounds it to the decimal: 1 equals '0.5'. Spark
         casts one that meets integers to an integer, and stops at a fraction; the engine computes some integers as
-        decimals or doubles (see `_exact`).
+        decimals or doubles (see `_widen`).
         """
         sums = bool(self.operators & {"+", "-", "*"})
         has_decimal = has_integer = has_text = has_fraction = is_between = False
@@ -259,15 +258,14 @@ class _Expression:
             return self._arguments(n, self.closing[n + 1])[_CHOICES[value] :]
         if value != "case" or n not in self.closing:
             return []
-        spans, start, m = [], 0, n + 1
-        while m <= self.closing[n]:
+        spans, start = [], 0
+        for m in self._within(n + 1, self.closing[n] + 1):
             value = self.tokens[m].value
             if start and value in ("when", "else", "end"):
                 spans.append((start, m))
                 start = 0
             if value in ("then", "else"):
                 start = m + 1
-            m = 1 + self.closing.get(m, m)
         return spans
 
     def _types(self) -> Iterator[str]:
@@ -326,36 +324,29 @@ class _Expression:
             return f"RLIKE {self._pattern(n + 1, n + 2)}", n + 2
         if token.column in ("double", "float"):
             return _normalize(token.text, token.column.upper()), n + 1
-        if token.column == "integer" and self._is_arithmetic:
-            return f"CAST({token.text} AS {self._exact})", n + 1
-        return token.text, n + 1
+        return self._widen(token.text) if token.column == "integer" else token.text, n + 1
 
-    @property
-    def _is_arithmetic(self) -> bool:
-        """Whether integer arithmetic may overflow; with a division, integers would have to stay integers."""
+    def _widen(self, integer: str) -> str:
+        """Cast an integer to the type in which integers are added and multiplied: that of the other numbers."""
         if not self.operators & {"+", "-", "*"}:
-            return False
-        if "/" in self.operators and self.named & {"integer"} | self.functions & _INTEGER_FUNCTIONS:
+            return integer
+        # With a division, integers would have to stay integers.
+        divides = "/" in self.operators and (self.named & {"integer"} or self.functions & _INTEGER_FUNCTIONS)
+        has_remainders = self.operators & {"%", "div"} or self.functions & {"mod", "pmod", "try_mod"}
+        if divides or (self.has_floats and has_remainders):
             raise NotOnTheEmbeddedEngine("does not notice when sums or products of integers overflow")
-        return True
+        return f"CAST({integer} AS {'DOUBLE' if self.has_floats else 'DECIMAL(20, 0)'})"
 
-    @property
-    def _exact(self) -> str:
-        """The type in which integers are added and multiplied: that of the other numbers."""
-        if not self.has_floats:
-            return "DECIMAL(20, 0)"
-        if "%" in self.operators or "div" in self.operators or {"mod", "pmod", "try_mod"} & self.functions:
-            raise NotOnTheEmbeddedEngine("does not notice when sums or products of integers overflow")
-        return "DOUBLE"
+    def _within(self, start: int, stop: int) -> Iterator[int]:
+        """Yield the indices of the tokens of a span, without those within parentheses and CASE."""
+        while start < stop:
+            yield start
+            start = 1 + self.closing.get(start, start)
 
     def _arguments(self, n: int, end: int) -> list[tuple[int, int]]:
-        spans, start, m = [], n + 2, n + 2
-        while m < end:
-            if self.tokens[m].text == ",":
-                spans.append((start, m))
-                start = m + 1
-            m = 1 + self.closing.get(m, m)
-        return [*spans, (start, end)] if end > n + 2 else []
+        commas = [m for m in self._within(n + 2, end) if self.tokens[m].text == ","]
+        starts = [n + 2, *(m + 1 for m in commas)]
+        return list(zip(starts, [*commas, end], strict=True)) if end > n + 2 else []
 
     def _call(self, n: int, end: int) -> str:
         name, spans = self.tokens[n].value, self._arguments(n, end)
@@ -384,8 +375,8 @@ class _Expression:
         if name == "try_cast":
             return self._try_cast(n, end)
         written = f"{self.tokens[n].text}({', '.join(texts)})"
-        if name in _INTEGER_FUNCTIONS and self._is_arithmetic:
-            return f"CAST({written} AS {self._exact})"
+        if name in _INTEGER_FUNCTIONS:
+            return self._widen(written)
         return _normalize(written) if name in ("mod", "pmod", "try_mod") and self.fractions else written
 
     def _pattern(self, start: int, stop: int, only_matches: bool = True) -> str:
@@ -436,18 +427,16 @@ def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:
     opened: list[int] = []
     for n, token in enumerate(tokens):
         in_case = bool(opened) and tokens[opened[-1]].value == "case"
+        is_bracket = token.text in (")", "]")
         if token.text in ("(", "[") or (token.kind == "name" and token.value == "case" and not token.is_call):
             opened.append(n)
-        elif in_case and token.kind == "name" and token.value == "end":
-            closing[opened.pop()] = n
-        elif token.text in (")", "]"):
-            if not opened:
-                raise NotOnTheEmbeddedEngine("finds a closing parenthesis without an opening one")
-            if in_case:
-                raise NotOnTheEmbeddedEngine("takes no CASE without END")
+        elif is_bracket and not opened:
+            raise NotOnTheEmbeddedEngine("finds a closing parenthesis without an opening one")
+        elif is_bracket and in_case:
+            raise NotOnTheEmbeddedEngine(_NO_END)
+        elif is_bracket or (in_case and token.kind == "name" and token.value == "end"):
             closing[opened.pop()] = n
     if opened:
         is_case = tokens[opened[-1]].value == "case"
-        missing = "takes no CASE without END" if is_case else "finds an opening parenthesis without a closing one"
-        raise NotOnTheEmbeddedEngine(missing)
+        raise NotOnTheEmbeddedEngine(_NO_END if is_case else "finds an opening parenthesis without a closing one")
     return closing
