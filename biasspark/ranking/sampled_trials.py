@@ -10,7 +10,6 @@ rows and 24 bytes for each trial of some identities.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -24,9 +23,10 @@ from biasspark.errors import Fault, InputError
 from biasspark.ranking.counts import Counts, refuse_other_corpus
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.pinned_trials import (
+    IdentityScores,
     KeptRows,
     RangeScores,
-    Trials,
+    choose_draw,
     mean_and_sd,
     measure_trials,
     pool_ranges,
@@ -73,11 +73,12 @@ def sample_pinned_aucs(
     chunks = list_chunks(len(names), max(_TRIALS_A_CHUNK // pinned.trials, 1))
 
     def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[tuple[int, bytes]]:
-        fixed = pinned.trials, pinned.seed, pinned.include_subgroup_in_background
-        counted = measure_trials(scores, below, total, Trials(*fixed, model, slice_name, names))
         for chunk in chunks:
-            together = np.stack(list(islice(counted, len(chunk))))
-            yield chunk.start, pack([together, total[:, chunk.start : chunk.stop]])
+            counted = [
+                count_pools(pinned, (model, slice_name, names[n]), scores.identity(n), below[:, n], total[:, n])
+                for n in chunk
+            ]
+            yield chunk.start, pack([np.stack(counted), total[:, chunk.start : chunk.stop]])
 
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
         counted, totals = zip(*map(unpack, ranges), strict=True)
@@ -93,6 +94,19 @@ def sample_pinned_aucs(
         sampled[:, model, slice_number, chosen], cells[:, model, slice_number, chosen] = of_chunk, totals
     refuse_other_corpus(counts, cells.reshape(len(FOUR_CELLS), -1), ~counts.groups.is_overall)
     return sampled.reshape(2, -1)
+
+
+def count_pools(pinned: PinnedAuc, names: tuple[str, str, str], rows: IdentityScores, below: Ints, total: Ints) -> Ints:
+    """Count the pools of all trials in a range: see `measure_trials`.
+
+    `names` are those of the model, the slice and the identity; only these and the seed fix the draws. `below` and
+    `total` are the rows of the four cells of the identity in lower ranges and in all.
+    """
+    sides = (sizes.reshape(2, 2).sum(axis=1).tolist() for sizes in (below, total))
+    draw = choose_draw(*sides, include_subgroup=pinned.include_subgroup_in_background)
+    key = (pinned.seed, *map(stable_number, names), draw.source)
+    subsets = [Subset(draw.total, draw.size, (*key, trial)) for trial in range(pinned.trials)]
+    return measure_trials(rows, draw, subsets)
 
 
 def sum_kept_rows(

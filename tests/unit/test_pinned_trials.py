@@ -24,14 +24,13 @@ from biasspark.ranking.kernels.pinned_trials import (
     SUBGROUP,
     Draw,
     RangeScores,
-    Trials,
+    choose_draw,
     mean_and_sd,
-    measure_trials,
     pool_ranges,
 )
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
-from biasspark.ranking.kernels.subsets import draw_positions
-from biasspark.ranking.sampled_trials import sample_pinned_aucs
+from biasspark.ranking.kernels.subsets import Subset, draw_positions, stable_number
+from biasspark.ranking.sampled_trials import count_pools, sample_pinned_aucs
 from biasspark.ranking.task_rows import Kind, read_blocks, sort_with_offsets
 from tests.harness.ranking_without_spark import (
     block_of,
@@ -88,14 +87,16 @@ class Corpus:
             if Kind.CELLS in parts:
                 scores = RangeScores(read_blocks(parts, Kind.CELLS), read_blocks(parts, Kind.MEMBERSHIPS), sets)
                 below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
-                ranges.append(
-                    np.stack(list(measure_trials(scores, below, total, trials_of(pinned, encoding.names[1:]))))
-                )
+                counted = [
+                    count_pools(pinned, names_of(name), scores.identity(n), below[:, n], total[:, n])
+                    for n, name in enumerate(encoding.names[1:])
+                ]
+                ranges.append(np.stack(counted))
         return {OVERALL: [], **dict(zip(encoding.names[1:], pool_ranges(ranges), strict=True))}
 
 
-def trials_of(pinned: PinnedAuc, names: tuple[str, ...]) -> Trials:
-    return Trials(pinned.trials, pinned.seed, pinned.include_subgroup_in_background, "model 0", "all", names)
+def names_of(identity: str) -> tuple[str, str, str]:
+    return "model 0", "all", identity
 
 
 def random_corpus(seed: int, rows: int = 60, levels: int = 12, crossed: bool = False) -> Corpus:
@@ -118,9 +119,9 @@ def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float
         source, pooled, drawn = SUBGROUP, outside, inside
     places_of = sorted(row[:2] for row in drawn)
     aucs = []
-    trials = trials_of(pinned, corpus.encoding.names)
-    for subset in trials.subsets(number, Draw(source, len(places_of), 0, len(pooled))):
-        places, _ = draw_positions(subset, 0, len(places_of))
+    key = (pinned.seed, *map(stable_number, names_of(corpus.encoding.names[number])), source)
+    for trial in range(pinned.trials):
+        places, _ = draw_positions(Subset(len(places_of), len(pooled), (*key, trial)), 0, len(places_of))
         assert len(places) == len(pooled)
         pool = [row[:2] for row in pooled] + [places_of[place] for place in places]
         pairs = ordered_doubled(
@@ -157,8 +158,7 @@ def test_against_all_pairs(seed: int, levels: int, include: bool, monkeypatch: p
 )
 def test_the_larger_set_is_drawn_from(sizes: tuple[int, int], of_all: Draw, of_others: Draw) -> None:
     for include, wanted in ((True, of_all), (False, of_others)):
-        trials = trials_of(PinnedAuc(trials=1, include_subgroup_in_background=include), ("g",))
-        assert trials.choose((2, 3), sizes) == wanted
+        assert choose_draw((2, 3), sizes, include_subgroup=include) == wanted
 
 
 @INCLUDED
@@ -235,10 +235,9 @@ def measure_blocks(
     blocks: tuple[list[Block], list[Block]], n_inside: int, n_outside: int, pinned: PinnedAuc
 ) -> np.ndarray:
     """Measure the only range, half of whose rows are positive, of one identity."""
-    total = np.array([n_inside, n_inside, n_outside, n_outside])[:, None] // 2
+    total = np.array([n_inside, n_inside, n_outside, n_outside]) // 2
     scores = RangeScores(*blocks, ReferenceSets.of([0, 0], [1]))
-    [counted] = measure_trials(scores, np.zeros_like(total), total, trials_of(pinned, ("g",)))
-    return counted
+    return count_pools(pinned, names_of("g"), scores.identity(0), np.zeros_like(total), total)
 
 
 @INCLUDED

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,7 +24,7 @@ from biasspark.ranking.kernels.blocks import Block, merge_cells
 from biasspark.ranking.kernels.placements import known_cells, merge_entries
 from biasspark.ranking.kernels.reference_sets import ReferenceSets
 from biasspark.ranking.kernels.sorted_runs import Segments, doubled_placement, find_starts, place_runs
-from biasspark.ranking.kernels.subsets import Subset, draw_runs, stable_number
+from biasspark.ranking.kernels.subsets import Subset, draw_runs
 
 ALL_KNOWN, BACKGROUND, SUBGROUP = 0, 1, 2
 """The set that is drawn from."""
@@ -85,54 +84,47 @@ class Draw(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True)
-class Trials:
-    """What the draws of a model and slice depend on: on names, so that one more identity changes no other draws.
+def choose_draw(below: Sequence[int], total: Sequence[int], *, include_subgroup: bool) -> Draw:
+    """Choose the set to draw from, given the rows of subgroup and background in lower ranges and in all ranges.
 
     `include_subgroup` says whether the background that is drawn from includes the subgroup.
     """
-
-    n_trials: int
-    seed: int
-    include_subgroup: bool
-    model: str
-    slice: str
-    identities: tuple[str, ...]
-
-    def choose(self, below: Sequence[int], total: Sequence[int]) -> Draw:
-        """Choose the set to draw from, given the rows of subgroup and background in lower ranges and in all ranges."""
-        subgroup, background = total
-        if self.include_subgroup:
-            return Draw(ALL_KNOWN, subgroup + background, sum(below), subgroup)
-        if subgroup <= background:
-            return Draw(BACKGROUND, background, below[1], subgroup)
-        return Draw(SUBGROUP, subgroup, below[0], background)
-
-    def subsets(self, index: int, draw: Draw) -> Iterator[Subset]:
-        """Yield the positions that each trial of an identity draws."""
-        names = (stable_number(name) for name in (self.model, self.slice, self.identities[index]))
-        key = (self.seed, *names, draw.source)
-        return (Subset(draw.total, draw.size, (*key, trial)) for trial in range(self.n_trials))
+    subgroup, background = total
+    if include_subgroup:
+        return Draw(ALL_KNOWN, subgroup + background, sum(below), subgroup)
+    if subgroup <= background:
+        return Draw(BACKGROUND, background, below[1], subgroup)
+    return Draw(SUBGROUP, subgroup, below[0], background)
 
 
-def measure_trials(scores: RangeScores, below: Ints, total: Ints, trials: Trials) -> Iterator[Ints]:
-    """Draw the part of every trial that lies in a range, and count it.
+def measure_trials(rows: IdentityScores, draw: Draw, subsets: Sequence[Subset]) -> Ints:
+    """Draw the part of every trial of an identity that lies in a range, and count it.
 
-    Yield for every identity the negatives and the positives of each pool in this range, and twice U among them: int64
-    array, shape (3, trials), 0 if there is nothing to draw. `below` and `total`, shape (4, identities), are the rows of
-    the four cells in lower ranges and in all. A pool has at most twice the rows of a range, which has fewer than 2^30
-    rows of one label (`placements.MAX_ROWS_OF_A_LABEL`), so twice U stays below 2^63.
+    Return the negatives and the positives of each pool in this range, and twice U among them: int64 array, shape
+    (3, trials), 0 if there is nothing to draw. U counts pairs within the whole set, within the drawn rows, and across
+    both. A pool has at most twice the rows of a range, which has fewer than 2^30 rows of one label
+    (`placements.MAX_ROWS_OF_A_LABEL`), so twice U stays below 2^63.
     """
-    sides = [np.stack([cells[0] + cells[1], cells[2] + cells[3]], axis=1).tolist() for cells in (below, total)]
-    for index in range(len(trials.identities)):
-        draw = trials.choose(sides[0][index], sides[1][index])
-        if draw.size == 0:
-            yield np.zeros((3, trials.n_trials), np.int64)
-            continue
-        subgroup, background = scores.identity(index)
-        whole = background if draw.source == SUBGROUP else subgroup
-        drawn = (background + subgroup, background, subgroup)[draw.source]
-        yield _measure_identity(whole, drawn, draw.below, list(trials.subsets(index, draw)))
+    if draw.size == 0:
+        return np.zeros((3, len(subsets)), np.int64)
+    subgroup, background = rows
+    whole = background if draw.source == SUBGROUP else subgroup
+    drawn = (background + subgroup, background, subgroup)[draw.source]
+    of_negatives, of_positives = (place_runs(counts) for counts in whole.T)
+    n_negative, n_positive = whole.sum(axis=0)
+    above_positives = 2 * n_positive - of_positives
+    sums = np.repeat([[n_negative], [n_positive], [whole[:, 1] @ of_negatives]], len(subsets), axis=1)
+    running = np.append(0, np.cumsum(drawn))
+    for trials, runs, counts in _draw_batches(running, draw.below, subsets):
+        first = find_starts(trials, runs >> 1)
+        score, label = runs[first] >> 1, runs & 1
+        negative, positive = (np.add.reduceat(counts * part, first) for part in (1 - label, label))
+        numbers, starts = np.unique(trials[first], return_index=True)
+        of_trial = Segments(starts, len(first), wide=False)
+        within = positive * doubled_placement(of_trial.before(negative), negative)
+        across = positive * of_negatives[score] + negative * above_positives[score]
+        sums[:, numbers] += [of_trial.total(column) for column in (negative, positive, within + across)]
+    return sums
 
 
 def pool_ranges(ranges: Iterable[Ints]) -> list[list[float]]:
@@ -156,25 +148,6 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float, float]:
     """Return mean and standard deviation (n - 1), each rounded once; NaN without values, or with fewer than two."""
     nan = float("nan")
     return statistics.mean(values) if values else nan, statistics.stdev(values) if len(values) > 1 else nan
-
-
-def _measure_identity(whole: Ints, drawn: Ints, below: int, subsets: Sequence[Subset]) -> Ints:
-    """Count the pools of all trials: pairs within the whole set, within the drawn rows, and across both."""
-    of_negatives, of_positives = (place_runs(counts) for counts in whole.T)
-    n_negative, n_positive = whole.sum(axis=0)
-    above_positives = 2 * n_positive - of_positives
-    sums = np.repeat([[n_negative], [n_positive], [whole[:, 1] @ of_negatives]], len(subsets), axis=1)
-    running = np.append(0, np.cumsum(drawn))
-    for trials, runs, counts in _draw_batches(running, below, subsets):
-        first = find_starts(trials, runs >> 1)
-        score, label = runs[first] >> 1, runs & 1
-        negative, positive = (np.add.reduceat(counts * part, first) for part in (1 - label, label))
-        numbers, starts = np.unique(trials[first], return_index=True)
-        of_trial = Segments(starts, len(first), wide=False)
-        within = positive * doubled_placement(of_trial.before(negative), negative)
-        across = positive * of_negatives[score] + negative * above_positives[score]
-        sums[:, numbers] += [of_trial.total(column) for column in (negative, positive, within + across)]
-    return sums
 
 
 def _draw_batches(running: Ints, below: int, subsets: Sequence[Subset]) -> Iterator[tuple[Ints, Ints, Ints]]:
