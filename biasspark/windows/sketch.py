@@ -84,11 +84,6 @@ class SketchHeader:
         names = {stored: name for name, stored in _STORED_NAMES.items()}
         return SketchHeader(**{names.get(name, name): value for name, value in json.loads(data).items()})
 
-    @property
-    def agreement(self) -> dict[str, Any]:
-        """The rules, and the types on which they depend."""
-        return {**self.rules, "types": self.types}
-
 
 @dataclass(frozen=True)
 class Sketch:
@@ -131,7 +126,7 @@ def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
 
 def hash_agreement(header: SketchHeader, boundaries: Floats) -> str:
     """Return the key of a sketch: a hash of all that must agree for blocks to merge."""
-    agreed = [FORMAT, header.agreement, [edge.hex() for edge in boundaries.tolist()]]
+    agreed = [FORMAT, {**header.rules, "types": header.types}, [edge.hex() for edge in boundaries.tolist()]]
     return hashlib.sha256(json.dumps(agreed, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -263,49 +258,36 @@ def read_sketches(
     counts = np.zeros(len(window.count_keys), np.int64)  # in a window only the rows of crossed pairs are set
     for by_model, renumbering in zip(headers, renumberings, strict=True):
         for low, high, n_rows in by_model[window.models[0]].members:
-            sides = renumbering.singles[[low, high]]
-            counts[window.first_pair_count + renumbering.pair_number(*sides) - window.first_pair] += n_rows
+            pair = renumbering.pair_number(*renumbering.numbers[[low, high]])
+            counts[window.first_pair_count + pair - window.first_pair] += n_rows
     return cut_batches(narrow, cut).unionAll(count_corpus(rows.sparkSession, counts))
 
 
 @dataclass(frozen=True)
 class Renumbering:
-    """The window's numbers of a run's identities up to its first pair, ascending, and by source those that it lacks."""
+    """The window's numbers of a run's identities, crossed pairs included, and by source those that the run lacks."""
 
     window: Encoding
-    singles: Ints
+    numbers: Ints
     absent: dict[int, tuple[int, ...]]
 
     @staticmethod
     def between(run: Encoding, window: Encoding) -> Renumbering:
         """Compare two encodings of the same sources; the window has all identities of the run."""
-        numbers = [0, *(window.number[name] for name in run.singles)]
-        known = set(numbers)
+        singles = np.array([0, *(window.number[name] for name in run.singles)])
+        known = set(singles.tolist())
         absent = {
             index: tuple(
                 number for name in window.sources[index].identities if (number := window.number[name]) not in known
             )
             for index in window.open_sources
         }
-        return Renumbering(window, np.array(numbers, np.int64), absent)
+        low, high = singles[np.array(run.pairs, np.int64).reshape(-1, 2).T]
+        return Renumbering(window, np.append(singles, pair_number(low, high, len(window.singles))), absent)
 
     def pair_number(self, low: Ints, high: Ints) -> Ints:
         """Return the window's numbers of crossed pairs, given those of their two identities."""
         return pair_number(low, high, len(self.window.singles))
-
-    def renumber(self, identity: Ints) -> Ints:
-        """Return the window's numbers of the run's identities, including crossed pairs."""
-        n_singles = len(self.singles) - 1
-        numbers = self.singles[np.minimum(identity, n_singles)]
-        crossed = np.flatnonzero(identity > n_singles)
-        if len(crossed):
-            # Pairs are numbered (1, 2), (1, 3), ..., (2, 3), ...: where those begin that have 1, 2, ... as low side
-            firsts = np.cumsum(np.r_[0, np.arange(n_singles - 1, 0, -1)])
-            pair = identity[crossed] - n_singles - 1
-            low = np.searchsorted(firsts, pair, "right")
-            high = pair - firsts[low - 1] + low + 1
-            numbers[crossed] = self.pair_number(self.singles[low], self.singles[high])
-        return numbers
 
     def enter(self, kind: int, block: Block) -> Iterator[tuple[int, Block]]:
         """Yield a run's block as the window's blocks of base cells and of memberships."""
@@ -314,11 +296,11 @@ class Renumbering:
             return
         identity, state = block.keys >> 2, block.keys & 3
         if kind == Kind.MEMBERSHIPS:
-            keys = self.renumber(identity) << 2 | state
+            keys = self.numbers[identity] << 2 | state
             yield Kind.MEMBERSHIPS, Block(keys, block.lengths, block.scores, block.counts)
             return
         side, source = np.divmod(identity, len(self.window.sources))
-        side = self.singles[side]
+        side = self.numbers[side]
         source_of_scores = np.repeat(source, block.lengths)
         for index in np.unique(source).tolist():
             chosen, inside = source == index, source_of_scores == index
