@@ -1,4 +1,4 @@
-"""Row-level ranks: EXAMPLES -> one row per (model, slice, row) with its placement.
+"""Row-level ranks: EXAMPLES -> one row per (model, slice, row) with its placement and its attribution of the AUC.
 
     EXAMPLES --cut--> rows and offsets of every range --one shuffle--> placed rows
 
@@ -33,14 +33,21 @@ _CODE = "code"
 
 
 def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], labels: Ints) -> DataFrame:
-    """Return the placement and the ``row_id`` of every row that counts, for every model and slice.
+    """Return the table ``example_attributions``, less the run's columns: every row that counts, by model and slice.
 
     A positive is correctly ordered with the negatives that score below it, a negative with the positives that score
     above it; a tie counts half. ``n_opposite`` is the number of rows of the slice with the other label;
     ``ordered_doubled`` is twice the number of them with which the row is correctly ordered, plus ties, 0 to 2
-    n_opposite. `examples` have a column ``row_id``. `labels`, shape (2, models, slices), are the negatives and the
-    positives of each slice. Raises `InputError` when it is computed, if a range has more rows than a worker holds, or
-    the corpus has other rows than were counted.
+    n_opposite.
+
+    AUC is the share of correctly ordered (positive, negative) pairs, ties half. Half of the credit of each pair goes to
+    its positive, half to its negative: a row that is correctly ordered with d/2 of its m opposite rows has the
+    attribution d/4, and normalized d/(4m). The attributions of all rows add up to p·n·AUC; the normalized ones have the
+    mean AUC/2 over the positives, and over the negatives (Attributing, sections 5.1 and 5.2).
+
+    `examples` have a column ``row_id``. `labels`, shape (2, models, slices), are the negatives and the positives of
+    each slice. Raises `InputError` when it is computed, if a range has more rows than a worker holds, or the corpus has
+    other rows than were counted.
 
     Lazy. Cost: one scan and one shuffle, of 9 bytes per score and of the ids; each range is sorted once. A row leaves
     Python with one number in place of model, slice, label and opposite rows: more columns take as long as the ranking.
@@ -64,15 +71,18 @@ def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floa
     groups = list(product(encoding.models, encoding.slices))
     opposite = np.moveaxis(labels[::-1], 0, -1).ravel().tolist()
     group = F.shiftright(_CODE, 1)
-    return placed.select(
+    rows = placed.select(
         name_of(group, tuple(model for model, _ in groups)).alias(MODEL),
         name_of(group, tuple(name for _, name in groups)).alias(SLICE),
+        F.col(ROW_ID).cast("string").alias(ROW_ID),
         (F.col(_CODE).bitwiseAND(1) == 1).alias(LABEL),
         SCORE,
         F.element_at(F.array(*map(F.lit, opposite)), F.col(_CODE) + 1).cast("bigint").alias(N_OPPOSITE),
         ORDERED_DOUBLED,
-        ROW_ID,
     )
+    ordered = F.col(ORDERED_DOUBLED)
+    normalized = ordered.cast("double") / F.nullif(4 * F.col(N_OPPOSITE), F.lit(0))
+    return rows.select("*", (ordered / 4).alias("attribution"), normalized.alias("normalized_attribution"))
 
 
 def cut_with_ids(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]:

@@ -26,12 +26,12 @@ from biasspark.attribution.attribution_warnings import (
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
-from biasspark.attribution.examples import count_rounded, example_attributions, is_settled
 from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
+from biasspark.attribution.rounded_counts import count_rounded, is_settled
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
@@ -135,7 +135,7 @@ class SurveyedRows(SurveyedCorpus):
         return Measurement(self.measures, self.encoding, self.survey, self.cutpoints, counts).warnings
 
     def rank_rows(self, counts: Counts) -> DataFrame:
-        """Return RANKED rows with their ids, given the counts of all rows. Lazy: a scan and a shuffle."""
+        """Return the table of examples, less the run's columns, given the counts of all rows. Lazy: see `rank_rows`."""
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
@@ -219,9 +219,9 @@ def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
             counts = count_rounded(surveyed.examples, surveyed.encoding, surveyed.boundaries)
         check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
         if is_settled(counts, surveyed.encoding):
-            return example_attributions(surveyed.rank_rows(counts)), surveyed.list_warnings(counts)
+            return surveyed.rank_rows(counts), surveyed.list_warnings(counts)
     measurement = measure(surveyed)
-    return example_attributions(surveyed.rank_rows(measurement.counts)), measurement.warnings
+    return surveyed.rank_rows(measurement.counts), measurement.warnings
 
 
 # ---- tables
@@ -265,7 +265,7 @@ def list_tables(
         table: table_of_rows(table, rows[table]) for table in configured_tables(attribution) if table in rows
     }
     if attribution.write_examples:
-        tables[schemas.EXAMPLE_ATTRIBUTIONS] = example_attributions(surveyed.rank_rows(ranked.counts))
+        tables[schemas.EXAMPLE_ATTRIBUTIONS] = surveyed.rank_rows(ranked.counts)
     all_wrong = count_wrong_pairs(ranked.counts)
     warnings = _list_warnings(searched, ranked, within_0_and_1, pair_nodes)
     if attribution.pairs_of:

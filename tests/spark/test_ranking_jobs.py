@@ -96,7 +96,7 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
         opposite = scores[encoding.models.index(row["model"])][inside & (label != row["label"])]
         pair = ([row["score"]], opposite) if not row["label"] else (opposite, [row["score"]])
         assert (row["n_opposite"], row["ordered_doubled"]) == (len(opposite), ordered_doubled(*pair).sum())
-        assert row["score"] == scores[encoding.models.index(row["model"])][row["row_id"]]
+        assert row["score"] == scores[encoding.models.index(row["model"])][int(row["row_id"])]
 
 
 @pytest.mark.spark("how Spark hashes and shuffles")

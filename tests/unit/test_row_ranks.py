@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.examples import count_rounded, is_settled
+from biasspark.attribution.rounded_counts import count_rounded, is_settled
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.ranking.engine import rank

@@ -1,15 +1,13 @@
-"""The AUC attribution of every row (Attributing, sections 5.1 and 5.2): RANKED rows -> example attributions."""
+"""Counts of rows with rounded scores, which show whether exact ones would give warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats, Ints
-from biasspark.columns import LABEL, MODEL, N_OPPOSITE, ORDERED_DOUBLED, ROW_ID, SCORE, SLICE
 from biasspark.corpus.encoding import Encoding
 from biasspark.metrics.data_quality import FEW_DISTINCT, GIANT_TIE
 from biasspark.ranking.counts import Counts
@@ -22,23 +20,6 @@ from biasspark.ranking.task_rows import Kind, Part, TaskRows
 
 _ROUNDED_BITS = 40
 """The bits of a score that rounding drops: of the 52 bits of its fraction, 12 stay."""
-
-
-def example_attributions(ranked: DataFrame) -> DataFrame:
-    """Return the table ``example_attributions``, less the run's columns.
-
-    AUC is the share of correctly ordered (positive, negative) pairs, ties half. Half of the credit of each pair goes to
-    its positive, half to its negative: a row that is correctly ordered with d/2 of its m opposite rows has the
-    attribution d/4, and normalized d/(4m). The attributions of all rows add up to p·n·AUC; the normalized ones have the
-    mean AUC/2 over the positives, and over the negatives. `ranked` are RANKED rows with ``row_id``.
-    """
-    return ranked.select(
-        *(MODEL, SLICE, F.col(ROW_ID).cast("string").alias(ROW_ID), LABEL, SCORE, N_OPPOSITE, ORDERED_DOUBLED),
-        (F.col(ORDERED_DOUBLED) / 4).alias("attribution"),
-        (F.col(ORDERED_DOUBLED).cast("double") / F.nullif(4 * F.col(N_OPPOSITE), F.lit(0))).alias(
-            "normalized_attribution"
-        ),
-    )
 
 
 def count_rounded(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> Counts:
