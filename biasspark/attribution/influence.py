@@ -170,22 +170,18 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
 
     d changes only at these scores: rows at the t-th distinct score have d = 2·C_(t-1) + c_t, with c_t opposite rows at
     that score and C_t up to it, and rows between it and the next have d = 2·C_t. If `from_above`, d counts the opposite
-    rows above a row instead. `reached`, shape (scores + 1,), counts the rows of the label below each score, the last
-    entry all of them; `opposite` are ascending indices of scores.
+    rows above a row instead: of m opposite rows, it is 2m less that from below. `reached`, shape (scores + 1,), counts
+    the rows of the label below each score, the last entry all of them; `opposite` are ascending indices of scores.
     """
     if not len(opposite):
         return 0, 0
     distinct, at = collapse(opposite)
     below, up_to = reached[distinct], reached[distinct + 1]
-    counted = np.cumsum(at)
-    if from_above:
-        counted = counted[-1] - counted + at
-        between = below - np.append(0, up_to[:-1])
-    else:
-        between = np.append(below[1:], reached[-1]) - up_to
+    counted, between = np.cumsum(at), np.append(below[1:], reached[-1]) - up_to
     of_tied, of_between, tied = 2 * counted - at, 2 * counted, up_to - below
     total = int((tied * of_tied).sum() + (between * of_between).sum())
-    return total, dot(tied, of_tied**2) + dot(between, of_between**2)
+    squares, two_m, n = dot(tied, of_tied**2) + dot(between, of_between**2), 2 * len(opposite), int(reached[-1])
+    return (two_m * n - total, two_m**2 * n - 2 * two_m * total + squares) if from_above else (total, squares)
 
 
 def combine_ranges(ranges: Iterator[memoryview]) -> bytes:

@@ -70,16 +70,15 @@ class Counts:
     """Rows of every crossed pair of identities, listed or not."""
 
 
-def list_groups(encoding: Encoding, numbers: Sequence[int] | Ints) -> Groups:
+def list_groups(encoding: Encoding, numbers: Ints) -> Groups:
     """Return the groups of every model and slice with the identities of the given numbers."""
-    listed = np.asarray(numbers)
-    names = np.asarray(encoding.names, object)[listed]
+    names = np.asarray(encoding.names, object)[numbers]
     models, slices = np.asarray(encoding.models, object), np.asarray(encoding.slices, object)
     return Groups(
-        model=np.repeat(models, len(slices) * len(listed)),
-        slice=np.tile(np.repeat(slices, len(listed)), len(models)),
+        model=np.repeat(models, len(slices) * len(numbers)),
+        slice=np.tile(np.repeat(slices, len(numbers)), len(models)),
         identity=np.tile(names, len(models) * len(slices)),
-        crossed=np.tile(listed >= encoding.first_pair, len(models) * len(slices)),
+        crossed=np.tile(numbers >= encoding.first_pair, len(models) * len(slices)),
     )
 
 

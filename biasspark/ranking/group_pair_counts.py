@@ -31,10 +31,9 @@ def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str,
     each pair of rows nor one for each pair of groups.
     """
     names = list(groupings.items())
-    n_models = len(encoding.models)
 
-    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
-        for slice_number in range(len(encoding.slices)) if model < n_models else ():
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+        for slice_number in range(len(encoding.slices)):
             rows = block.rows_of(slice_number)
             for number, (_name, groups) in enumerate(names if len(rows) else ()):
                 group = block.cells.groups(number)[block.cell[rows]]

@@ -59,10 +59,8 @@ def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floa
                 totals = RankOffsets.add_up(parts[Kind.OFFSETS]).total
                 if (totals != labels[:, model, slice_number]).any():
                     raise corpus_changed("it has other rows than when they were counted")
-            first = 2 * (model * len(encoding.slices) + slice_number)
-            for batch in place_range(parts):
-                code = pa.array(first + batch.column(LABEL).to_numpy(zero_copy_only=False).astype(np.int32))
-                yield pa.RecordBatch.from_arrays([code, *batch.columns[1:]], names=[_CODE, *batch.schema.names[1:]])
+                first_code = 2 * (model * len(encoding.slices) + slice_number)
+                yield from place_range(parts, first_code).to_batches(_ROWS_A_BATCH)
 
     parts = cut_examples(examples, encoding, lambda rows: cut_with_ids(rows, boundaries), ROW_ID)
     fields = StructType().add(_CODE, "integer").add(SCORE, "double").add(ORDERED_DOUBLED, "long")
@@ -99,14 +97,12 @@ def cut_with_ids(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]
             yield Part(model, slice_number, score_range, Kind.ROWS, encode_table(pa.table(columns)))
 
 
-def place_range(parts: Parts) -> Iterator[pa.RecordBatch]:
-    """Yield label, score, placement and id of the rows of a range, ascending by score."""
-    if not parts.get(Kind.ROWS):
-        return
+def place_range(parts: Parts, first_code: int) -> pa.Table:
+    """Return code, score, placement and id of the rows of a range, ascending by score, given the code of negatives."""
     table = pa.concat_tables(map(decode_table, parts[Kind.ROWS])).combine_chunks()
     refuse_large_range(table.num_rows)
     table = table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()
     [placed] = place_rows(scores, positive, [np.ones(len(scores), bool)], RankOffsets.add_up(parts[Kind.OFFSETS]))
-    columns = {LABEL: table[LABEL], SCORE: table[SCORE], ORDERED_DOUBLED: placed, ROW_ID: table[ROW_ID]}
-    yield from pa.table(columns).to_batches(_ROWS_A_BATCH)
+    code = (first_code + positive).astype(np.int32)
+    return pa.table({_CODE: code, SCORE: table[SCORE], ORDERED_DOUBLED: placed, ROW_ID: table[ROW_ID]})

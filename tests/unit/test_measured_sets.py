@@ -234,7 +234,7 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     targets = [*TARGETS, *COMPARED]
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
-    encoding = Encoding(models=("m", "n"), slices=("all", "some", "negatives"), sources=())
+    encoding = Encoding(models=("m", "n", "m - n"), slices=("all", "some", "negatives"), sources=())
     of_trees = list_tree_values(targets, N_ROWS)
     of_slices = list_slice_values(searched, [0.4, 0.4], N_ROWS)
     searches = [
@@ -279,4 +279,4 @@ def test_there_is_something_that_could_change() -> None:
     trees, slices, crosses, *_ = WHOLE
     assert min(len(tree) for tree in trees[:4]) >= 3
     assert all(slices.conditions)
-    assert len(crosses) == 2 * (9 + 9 + 9)
+    assert len(crosses) == 3 * (9 + 9 + 9)

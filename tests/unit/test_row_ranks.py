@@ -21,6 +21,7 @@ from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
 from biasspark.ranking.row_ranks import cut_with_ids, place_range
+from biasspark.ranking.task_rows import Kind
 from tests.fixtures.ranked_rows import (
     DESCRIPTION,
     ENCODING,
@@ -58,14 +59,13 @@ def examples_of(rows: list[tuple[float, bool, int]], n_each: int = 2) -> list[pa
 def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]], boundaries: list[float]) -> None:
     cuts = [np.array(boundaries)]
     ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_with_ids(held, cuts))
-    placed = {
-        row["row_id"]: row for parts in ranges.values() for batch in place_range(parts) for row in batch.to_pylist()
-    }
+    tables = [place_range(parts, 6) for parts in ranges.values() if Kind.ROWS in parts]
+    placed = {row["row_id"]: row for table in tables for row in table.to_pylist()}
     assert len(placed) == len(rows)
     for number, (score, label, _) in enumerate(rows):
         row = placed[f"row {number}"]
         opposite = [other for other, positive, _ in rows if positive != label]
-        assert (row["label"], row["score"]) == (label, score)
+        assert (row["code"], row["score"]) == (6 + label, score)
         low, high = (opposite, [score]) if label else ([score], opposite)
         assert row["ordered_doubled"] == ordered_doubled(low, high).sum()
 
@@ -81,10 +81,7 @@ def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
     table = table.append_column("row_id", pa.array([0, 1, 2, 3]))
     no_cuts = [np.empty(0)] * 2
     ranges = gather_parts(table.to_batches(), encoding, lambda held: cut_with_ids(held, no_cuts))
-    placed = {
-        key: [row["row_id"] for batch in place_range(parts) for row in batch.to_pylist()]
-        for key, parts in ranges.items()
-    }
+    placed = {key: place_range(parts, 0)["row_id"].to_pylist() for key, parts in ranges.items()}
     assert placed == {(0, 0, 0): [0, 2, 3], (0, 1, 0): [2], (1, 0, 0): [0, 2], (1, 1, 0): [2]}
 
 

@@ -106,7 +106,7 @@ class Segments:
     """
 
     def __init__(self, starts: Ints, size: int, *, wide: bool) -> None:
-        self.starts, self.size, self.wide = starts, size, wide
+        self.starts, self.wide = starts, wide
         self.lengths = np.diff(np.append(starts, size))
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
