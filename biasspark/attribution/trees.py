@@ -6,7 +6,7 @@ enough of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,9 +25,6 @@ ROOT = 1
 
 N_COLUMNS = 3
 """Of a histogram by bin: training rows, the sums of their values in units, estimation rows."""
-
-NodeKey: TypeAlias = tuple[int, int]
-"""The number of a tree, and that of one of its nodes."""
 
 
 class Node(NamedTuple):
@@ -66,84 +63,48 @@ def grow_trees(
     The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of that many rows allow
     (35 for two million), and added up in int64: trees are the same under any partitioning and order of the rows.
 
-    If a node is split, only the side with fewer rows is measured: the other is the rest of the node's histograms. The
-    driver collects a histogram for each measured node and feature, whatever the number of rows, and holds those of two
-    levels. Costs a sort of the bins for each node and feature.
+    The driver collects a histogram for each node that may be split and each feature, whatever the number of rows. Costs
+    a sort of the bins for each of them.
     """
     trees = [{ROOT: Node(ROOT, {})} for _ in values]
-    parents: dict[NodeKey, Sequence[Ints] | None] = {(number, ROOT): None for number in range(len(values)) if features}
+    leaves = [(number, ROOT) for number in range(len(values)) if features]
     for _ in range(settings.max_depth):
-        if not parents:
+        if not leaves:
             break
-        measured = yield from _measure_leaves(trees, parents, values, features)
-        parents = {}
-        for (number, node_id), histograms in measured.items():
+        measured = yield from _measure(
+            [(values[number], trees[number][leaf].condition) for number, leaf in leaves], features
+        )
+        asked, leaves = leaves, []
+        for (number, node_id), histograms in zip(asked, measured, strict=True):
             node = trees[number][node_id]
+            sums = (BinSums(counts, sums, np.stack([counts, honest], axis=1)) for counts, sums, honest in histograms)
+            split = best_split(features, sums, settings.min_leaf, node.condition)
             least_gain = settings.min_gain * square_sums[number] * 4.0 ** values[number].shift  # in squared units
-            split = _find_split(node.condition, histograms, features, settings.min_leaf, least_gain)
-            if split:
-                trees[number] |= _apply(split, node)
-                of_bins = histograms[split.feature]
-                sides = [of_bins[:, sorted(bins)].sum(axis=1) for bins in (split.left, split.right)]
-                if any(_may_be_split(side, settings.min_leaf) for side in sides):
-                    n_left, n_right = (n_train + n_honest for n_train, _, n_honest in sides)
-                    parents[number, 2 * node_id + int(n_right < n_left)] = histograms
+            if split is None or split.gain < least_gain:
+                continue
+            trees[number][node_id] = node._replace(split=split)
+            for child_id, bins in enumerate((split.left, split.right), 2 * node_id):
+                trees[number][child_id] = Node(child_id, {**node.condition, split.feature: bins})
+                n_train, _, n_honest = histograms[split.feature][:, sorted(bins)].sum(axis=1)
+                if min(n_train, n_honest) >= 2 * settings.min_leaf:
+                    leaves.append((number, child_id))
     return [tuple(node for _, node in sorted(tree.items())) for tree in trees]
 
 
-def _may_be_split(rows: Ints, min_leaf: int) -> bool:
-    """Return whether a node may have two leaves, given the sums of any of its histograms."""
-    return bool(min(rows[0], rows[2]) >= 2 * min_leaf)
-
-
-def _find_split(
-    condition: Condition, histograms: Sequence[Ints], features: Sequence[Feature], min_leaf: int, least_gain: float
-) -> Split | None:
-    """Return the allowed split of a node that explains most, or None if none explains enough."""
-    if not _may_be_split(histograms[0].sum(axis=1), min_leaf):
-        return None
-    nodes = (BinSums(counts, sums, np.stack([counts, honest], axis=1)) for counts, sums, honest in histograms)
-    split = best_split(features, nodes, min_leaf, condition)
-    return split if split and split.gain >= least_gain else None
-
-
-def _apply(split: Split, node: Node) -> dict[int, Node]:
-    """Return the node with its split, and its children."""
-    children = enumerate((split.left, split.right), 2 * node.node_id)
-    changed = {child_id: Node(child_id, {**node.condition, split.feature: bins}) for child_id, bins in children}
-    return {node.node_id: node._replace(split=split), **changed}
-
-
-# ---- histograms
-
-
-def _measure_leaves(
-    trees: Sequence[Mapping[int, Node]],
-    parents: Mapping[NodeKey, Sequence[Ints] | None],
-    values: Sequence[SummedValue],
-    features: Sequence[Feature],
-) -> Search[dict[NodeKey, Sequence[Ints]]]:
-    """Return the histograms of leaves by feature, int64, shape (`N_COLUMNS`, bins), by one query.
-
-    `parents` has the histograms of the parent of each leaf, None for a root. Less those of the leaf, they are the
-    histograms of its sibling, which are returned as well.
-    """
-    leaves = [(values[number], trees[number][node_id].condition) for number, node_id in parents]
+def _measure(
+    leaves: Sequence[tuple[SummedValue, Condition]], features: Sequence[Feature]
+) -> Search[list[Sequence[Ints]]]:
+    """Return the histograms of leaves by feature, int64, shape (`N_COLUMNS`, bins), by one query."""
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
-        for chunk, (value, condition) in enumerate(leaves):
+        for number, (value, condition) in enumerate(leaves):
             if value in block.sums:
-                yield value.target.slice, chunk, measure_bins(block.cells, block.sums[value], condition, features)
+                yield value.target.slice, number, measure_bins(block.cells, block.sums[value], condition, features)
 
     answer = yield Query(measure)
     nothing = [np.zeros((N_COLUMNS, feature.n_bins), np.int64) for feature in features]
-    histograms: dict[NodeKey, Sequence[Ints]] = {}
-    for chunk, ((number, node_id), parent) in enumerate(parents.items()):
-        target = values[number].target
-        histograms[number, node_id] = parts = answer.get((target.model, target.slice, chunk), nothing)
-        if parent:
-            histograms[number, node_id ^ 1] = [whole - part for whole, part in zip(parent, parts, strict=True)]
-    return histograms
+    keys = ((value.target.model, value.target.slice, number) for number, (value, _) in enumerate(leaves))
+    return [answer.get(key, nothing) for key in keys]
 
 
 def measure_bins(cells: Cells, sums: Ints, condition: Condition, features: Sequence[Feature]) -> list[Ints]:

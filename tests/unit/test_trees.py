@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.tree import DecisionTreeRegressor
 
-from biasspark.arrays import Ints
-from biasspark.attribution import trees
 from biasspark.attribution.block_sums import Target, sum_blocks
-from biasspark.attribution.trees import Tree, grow_trees, list_tree_values, measure_bins
+from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
 from biasspark.config.attribution_settings import TreeSettings
-from biasspark.features import Condition, Feature
-from biasspark.ranking.kernels.row_block import Cells
+from biasspark.features import Feature
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
 from tests.oracle.attribution import Example, round_to_units, target_values
@@ -149,26 +146,6 @@ def two_samples() -> list[Sample]:
 
 
 SAMPLE_FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(True, 4)]
-
-
-def test_each_level_measures_the_smaller_side_of_each_split(
-    two_samples: list[Sample], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured: list[Condition] = []
-
-    def measure(cells: Cells, sums: Ints, condition: Condition, features: Sequence[Feature]) -> list[Ints]:
-        measured.append(condition)
-        return measure_bins(cells, sums, condition, features)
-
-    monkeypatch.setattr(trees, "measure_bins", measure)
-    sample = two_samples[0]
-    (tree,) = grow_samples([sample], SAMPLE_FEATURES, TreeSettings(max_depth=3, min_leaf=10))
-    node_ids = [node.node_id for condition in measured for node in tree if node.condition == condition]
-    assert [node_id.bit_length() for node_id in (node_ids[0], node_ids[-1])] == [1, 3]
-    rows = rows_of_nodes(tree, sample)
-    assert len({node_id // 2 for node_id in node_ids}) == len(node_ids) == len(measured)
-    for node_id in node_ids[1:]:
-        assert len(rows[node_id]) <= len(rows[node_id ^ 1])
 
 
 @pytest.mark.parametrize(
