@@ -44,8 +44,7 @@ from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
 from biasspark.report.console_summary import show_changes
-from biasspark.tables.publish import Rows
-from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS, Table
+from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.text import format_count
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, describe_identities, plan_or_run, require
 from biasspark.workflows.corpus_steps import (
@@ -79,15 +78,8 @@ def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
         compared = comparison.compute()
     table = model_comparisons(compared, config.intervals.level)
     verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
-    tables: dict[Table, Rows] = {MODEL_COMPARISONS: table}
-    if verdict.alerts is not None:
-        tables[COMPARISON_ALERTS] = verdict.alerts
-    warnings = (*comparison.list_warnings(compared), *verdict.warnings)
-
-    def show() -> str:
-        return "\n\n".join(filter(None, [show_changes(table), verdict.show(COMPARISON_ALERTS)]))
-
-    return progress.end(verdict.add_to(context.publish(tables, comparison.counts, warnings, show, verdict.status)))
+    warnings, shown = comparison.list_warnings(compared), partial(show_changes, table)
+    return progress.end(context.publish({MODEL_COMPARISONS: table}, comparison.counts, warnings, shown, verdict))
 
 
 @contextmanager

@@ -24,11 +24,12 @@ from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Se
 from biasspark.session import engine_of, engine_version, follow_tasks, is_session_there, starting_workers
 from biasspark.tables.ledger import list_published
 from biasspark.tables.publish import Rows, publish
-from biasspark.tables.runs import PUBLISHED, Run, RunRecord, new_run
+from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table, tables_of
 from biasspark.tables.store import Store, open_tables
 from biasspark.tables.views import refresh_views
 from biasspark.text import format_count, show_value, show_visibly
+from biasspark.workflows.judge import Verdict
 
 
 class Plan(NamedTuple):
@@ -104,36 +105,41 @@ class RunContext:
         counts: RowCounts,
         warnings: Sequence[str],
         show: Callable[[], str],
-        status: str = PUBLISHED,
+        verdict: Verdict | None = None,
     ) -> cli.Outcome:
-        """Publish the tables of the run, and return the outcome. Any failure after publication becomes a warning."""
+        """Publish the tables and the alerts of the run. Any failure after publication becomes a warning."""
         spark, config, store, run = self.spark, self.config, self.store, self.run
+        judged = verdict or Verdict()
+        if judged.alerts is not None:
+            tables = {**tables, judged.table: judged.alerts}
         self.progress.stage(f"publishing {format_count(len(tables), 'table')} as {run.run_id}")
         of_date = () if run.window_start else warn_of_future(run.run_date, config.corpus.run_date_column)
         record = RunRecord(
             n_rows=counts.n_rows,
             n_rejected=counts.n_rejected,
             rejects=counts.rejects,
-            warnings=(*of_date, *warnings),
+            warnings=(*of_date, *warnings, *judged.warnings),
             config=config.json,
             config_hash=config.hash,
             code_version=__version__,
             spark_version=engine_version(spark),
-            status=status,
+            status=judged.status,
             merged_run_ids=self.merged_run_ids,
         )
         published = publish(spark, tables, run, store, record)
         messages, text = list(record.warnings), ""
         try:
             messages += refresh_views(spark, store)
-            text = show()
+            text = "\n\n".join(filter(None, [show(), judged.show()]))
         except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
             messages.append(f"{run.run_id} is published, but a later step failed: {cli.describe_unexpected(error)}")
-        summary = {"job": run.job, "status": status, "run_id": run.run_id, "run_date": run.run_date}
+        summary = {"job": run.job, "status": judged.status, "run_id": run.run_id, "run_date": run.run_date}
         summary |= {"engine": engine_of(spark)}
         summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
         summary |= {"warnings": messages, "tables": published.n_rows, "output": store.root}
-        return cli.Outcome(summary=summary, table=text + "".join(f"\nwarning: {warning}" for warning in messages))
+        summary |= {"gate": verdict.outcome} if verdict else {}
+        text += "".join(f"\nwarning: {warning}" for warning in messages)
+        return cli.Outcome(summary=summary, table=text, exit_code=judged.exit_code)
 
 
 def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ...]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Outcome
 from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
@@ -20,13 +19,16 @@ from biasspark.errors import GATE_FAILED, InputError
 from biasspark.gate import alerts
 from biasspark.gate.alerts import Baselines, Measured, MetricKey
 from biasspark.session import describe, sees_files
+from biasspark.tables import schemas
 from biasspark.tables.ledger import list_accepted, read_ledger
 from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
-from biasspark.tables.schemas import JACKKNIFE_STATISTICS, THRESHOLD_RATES, U_STATISTICS, Table
+from biasspark.tables.schemas import Table
 from biasspark.tables.store import Store
 from biasspark.text import format_count, list_first, show_value, show_visibly
-from biasspark.workflows.corpus_job import RunContext
+
+if TYPE_CHECKING:
+    from biasspark.workflows.corpus_job import RunContext
 
 MAX_SHOWN = 20
 MAX_NAMED = 5
@@ -34,10 +36,11 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the gate on a run: the table of alerts, None without a gate, and warnings."""
+    """The result of the gate on a run: the alerts, None without a gate, warnings, and the table of the alerts."""
 
     alerts: pa.Table | None = None
     warnings: tuple[str, ...] = ()
+    table: Table = schemas.BIAS_ALERTS
 
     @property
     def outcome(self) -> str | None:
@@ -50,12 +53,12 @@ class Verdict:
         """The status in the ledger: accepted if there is a gate and it did not fail."""
         return PUBLISHED if self.outcome in (None, FAIL) else ACCEPTED
 
-    def add_to(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of a job with that of the gate in its summary and exit code."""
-        summary = {**outcome.summary, "gate": self.outcome}
-        return replace(outcome, summary=summary, exit_code=GATE_FAILED if self.outcome == FAIL else 0)
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the job: that of a failed gate, or 0."""
+        return GATE_FAILED if self.outcome == FAIL else 0
 
-    def show(self, table: Table) -> str:
+    def show(self) -> str:
         """Format the number of alerts by outcome, a line per violation, the worst first, and undecided ones by rule."""
         if self.alerts is None or self.outcome is None:
             return ""
@@ -82,7 +85,7 @@ class Verdict:
                 rules = [f"{rule} ({n})" for rule, n in sorted(undecided.items(), key=lambda item: (-item[1], item[0]))]
                 checks = f"{format_count(undecided.total(), 'check')}{' without evidence' * (outcome != INSUFFICIENT)}"
                 by_rule = f"by rule: {list_first(rules, MAX_NAMED)}"
-                lines.append(f"{outcome}: {checks}, {by_rule}. latest_{table.name} says why.")
+                lines.append(f"{outcome}: {checks}, {by_rule}. latest_{self.table.name} says why.")
         return "\n".join(map(show_visibly, lines))
 
 
@@ -91,7 +94,7 @@ def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], con
     gate, level = context.config.gate, context.config.intervals.level
     if gate is None or not gate.run_rules:
         return Verdict()
-    identities = set(tables[U_STATISTICS][IDENTITY].to_pylist())
+    identities = set(tables[schemas.U_STATISTICS][IDENTITY].to_pylist())
     unknown = {
         rule.name: names
         for rule in gate.run_rules
@@ -99,34 +102,35 @@ def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], con
     }
     with describe(context.spark, "judge the run"):
         accepted = list_accepted(context.spark, context.store, context.run)
-        baselines, warnings = _find_baselines(tables.get(JACKKNIFE_STATISTICS), context, accepted)
+        baselines, warnings = _find_baselines(tables.get(schemas.JACKKNIFE_STATISTICS), context, accepted)
         warnings += [] if accepted else _warn_of_lost_ledger(context)
         named = {identity for names in unknown.values() for identity in names}
-        warnings += _warn_of_vanished(tables[U_STATISTICS], context, [*accepted][:1], named)
+        warnings += _warn_of_vanished(tables[schemas.U_STATISTICS], context, [*accepted][:1], named)
     warnings += [
         f"gate: rule {show_value(rule)} names {format_count(len(names), 'identity', 'identities')} that the corpus "
         f"does not have: {_list_names(names)}. Is a name misspelled?"
         for rule, names in unknown.items()
     ]
-    return _verdict(alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings)
+    return _verdict(schemas.BIAS_ALERTS, alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings)
 
 
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
     """Evaluate the rules on models and their baseline before the comparison is published."""
     if config.gate is None or not config.gate.comparison_rules:
         return Verdict()
-    return _verdict(alerts.comparison_alerts(compared, config.gate, config.intervals.level, missing_models))
+    level, table = config.intervals.level, schemas.COMPARISON_ALERTS
+    return _verdict(table, alerts.comparison_alerts(compared, config.gate, level, missing_models))
 
 
-def _verdict(table: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
-    rows = table.to_pylist()
+def _verdict(table: Table, of_rules: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
+    rows = of_rules.to_pylist()
     problems = []
     if n_undecided := sum(row["outcome"] == WARN and not row["decided"] for row in rows):
         have = f"{format_count(n_undecided, 'check')} {'has' if n_undecided == 1 else 'have'}"
         problems.append(f'{have} insufficient evidence, which counts as a warning by `insufficient = "warn"`')
     if not any(row["decided"] for row in rows):
         problems.append("no check of the gate is decided")
-    return Verdict(table, (*warnings, f"gate: {'; '.join(problems)}.") if problems else tuple(warnings))
+    return Verdict(of_rules, (*warnings, *([f"gate: {'; '.join(problems)}."] if problems else [])), table)
 
 
 def _warn_of_lost_ledger(context: RunContext) -> list[str]:
@@ -135,7 +139,7 @@ def _warn_of_lost_ledger(context: RunContext) -> list[str]:
         return []
     dates = {
         run_date
-        for run_date, _ in context.store.list_runs(context.spark, U_STATISTICS)
+        for run_date, _ in context.store.list_runs(context.spark, schemas.U_STATISTICS)
         if run_date < context.run.run_date
     }
     if not dates or read_ledger(context.spark, context.store):
@@ -152,10 +156,10 @@ def _warn_of_vanished(
     Crossed pairs are left out: they come and go with their numbers of rows. So are identities `named` by rules, which
     have a warning of their own.
     """
-    runs = [run for run in accepted if run.wrote(U_STATISTICS)]
-    before, available = read_rows(context.spark, context.store, U_STATISTICS, runs)
+    runs = [run for run in accepted if run.wrote(schemas.U_STATISTICS)]
+    before, available = read_rows(context.spark, context.store, schemas.U_STATISTICS, runs)
     if runs and not available:
-        absence = describe_absence(context.store, U_STATISTICS, runs[0])
+        absence = describe_absence(context.store, schemas.U_STATISTICS, runs[0])
         return [f"gate: {absence} Models and identities that vanished since are not known."]
     in_all_rows = (pc.field(SLICE) == ALL_ROWS) & ~pc.field(CROSSED)
     warnings = []
@@ -182,7 +186,7 @@ def _find_baselines(
     """
     spark, store, config = context.spark, context.store, context.config
     assert config.gate is not None
-    rules = {U_STATISTICS: config.gate.change_rules, THRESHOLD_RATES: config.gate.rate_change_rules}
+    rules = {schemas.U_STATISTICS: config.gate.change_rules, schemas.THRESHOLD_RATES: config.gate.rate_change_rules}
     if not any(rules.values()):
         return Baselines(), []
     resolved = config.resolved()
@@ -252,10 +256,10 @@ def _pair(
     """Pair a run with its baselines of AUCs, as far as they kept the same groups of ids."""
     baseline_ids = {row.run_id for key, row in latest.items() if key[-1] is None}
     chosen = [run for run in runs if run.run_id in baseline_ids]
-    rows, available = read_rows(spark, store, JACKKNIFE_STATISTICS, chosen)
+    rows, available = read_rows(spark, store, schemas.JACKKNIFE_STATISTICS, chosen)
     missing = [run for run in chosen if run not in available]
-    _refuse_lost(store, JACKKNIFE_STATISTICS, missing)
-    warnings = [describe_absence(store, JACKKNIFE_STATISTICS, run) for run in missing]
+    _refuse_lost(store, schemas.JACKKNIFE_STATISTICS, missing)
+    warnings = [describe_absence(store, schemas.JACKKNIFE_STATISTICS, run) for run in missing]
     if unpaired := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
         whose = f"{unpaired[0]} and {len(unpaired) - 1} more" if len(unpaired) > 1 else unpaired[0]
         warnings.append(f"gate: paired, but the baseline {whose} did not keep the same ids: there variances are added.")

@@ -62,16 +62,9 @@ def publish_measurement(
         if gate:
             progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
         verdict = judge(judged, list_missing_models(counts), context)
-        if verdict.alerts is not None:
-            tables[schemas.BIAS_ALERTS] = verdict.alerts
-        warnings = (*measurement.warnings, *more_warnings, *verdict.warnings)
-
-        def show() -> str:
-            suite = show_suite(measurement.tables[schemas.BIAS_METRICS], measurement.tables[schemas.MODEL_SUMMARY])
-            return "\n\n".join(filter(None, [suite, verdict.show(schemas.BIAS_ALERTS)]))
-
-        outcome = context.publish(tables, counts, warnings, show, verdict.status)
-    return progress.end(verdict.add_to(outcome))
+        warnings = (*measurement.warnings, *more_warnings)
+        shown = partial(show_suite, *(judged[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
+        return progress.end(context.publish(tables, counts, warnings, shown, verdict))
 
 
 def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:

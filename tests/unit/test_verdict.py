@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from biasspark.cli import Outcome
 from biasspark.columns import FAIL, INSUFFICIENT, PASS, WARN
 from biasspark.tables.schemas import BIAS_ALERTS, to_table
 from biasspark.workflows.judge import MAX_SHOWN, Verdict
@@ -30,19 +29,19 @@ def test_checks_without_evidence_take_one_line_whatever_they_count_as(outcome: s
         *alerts_of(outcome, 2, decided=False, rule="drop"),
         alert(PASS, decided=True),
     )
-    counts, undecided = verdict.show(BIAS_ALERTS).splitlines()
+    counts, undecided = verdict.show().splitlines()
     assert counts == f"gate: 26 {outcome}, 1 pass"
     assert undecided.startswith(f"{outcome}: 26 checks")
     assert "floor (24), drop (2)" in undecided
     assert verdict.outcome == outcome
-    assert verdict.add_to(Outcome(summary={})).exit_code == (5 if outcome == FAIL else 0)
+    assert verdict.exit_code == (5 if outcome == FAIL else 0)
 
 
 def test_each_violation_that_was_shown_has_its_sentence_and_the_first_of_many_do() -> None:
-    lines = verdict_of(*alerts_of(FAIL, MAX_SHOWN + 1, decided=True)).show(BIAS_ALERTS).splitlines()
+    lines = verdict_of(*alerts_of(FAIL, MAX_SHOWN + 1, decided=True)).show().splitlines()
     assert [line.rpartition(": ")[2] for line in lines[1:-1]] == sorted(f"floor {n}" for n in range(MAX_SHOWN + 1))[:20]
     assert lines[-1] == "and 1 more"
 
 
 def test_without_a_gate_nothing_is_shown() -> None:
-    assert (Verdict().show(BIAS_ALERTS), Verdict().status, Verdict().outcome) == ("", "published", None)
+    assert (Verdict().show(), Verdict().status, Verdict().outcome) == ("", "published", None)
