@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import reduce
 from importlib import import_module
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -28,7 +29,6 @@ import pyarrow.parquet as pq
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import ConfigError, Fault, InputError, has_condition, how_to_install, redact
@@ -37,7 +37,7 @@ from biasspark.files import check_file_system, shared_folder
 from biasspark.session import is_embedded
 from biasspark.tables import spark_schemas
 from biasspark.tables.lake import DeltaStore
-from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, write_local_file
+from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, stored_schema, write_local_file
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.storage_errors import storage_errors
@@ -257,17 +257,11 @@ class DeltaFolder(DeltaStore):
         if log is None:
             return super().read(spark, table, *runs)
         run_ids = {run.run_id for run in runs}
-        files: dict[date, list[str]] = {}
-        for day, file in log.list_files({run.run_date for run in runs}, run_ids):
-            files.setdefault(day, []).append(str(file))
-        if not files:
-            return spark_schemas.no_rows(spark, table)
-        schema = StructType([field for field in spark_schemas.spark_schema(table) if field.name != RUN_DATE.name])
-        parts = (
-            spark.read.schema(schema).parquet(*paths).withColumn(RUN_DATE.name, F.lit(day))
-            for day, paths in files.items()
-        )
-        return reduce(DataFrame.unionByName, parts).select(*table.names).where(F.col(RUN_ID.name).isin(*run_ids))
+        rows, reader = spark_schemas.no_rows(spark, table), spark.read.schema(stored_schema(table, self.partition))
+        for day, files in groupby(log.list_files({run.run_date for run in runs}, run_ids), key=itemgetter(0)):
+            of_day = reader.parquet(*(str(file) for _, file in files)).withColumn(RUN_DATE.name, F.lit(day))
+            rows = rows.unionByName(of_day)
+        return rows.where(F.col(RUN_ID.name).isin(*run_ids))
 
     def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
         """See `PathStore.read_rows`. No job if delta-rs reads the table."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from functools import partial, reduce
@@ -124,9 +124,9 @@ def write_local_file(file: Path, rows: pa.Table) -> None:
     replace_local_file(file, bytes(content.getvalue().to_pybytes()))
 
 
-def stored_schema(table: Table) -> StructType:
+def stored_schema(table: Table, partition: Collection[str] = PARTITION) -> StructType:
     """Return the columns in the files of a table. Partition columns are in the names of directories."""
-    return StructType([field for field in spark_schema(table) if field.name not in PARTITION])
+    return StructType([field for field in spark_schema(table) if field.name not in partition])
 
 
 def read_files(table: Table, folders: Iterable[Path], *, skip_missing: bool = False) -> pa.Table:
