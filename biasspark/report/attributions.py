@@ -121,8 +121,8 @@ def list_heat_maps(crosses: Rows) -> list[HeatMap]:
         n_negative = {row["negative_group"]: row["n_negative"] for row in rows}
         sizes = {name: n + n_negative.get(name, 0) for name, n in n_positive.items()}
         groups = sorted(sorted(sizes, key=lambda name: (-sizes[name], name))[:MAX_GROUPS])
-        pairs = {(row["positive_group"], row["negative_group"]): row for row in rows}
-        pairs = {pair: row for pair, row in pairs.items() if {*pair} <= {*groups}}
+        chosen = [row for row in rows if {row["positive_group"], row["negative_group"]} <= {*groups}]
+        pairs = {(row["positive_group"], row["negative_group"]): row for row in chosen}
         largest = max((row["headroom_share"] or 0.0 for row in pairs.values()), default=0.0)
         is_spacious = len(groups) <= MAX_SPACIOUS
         aucs = {pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()}

@@ -390,11 +390,8 @@ def list_pinned(report: ReportData) -> list[Row]:
         of_suite = suite.get((row["model"], row["identity"]), {})
         parts = []
         for name in PINNED_TERMS:
-            weight, auc = row[name.replace("_auc", "_weight")], TableCell(text=DASH)
-            if weight and f"{name}_low" in of_suite:
-                auc = replace(cells.metric_cell(of_suite, name), color="")
-            elif weight:
-                auc = cells.interval_cell(row[name])
+            weight = row[name.replace("_auc", "_weight")]
+            auc = replace(cells.metric_cell(of_suite, name), color="") if weight else TableCell(text=DASH)
             parts.append((auc, cells.show_number(weight, 2) if weight else ""))
         cell = TableCell(
             text=cells.show_number(row["pinned_auc"]),
