@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -219,48 +218,33 @@ def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
 # ---- means over templates
 
 
-class TemplateScores(NamedTuple):
-    """The mean scores and departures over templates, as ``cells`` by (identity, model).
+def list_templates(report: ReportData) -> dict[str, dict[str, tuple[Row, TableCell, TableCell]]]:
+    """Return by identity and model the row of ``template_means``, the mean score, and the departure.
 
-    ``rows`` has the first model's row of ``template_means`` for each identity, the largest departure of any model
-    first; ``spreads`` has each model's rows with the lowest and the highest departure.
+    The identity with the largest departure of any model is first.
     """
-
-    rows: Sequence[Row]
-    spreads: Mapping[str, tuple[Row, Row]]
-    cells: Mapping[tuple[str, str], Sequence[TableCell]]
-
-
-def list_templates(report: ReportData) -> TemplateScores | None:
-    """Return the mean scores over templates; None without any."""
-    means = report.rows("template_means")
-    if not means:
-        return None
-    spreads: dict[str, tuple[Row, Row]] = {}
-    by_key: dict[tuple[str, str], Sequence[TableCell]] = {}
+    means: dict[str, dict[str, tuple[Row, TableCell, TableCell]]] = {}
     for model in report.models():
-        rows = sorted(report.rows("template_means", model=model), key=itemgetter("mean_departure", "identity"))
+        rows = report.rows("template_means", model=model)
         is_probability = all(row["lowest_score"] >= 0 and row["highest_score"] <= 1 for row in rows)
-        if rows:
-            spreads[model] = (rows[0], rows[-1])
-        by_key |= {(row["identity"], model): _template_cells(row, report.level, is_probability) for row in rows}
-    of_identities = {name: rows for (name,), rows in group_rows(means, "identity").items()}
-    largest = {name: max(abs(row["mean_departure"]) for row in rows) for name, rows in of_identities.items()}
-    names = sorted(largest, key=lambda name: (-largest[name], name))
-    missing = dict.fromkeys(product(names, spreads), [TableCell(text=DASH)] * 2)
-    return TemplateScores([of_identities[name][0] for name in names], spreads, missing | by_key)
+        for row in rows:
+            means.setdefault(row["identity"], {})[model] = row, *_template_cells(row, report.level, is_probability)
+
+    def order(identity: str) -> tuple[float, str]:
+        return -max(abs(row["mean_departure"]) for row, *_ in means[identity].values()), identity
+
+    return {identity: means[identity] for identity in sorted(means, key=order)}
 
 
-def _template_cells(row: Row, level: float, is_probability: bool) -> Sequence[TableCell]:
-    """Return the mean score and the departure of an identity."""
+def _template_cells(row: Row, level: float, is_probability: bool) -> tuple[TableCell, TableCell]:
     n, score, departure = row["n_templates"], row["mean_score"], row["mean_departure"]
     score_ends = mean_interval(score, row["score_deviation"], n, level, 0.0 if is_probability else None)
     ends = mean_interval(departure, row["departure_deviation"], n, level, -1.0 if is_probability else None)
     note = f"{cells.show_count(row['n_rows'])} rows of {cells.show_count(n)} templates"
-    return [
+    return (
         cells.interval_cell(score, *score_ends, note=note),
         cells.interval_cell(departure, *ends, signed=True, color=cells.gap_color(departure)),
-    ]
+    )
 
 
 def mean_interval(mean: float, deviation: float | None, n: int, level: float, lowest: float | None = None) -> Ends:

@@ -172,17 +172,13 @@ def test_the_comparison_is_at_the_top_and_in_a_section(report: ReportData) -> No
 
 def test_templates_show_how_far_identities_are_apart(report: ReportData) -> None:
     scores = list_templates(report)
-    assert scores is not None
-    assert [(model, high["identity"]) for model, (_, high) in scores.spreads.items()] == [(OLD, "gay"), (NEW, "gay")]
-    assert [row["identity"] for row in scores.rows][:3] == ["gay", "black", "muslim"]
+    assert list(scores)[:3] == ["gay", "black", "muslim"]
     card = write_model_card(report)
     for line in ("| gay | 12 | 36 | ", f"{escape_markdown(OLD)}: the identities are up to 0.300 apart, from "):
         assert line in card
-    mean, departure = scores.cells["gay", NEW]
+    _, mean, departure = scores["gay"][NEW]
     assert (mean.text, mean.note, departure.text) == ("0.450", "36 rows of 12 templates", "+0.150")
     assert (mean.interval, departure.interval, departure.weak) == ("0.259 to 0.641", "+0.118 to +0.182", False)
-    assert [scores.cells[row["identity"], OLD][1].weak for row in scores.spreads[OLD]] == [False, False]
     single = [{**row, "n_templates": 1, "departure_deviation": None} for row in report.rows("template_means")]
-    scores = list_templates(with_rows(report, template_means=single))
-    assert scores is not None
-    assert (scores.cells["gay", NEW][1].interval, scores.cells["gay", NEW][1].weak) == ("", True)
+    _, _, departure = list_templates(with_rows(report, template_means=single))["gay"][NEW]
+    assert (departure.interval, departure.weak) == ("", True)
