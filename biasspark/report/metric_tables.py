@@ -16,7 +16,7 @@ from biasspark.metrics.intervals import Share, wilson_interval
 from biasspark.metrics.pinned import PINNED_TERMS
 from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
-from biasspark.report.definitions import SUITE, describe_bias, describe_reason
+from biasspark.report.definitions import SUITE, describe_reason
 from biasspark.report.report_data import ReportData, group_rows
 from biasspark.text import show_visibly
 
@@ -45,19 +45,6 @@ class WorstIdentity(NamedTuple):
     metric: str
     cell: TableCell
     row: Row
-
-
-class MetricRow(NamedTuple):
-    """The metrics of an identity by (metric, model), and its bias in words by model.
-
-    ``first`` is the row of the first model, whose counts are shown; ``n_differs`` says if those of others differ.
-    """
-
-    identity: str
-    first: Row
-    n_differs: bool
-    cells: Mapping[tuple[str, str], TableCell]
-    biases: Mapping[str, str]
 
 
 def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
@@ -135,19 +122,23 @@ def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
     return [WorstIdentity(row["identity"], name, cells.metric_cell(row, name), row) for name, row in lowest if name]
 
 
-def list_metrics(report: ReportData, slice_name: str) -> list[MetricRow]:
-    """Return the identities of a slice with the metrics of all models, the worst first."""
-    suite, models, listed = report.suite(slice_name), report.models(), []
-    for identity in report.identities(slice_name):
-        rows = {model: suite[model, identity] for model in models if (model, identity) in suite}
-        sizes = {(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in rows.values()}
-        by_key = {
-            (name, model): cells.metric_cell(rows[model], name) if model in rows else _UNMEASURED
-            for name, model in product(SUITE, models)
-        }
-        biases = {model: describe_bias(rows.get(model, {})) for model in models}
-        listed.append(MetricRow(identity, next(iter(rows.values())), len(sizes) > 1, by_key, biases))
-    return listed
+def list_metrics(report: ReportData, slice_name: str) -> dict[str, dict[str, Row]]:
+    """Return the rows of ``bias_metrics`` on a slice by identity and model, the worst identity first."""
+    suite, models = report.suite(slice_name), report.models()
+    return {
+        identity: {model: suite[model, identity] for model in models if (model, identity) in suite}
+        for identity in report.identities(slice_name)
+    }
+
+
+def counts_differ(by_model: Mapping[str, Row]) -> bool:
+    """Return whether models count different rows of an identity: some rows have no score from one of them."""
+    return len({(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in by_model.values()}) > 1
+
+
+def suite_cell(by_model: Mapping[str, Row], model: str, name: str) -> TableCell:
+    """Return a metric of an identity as a cell, given its rows by model."""
+    return cells.metric_cell(by_model[model], name) if model in by_model else _UNMEASURED
 
 
 def count_weak(report: ReportData) -> tuple[int, int]:

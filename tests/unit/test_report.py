@@ -9,6 +9,7 @@ import re
 from base64 import b64encode
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +18,11 @@ import pytest
 from biasspark.columns import SUMMARIZED_AUCS
 from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.baseline_comparison import compare_with_baselines
-from biasspark.report.cells import drop_zeros
-from biasspark.report.definitions import list_definitions
+from biasspark.report.cells import drop_zeros, metric_cell
+from biasspark.report.definitions import SUITE, list_definitions
 from biasspark.report.gate_summary import build_gate_summary
 from biasspark.report.metric_tables import (
     MAX_LACKING,
-    list_metrics,
     list_rates,
     list_skewed,
     list_training,
@@ -377,7 +377,8 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     )
     for head in heads:
         assert f"\n#### {head}\n" in card
-    cells = [cell for row in list_metrics(data, "all") for cell in row.cells.values() if cell.value is not None]
+    rows = data.rows("bias_metrics", slice="all")
+    cells = [cell for row, name in product(rows, SUITE) if (cell := metric_cell(row, name)).value is not None]
     trees = list_segment_trees(data.rows("attribution_segments"))
     cells += [node.cell for tree in trees for node in tree.root.children if node.row["is_leaf"]]
     cells += [cell for one in list_heat_maps(data.rows("auc_crosses")) for cell in one.auc.values()]
