@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import NamedTuple, TypeVar
 
 from biasspark.columns import ALL_ROWS, OVERALL
@@ -263,33 +262,11 @@ def list_losing_slices(report: ReportData) -> list[TreeNode]:
     ]
 
 
-class NamedSegment(NamedTuple):
-    """A named segment; by (measure, model) the value, with its difference from that of all rows."""
-
-    name: str
-    first: Row
-    n_rows: str
-    n_positive: str
-    cells: Mapping[tuple[str, str], TableCell]
-
-
-def list_named_segments(report: ReportData) -> list[NamedSegment]:
-    """Return all rows, then the named segments in the order of the configuration."""
+def list_named_segments(report: ReportData) -> dict[str, dict[str, Row]]:
+    """Return the rows of ``loss_by_segment`` by segment and model: all rows, then segments as they are configured."""
     groups = group_rows(report.rows("loss_by_segment", slice=ALL_ROWS), "segment")
-    overall = {row["model"]: row for row in groups.get((OVERALL,), ())}
-    segments = []
-    for name in _in_configured_order(report, "segments", [name for (name,) in groups]):
-        rows, by_key = groups[name,], dict[tuple[str, str], TableCell]()
-        for row, measure in product(rows, SEGMENT_COLORS):
-            difference = subtract_overall(row, overall.get(row["model"]), measure)
-            shown = "" if difference is None else cells.show_number(difference, signed=True)
-            by_key[measure, row["model"]] = replace(segment_cell(row, measure), difference=shown)
-        n_rows, n_positive = (
-            "/".join(map(cells.show_count, dict.fromkeys(row[column] for row in rows)))
-            for column in ("n_rows", "n_positive")
-        )
-        segments.append(NamedSegment(name, rows[0], n_rows, n_positive, by_key))
-    return segments
+    names = _in_configured_order(report, "segments", [name for (name,) in groups])
+    return {name: {row["model"]: row for row in groups[name,]} for name in names}
 
 
 def _in_configured_order(report: ReportData, key: str, names: Sequence[str]) -> list[str]:
@@ -299,23 +276,24 @@ def _in_configured_order(report: ReportData, key: str, names: Sequence[str]) -> 
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def list_measures(segments: Sequence[NamedSegment]) -> list[str]:
+def list_measures(segments: Mapping[str, Mapping[str, Row]]) -> list[str]:
     """Return the measures that have any value. Without probabilities there are no losses."""
-    known = {name for row in segments for (name, _), cell in row.cells.items() if cell.value is not None}
-    return [name for name in SEGMENT_COLORS if name in known]
+    rows = [row for by_model in segments.values() for row in by_model.values()]
+    return [name for name in SEGMENT_COLORS if any(row[name] is not None for row in rows)]
 
 
-def segment_cell(row: Row, column: str) -> TableCell:
-    """Return a measure of a named segment."""
-    value = row[column]
+def segment_cell(row: Row, column: str, overall: Row) -> TableCell:
+    """Return a measure of a named segment, with its difference from that of all rows."""
+    value, difference = row[column], subtract_overall(row, overall, column)
     if value is None:
         return TableCell(text=DASH, note="no rows, or no probabilities" if column in _LOSSES else "no rows of a label")
-    return cells.interval_cell(value, row[f"{column}_low"], row[f"{column}_high"], color=SEGMENT_COLORS[column](value))
+    cell = cells.interval_cell(value, row[f"{column}_low"], row[f"{column}_high"], color=SEGMENT_COLORS[column](value))
+    return replace(cell, difference="" if difference is None else cells.show_number(difference, signed=True))
 
 
-def subtract_overall(row: Row, overall: Row | None, measure: str) -> float | None:
+def subtract_overall(row: Row, overall: Row, measure: str) -> float | None:
     """Return a measure of a named segment minus that of all rows; None for all rows themselves."""
-    if overall is None or row["segment"] == OVERALL or row[measure] is None or overall[measure] is None:
+    if row["segment"] == OVERALL or row[measure] is None or overall[measure] is None:
         return None
     return float(row[measure] - overall[measure])
 

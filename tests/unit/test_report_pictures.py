@@ -215,10 +215,13 @@ def test_named_segments_keep_the_order_of_the_configuration(report: ReportData) 
         for row in report.rows("loss_by_segment", segment="(overall)", model=MODELS[n_rows - 7])
     ]
     configs = {"attribution": {"attribution": {"segments": {"z": "TRUE", "b": "TRUE", "a": "TRUE"}}}}
-    segments = list_named_segments(replace(with_rows(report, loss_by_segment=rows), configs=configs))
-    assert [row.name for row in segments] == ["(overall)", "z", "b", "a"]
-    assert {row.n_rows for row in segments} == {"7/8"}
-    shown = [(cell.text, cell.difference) for row in segments for cell in [row.cells["auc", MODELS[1]]]]
+    changed = replace(with_rows(report, loss_by_segment=rows), configs=configs)
+    segments = list_named_segments(changed)
+    assert list(segments) == ["(overall)", "z", "b", "a"]
+    assert page_without_charts(changed).count("<td>7/8</td>") == len(segments)
+    overall = segments["(overall)"][MODELS[1]]
+    cells = [segment_cell(by_model[MODELS[1]], "auc", overall) for by_model in segments.values()]
+    shown = [(cell.text, cell.difference) for cell in cells]
     assert shown == [("0.900", ""), ("0.950", "+0.050"), ("–", ""), ("0.700", "−0.200")]
 
 
@@ -279,11 +282,11 @@ def test_crosses_have_intervals_in_the_cell_or_a_hover_away(report: ReportData) 
 
 
 def test_named_segments_have_intervals_where_their_run_made_them(report: ReportData) -> None:
-    segment = list_named_segments(report)[0]
-    row, cell = segment.first, segment.cells["mean_normalized_attribution", MODELS[0]]
-    assert (segment.name, cell.difference) == ("(overall)", "")
+    row = list_named_segments(report)["(overall)"][MODELS[0]]
+    cell = segment_cell(row, "mean_normalized_attribution", row)
+    assert cell.difference == ""
     assert (cell.text, cell.interval, cell.color, cell.weak) == ("0.450", "0.430 to 0.470", "a16", False)
     ends = {f"auc_{end}": None for end in ("low", "high")}
-    auc, gini = (segment_cell(row | ends | {"gini_impurity": None}, name) for name in ("auc", "gini_impurity"))
+    auc, gini = (segment_cell(row | ends | {"gini_impurity": None}, name, row) for name in ("auc", "gini_impurity"))
     assert (auc.interval, auc.weak) == ("", True)
     assert (gini.text, gini.note) == ("–", "no rows, or no probabilities")
