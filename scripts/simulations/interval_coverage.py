@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from statistics import NormalDist
 
@@ -146,12 +145,21 @@ STRESS: dict[str, Draw] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """The AUC of each run, its DeLong variance, and the sizes of the two cells."""
+    """The AUC of each run, and its intervals by several methods."""
 
     auc: Floats
+    smaller: Ints
+    """Rows of the smaller cell."""
     variance: Floats
-    m: Ints
-    n: Ints
+    """DeLong's."""
+    wald: Ends
+    """A ± z·sqrt(V)."""
+    logit: Ends
+    """The method ``logit_delong``; a point where the variance is 0."""
+    newcombe: Ends
+    """The method ``newcombe``."""
+    product: Ends
+    """The intervals that biasspark publishes."""
 
     @classmethod
     def of(cls, sample: Sample) -> Estimate:
@@ -163,55 +171,36 @@ class Estimate:
         squares = (
             (cell * placements**2).sum(axis=1) for cell, placements in ((sample.large, above), (sample.small, below))
         )
-        return cls(two_u / (2.0 * m * n), delong_variance(n, m, two_u, *squares), m, n)
-
-    @property
-    def smaller(self) -> Ints:
-        """Rows of the smaller cell."""
-        return np.minimum(self.m, self.n)
+        auc, variance = two_u / (2.0 * m * n), delong_variance(n, m, two_u, *squares)
+        with np.errstate(invalid="ignore"):
+            logit = [np.where(variance == 0, auc, end) for end in logit_delong(auc, variance, Z)]
+        return cls(
+            auc=auc,
+            smaller=np.minimum(m, n),
+            variance=variance,
+            wald=(auc - Z * np.sqrt(variance), auc + Z * np.sqrt(variance)),
+            logit=(logit[0], logit[1]),
+            newcombe=newcombe(auc, m.astype(float), n.astype(float), Z),
+            product=auc_interval(auc, variance, m, n, LEVEL)[:2],
+        )
 
     @property
     def information(self) -> Floats:
         """min(m, n)·A·(1 - A)."""
         return self.smaller * self.auc * (1 - self.auc)
 
-    @cached_property
-    def wald(self) -> Ends:
-        """A ± z·sqrt(V)."""
-        half = Z * np.sqrt(self.variance)
-        return self.auc - half, self.auc + half
-
-    @cached_property
-    def logit(self) -> Ends:
-        """The method ``logit_delong``; a point where the variance is 0."""
-        with np.errstate(invalid="ignore"):
-            low, high = logit_delong(self.auc, self.variance, Z)
-        is_point = self.variance == 0
-        return np.where(is_point, self.auc, low), np.where(is_point, self.auc, high)
-
-    @cached_property
-    def newcombe(self) -> Ends:
-        """The method ``newcombe``."""
-        return newcombe(self.auc, self.m.astype(float), self.n.astype(float), Z)
-
-    @cached_property
+    @property
     def is_logit_wider(self) -> Flags:
         """Whether ``logit_delong`` is wider than ``newcombe``."""
         return np.asarray(self.logit[1] - self.logit[0] > self.newcombe[1] - self.newcombe[0])
 
-    @cached_property
-    def product(self) -> Ends:
-        """The intervals that biasspark publishes."""
-        low, high, _ = auc_interval(self.auc, self.variance, self.m, self.n, LEVEL)
-        return low, high
-
-    @property
-    def joined(self) -> Ends:
-        """Both intervals together: no choice between them covers more."""
-        return np.minimum(self.logit[0], self.newcombe[0]), np.maximum(self.logit[1], self.newcombe[1])
-
 
 Rule = Callable[[Estimate], Ends]
+
+
+def join(e: Estimate) -> Ends:
+    """Join both intervals: no choice between them covers more."""
+    return np.minimum(e.logit[0], e.newcombe[0]), np.maximum(e.logit[1], e.newcombe[1])
 
 
 def logit_if(condition: Callable[[Estimate], Flags]) -> Rule:
@@ -236,7 +225,7 @@ RULES: dict[str, Rule] = {
     "logit from min(m,n)A(1-A) >= 10": logit_if(lambda e: e.information >= 10),
     "wider of both": logit_if(lambda e: e.is_logit_wider),
     "wider of both, logit from min(m,n)A(1-A) >= 5": logit_if(lambda e: (e.information >= 5) | e.is_logit_wider),
-    "both joined, the bound of every choice": lambda e: e.joined,
+    "both joined, the bound of every choice": join,
     CHOSEN: lambda e: e.product,
 }
 SHOWN = ("wald_delong", "logit_delong", "newcombe", CHOSEN)
