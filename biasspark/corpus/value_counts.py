@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import partial, reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -121,10 +121,7 @@ def count_values(
         if key[0] == n_columns:
             return add_up(tasks)
         if key[0] < n_numbers:
-            first, *rest = map(NumberCounts.decode, tasks)
-            for counted in rest:
-                first = first.add(counted)
-            return _summarize(first, most_bins)
+            return _summarize(reduce(NumberCounts.add, map(NumberCounts.decode, tasks)), most_bins)
         total = Counter[str]()
         for data in tasks:
             total.update(json.loads(bytes(data)))
@@ -137,7 +134,11 @@ def count_values(
         return ValueCounts(
             dict.fromkeys(numbers, no_numbers), {name: {} for name in texts}, dict.fromkeys(columns, False)
         )
-    listed = _read_numbers(narrow, [combined[number, 0, 0] for number in range(n_numbers)], most_bins)
+    summaries = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
+    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
+    if many := {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}:
+        for number, edges in _count_by_range(narrow, many, most_bins).items():
+            listed[number] = Numbers(edges, listed[number].n_known)
     of_texts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]
     has_null = (np.frombuffer(combined[n_columns, 0, 0], np.int64) > 0).tolist()
     return ValueCounts(
@@ -166,16 +167,6 @@ def _count_task(batches: Batches, n_numbers: int, n_columns: int, most_texts: in
     for number, of_column in enumerate(of_texts, n_numbers):
         yield number, 0, 0, 0, json.dumps(of_column).encode()
     yield n_columns, 0, 0, 0, n_null.tobytes()
-
-
-def _read_numbers(narrow: DataFrame, data: Sequence[bytes], most_bins: int) -> list[Numbers]:
-    """Read what `_summarize` returned for each column. One more job counts those with very many numbers by range."""
-    summaries = list(map(unpack, data))
-    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
-    many = {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}
-    for number, edges in (_count_by_range(narrow, many, most_bins) if many else {}).items():
-        listed[number] = Numbers(edges, listed[number].n_known)
-    return listed
 
 
 def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:
