@@ -291,7 +291,7 @@ class Measures(Section):
         if self.pinned_auc and self.pinned_auc.trials and self.ranking.engine == "windows":
             rule = 'The engine is "windows", and trials are drawn from sorted blocks.'
             written["pinned_auc"]["trials"].refuse(rule, _SET_BLOCKS)
-        if skew and skew.identity and written.sound("identities") and not self.identities.can_give(skew.identity):
+        if skew and skew.identity and written.sound("identities") and not self.identities.find_sources(skew.identity):
             path, known = ("pinned_skew", "identity"), self.identities.shown_names
             written.reader.faults.append(unknown_identity(path, skew.identity, known))
 

@@ -167,16 +167,12 @@ class Identities(Section):
         """The names for messages: known names, and ``column=(a value)``."""
         return (*self.known_names, *(f"{column}={A_VALUE}" for column in self.categorical))
 
-    def can_give(self, name: str) -> bool:
-        """Return whether there may be an identity of this name, except a crossed pair."""
-        return bool(self._find_sources(name))
-
     def explain_name(self, name: str) -> tuple[Text, Text] | None:
         """Return why no identity or pair can have this name, and the fix; None if one can."""
         parts = name.split(PAIR) if self.crossed.pairs else []
         halves = ((PAIR.join(parts[:n]), PAIR.join(parts[n:])) for n in range(1, len(parts)))
-        pairs = [pair for pair in halves if all(map(self.can_give, pair))]
-        if self.can_give(name) or any(map(self._is_in_order, pairs)):
+        pairs = [pair for pair in halves if all(map(self.find_sources, pair))]
+        if self.find_sources(name) or any(map(self._is_in_order, pairs)):
             return None
         if not pairs:
             fault = unknown_identity((), name, self.shown_names)
@@ -188,11 +184,11 @@ class Identities(Section):
 
     def _is_in_order(self, pair: tuple[str, str]) -> bool:
         """Return whether a pair of identities may exist in this order. All values of a column have the same rank."""
-        first, second = map(self._find_sources, pair)
+        first, second = map(self.find_sources, pair)
         return pair[0] != pair[1] and min(first) <= max(second)
 
-    def _find_sources(self, name: str) -> list[int]:
-        """Return the indices of the sources that may give one identity, without crossed pairs."""
+    def find_sources(self, name: str) -> list[int]:
+        """Return the indices of the sources that may give an identity of this name, except a crossed pair."""
         if name in self.known_names:
             return [n for n, (key, known) in enumerate(self.sources) if known == name and key not in _VALUE_SOURCES]
         return [

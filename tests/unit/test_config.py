@@ -115,8 +115,8 @@ def test_an_identity_is_found_in_its_source(identity: str) -> None:
     sources |= {"terms": {"column": "text", "list": {"gay": ["gay"], "faith": ["christian", "muslim"]}}}
     config = parse_config(changed(identities=sources, pinned_skew={"identity": identity}), BASE)
     assert config.pinned_skew == PinnedSkew(identity=identity)
-    assert not config.identities.can_give("race")
-    assert Identities(array="groups", columns=("male",)).can_give("gay")
+    assert not config.identities.find_sources("race")
+    assert Identities(array="groups", columns=("male",)).find_sources("gay")
 
 
 def test_equal_parts_have_the_ends_that_people_write() -> None:
