@@ -1,4 +1,4 @@
-# Sourced by the scripts: common functions, and the environment in .venv, which they make when first needed.
+# Sourced by the scripts: common functions, --help, and the environment in .venv, which they make when first needed.
 # shellcheck shell=bash
 
 unset CDPATH
@@ -14,13 +14,11 @@ fail() {
     exit 2
 }
 
-# show_help_if_asked ARGS: prints the comment at the top of the script and ends it, if the first argument asks for help.
-show_help_if_asked() {
-    if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
-        sed -n '2,/^[^#]/s/^#\( \|$\)//p' "$0"
-        exit 0
-    fi
-}
+# A script whose first argument asks for help prints the comment at its top, and ends.
+if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
+    sed -n '2,/^[^#]/s/^#\( \|$\)//p' "$0"
+    exit 0
+fi
 
 # prepare_environment: installs the locked packages and Java if they are missing, and exports what Spark needs.
 prepare_environment() {
