@@ -430,21 +430,19 @@ def make_predicate(rng: random.Random, types: dict[str, str], depth: int = 0) ->
         "list": [name for name, t in types.items() if t in ("list", "large list")],
     }
     kind = rng.choice([kind for kind, names in by_kind.items() if names for _ in range(_KINDS[kind]["weight"])])
-    name = rng.choice(by_kind[kind])
-    another = rng.choice(by_kind[kind])
-    literal = rng.choice(_KINDS[kind]["values"])
+    chosen = {"c": rng.choice(by_kind[kind]), "d": rng.choice(by_kind[kind]), "v": rng.choice(_KINDS[kind]["values"])}
     forms = _KINDS[kind]["forms"]
-    form = rng.choices(forms, [_KINDS[kind]["often"].get(each, 1) for each in forms])[0]
-    return str(
-        form.format(
-            c=name,
-            d=another,
-            v=literal,
-            n=rng.choice([-1, 0, 1, 2, 3, 10]),
-            r=rng.choice(PREDICATES["patterns"]),
-            f=rng.choice(PREDICATES["date_formats"]),
-            o=rng.choice(["=", "<", ">", "<=", ">=", "<>", "!=", "<=>"]),
-        )
+    return fill_form(rng, rng.choices(forms, [_KINDS[kind]["often"].get(each, 1) for each in forms])[0], **chosen)
+
+
+def fill_form(rng: random.Random, form: str, **chosen: str) -> str:
+    """Return a predicate of a form, given its columns `c` and `d` and its literal `v`."""
+    return form.format(
+        **chosen,
+        n=rng.choice([-1, 0, 1, 2, 3, 10]),
+        r=rng.choice(PREDICATES["patterns"]),
+        f=rng.choice(PREDICATES["date_formats"]),
+        o=rng.choice(["=", "<", ">", "<=", ">=", "<>", "!=", "<=>"]),
     )
 
 

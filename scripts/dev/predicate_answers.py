@@ -32,20 +32,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.session import build_session, expression
 from biasspark.session_request import SessionRequest
-from scripts.dev.campaign_corpora import PREDICATES, is_supported, kind_of
+from scripts.dev.campaign_corpora import COMBINATIONS, PREDICATES, fill_form, is_supported, kind_of
 
 SEED = 20261125
 A_FORM, COMBINED, AT_ONCE = 5, 80, 40
-_COMBINATIONS = (
-    "({0}) = ({1})",
-    "CASE WHEN {0} THEN {1} ELSE NULL END",
-    "if({0}, {1}, {0})",
-    "({0}) IS NULL",
-    "NOT ({0})",
-    "coalesce({0}, {1})",
-    "({0}) <=> ({1})",
-    "({0}) OR ({1})",
-)
 _TEXTS = (
     *("", "a", "A", "gay", " gay ", "B", "ÄÖ", "it's", "12", "0.5", "2026-01-15", "K", "toxic ", "a b", "x_gay"),
     *("straße", "\t", "100%", "1e3", "NaN", "true"),
@@ -79,21 +69,13 @@ def draw_predicates(rng: random.Random, of_type: str) -> list[str]:
     forms = PREDICATES["kinds"][COLUMNS[of_type][0]]
     kinds = dict.fromkeys(("c", "d"), kind_of(of_type))
     drawn = [
-        form.format(
-            c="c",
-            d="d",
-            v=rng.choice(forms["values"]),
-            n=rng.choice([-1, 0, 1, 3]),
-            r=rng.choice(PREDICATES["patterns"]),
-            f=rng.choice(PREDICATES["date_formats"]),
-            o=rng.choice(["=", "<", ">=", "<=>", "<>"]),
-        )
+        fill_form(rng, form, c="c", d="d", v=rng.choice(forms["values"]))
         for form in forms["forms"]
         for _ in range(3 * A_FORM if "{r}" in form else A_FORM)
     ]
     taken = [text for text in dict.fromkeys(drawn) if is_supported(text, kinds)]
     for _ in range(COMBINED):
-        text = rng.choice(_COMBINATIONS).format(rng.choice(taken), rng.choice(taken))
+        text = rng.choice(COMBINATIONS).format(*(rng.choice(taken) for _ in range(3)))
         if text not in taken and is_supported(text, kinds):
             taken.append(text)
     return taken
