@@ -10,7 +10,7 @@ import io
 import math
 import random
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -191,11 +191,8 @@ def _add_label(rng: random.Random, add: Any) -> dict[str, Any]:
         return label
     if rng.random() < 0.2:
         return label | {"positive": rng.choice([[1], [0.5, 1], [0.7]]) if "int" not in of_type else [1]}
-    return (
-        label
-        | {"threshold": rng.choice([0.5, 0.7, 0.1, 1, 0.30000000000000004])}
-        | ({"range": [0, 1]} if rng.random() < 0.2 else {})
-    )
+    label |= {"threshold": rng.choice([0.5, 0.7, 0.1, 1, 0.30000000000000004])}
+    return label | ({"range": [0, 1]} if rng.random() < 0.2 else {})
 
 
 def _identities(rng: random.Random, types: dict[str, str]) -> dict[str, Any]:
@@ -209,12 +206,8 @@ def _identities(rng: random.Random, types: dict[str, str]) -> dict[str, Any]:
     if "a" in types:
         chosen |= {"array": "a"}
     if rng.random() < 0.3:
-        chosen |= {
-            "terms": {
-                "column": "txt",
-                "list": rng.choice([["gay", "lesbian"], ["a: a, ab", "k", "ä"], ["straße", "s"], ["b_", "a"]]),
-            }
-        }
+        terms = rng.choice([["gay", "lesbian"], ["a: a, ab", "k", "ä"], ["straße", "s"], ["b_", "a"]])
+        chosen |= {"terms": {"column": "txt", "list": terms}}
     if rng.random() < 0.3 or not chosen:
         chosen |= {"predicates": {f"p{n}": _any_predicate(rng, types) for n in range(rng.choice([1, 1, 2]))}}
     if rng.random() < 0.2:
@@ -262,19 +255,12 @@ def _pool_of(of_type: str, name: str) -> Sequence[Any]:
         return pools[of_type]
     if of_type in DECIMALS:
         texts = ["0", "0.5", "0.7", "1", "0.25", "-0.5", "2.5", "99", "0.125", "1.25"]
-        return [
-            Decimal(text).quantize(Decimal(1).scaleb(-_scale(of_type)))
-            for text in texts
-            if _scale(of_type) > 2 or len(text) < 5
-        ]
+        scale = ARROW[of_type].scale
+        return [Decimal(text).quantize(Decimal(1).scaleb(-scale)) for text in texts if scale > 2 or len(text) < 5]
     bits = int(of_type.lstrip("uint"))
     high = 2**bits - 1 if of_type.startswith("u") else 2 ** (bits - 1) - 1
     low = 0 if of_type.startswith("u") else -(2 ** (bits - 1))
     return [0, 1, 1, 0, 2, 3, 7, high, low, 100]
-
-
-def _scale(of_type: str) -> int:
-    return int(of_type.rstrip(")").split(",")[1])
 
 
 def _draw(rng: random.Random, pool: Sequence[Any], n_rows: int) -> list[Any]:
@@ -316,11 +302,8 @@ def _files(rng: random.Random, kind: str, types: dict[str, str], n_rows: int) ->
             rng.shuffle(of_file)
         if n_files > 1 and rng.random() < 0.12:
             of_file.remove(rng.choice(of_file))
-        folder = (
-            f"part={rng.choice(['a', '1', 'b c', '__HIVE_DEFAULT_PARTITION__', 'x%3Dy'])}"
-            if layout == "partitions"
-            else ""
-        )
+        parts = ["a", "1", "b c", "__HIVE_DEFAULT_PARTITION__", "x%3Dy"]
+        folder = f"part={rng.choice(parts)}" if layout == "partitions" else ""
         changed = rng.choice(of_file) if n and rng.random() < 0.06 else ""
         options = _parquet_options(rng, types) if kind == "parquet" else _text_options(rng)
         yield File(n * n_rows // n_files, (n + 1) * n_rows // n_files, tuple(of_file), folder, options, changed)
@@ -545,46 +528,37 @@ def simpler_cases(case: Case) -> Iterator[Case]:
             yield replace(case, files=case.files[:n] + case.files[n + 1 :])
     for key in ("slices", "thresholds", "histograms", "pinned_auc", "label_balance"):
         if key in case.measures:
-            yield replace(case, measures={name: value for name, value in case.measures.items() if name != key})
+            yield replace(case, measures=_drop(case.measures, [key]))
     slices = case.measures.get("slices", {})
     for name in slices if len(slices) > 1 else ():
         yield replace(case, measures=case.measures | {"slices": {name: slices[name]}})
     for key in ("filter", "run_date_column", "options", "id"):
         if key in case.corpus:
-            dropped = {key, "duplicates"} if key == "id" else {key}
-            yield replace(case, corpus={name: value for name, value in case.corpus.items() if name not in dropped})
+            yield replace(case, corpus=_drop(case.corpus, [key, "duplicates"] if key == "id" else [key]))
     identities = case.measures["identities"]
     if "predicates" not in identities or len(identities) > 1:
         yield replace(case, measures=case.measures | {"identities": {"predicates": {"p": "b"}}})
     used = f"{case.measures} {case.corpus}"
     unused = [name for name in case.types if name not in used]
     if unused:
-        yield _without(case, unused)
+        files = (replace(file, columns=tuple(_drop(dict.fromkeys(file.columns), unused))) for file in case.files)
+        types, values = _drop(case.types, unused), _drop(case.values, unused)
+        yield replace(case, types=types, values=values, files=tuple(files))
 
 
 def _slice(case: Case, start: int, stop: int) -> Case:
     """Keep the rows of a span; each kept row stays in its file."""
-    files = tuple(
-        replace(
-            file,
-            start=max(file.start, start) - start,
-            stop=max(min(file.stop, stop) - start, max(file.start, start) - start),
-        )
-        for file in case.files
-    )
-    return replace(case, values={name: each[start:stop] for name, each in case.values.items()}, files=files)
+
+    def cut(file: File) -> File:
+        first = max(file.start, start) - start
+        return replace(file, start=first, stop=max(min(file.stop, stop) - start, first))
+
+    values = {name: each[start:stop] for name, each in case.values.items()}
+    return replace(case, values=values, files=tuple(map(cut, case.files)))
 
 
-def _without(case: Case, names: Sequence[str]) -> Case:
-    files = tuple(
-        replace(file, columns=tuple(name for name in file.columns if name not in names)) for file in case.files
-    )
-    return replace(
-        case,
-        types={name: value for name, value in case.types.items() if name not in names},
-        values={name: value for name, value in case.values.items() if name not in names},
-        files=files,
-    )
+def _drop(table: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name not in names}
 
 
 def count_by_hand(case: Case) -> str | None:
