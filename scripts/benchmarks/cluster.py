@@ -29,7 +29,7 @@ import numpy as np
 
 from biasspark.arrays import Floats
 from biasspark.config.configuration import MAX_RANGES
-from biasspark.corpus.survey import MAX_CHOSEN_RANGES, MAX_ROWS_A_RANGE, ROWS_A_RANGE
+from biasspark.corpus.survey import MAX_ROWS_A_RANGE, ROWS_A_RANGE, Survey
 from biasspark.ranking.range_job import GROUPS_A_TASK
 from biasspark.text import format_count
 from scripts.benchmarks.event_log import PLACING, READING
@@ -168,19 +168,19 @@ def schedule(tasks: Sequence[float], slots: int) -> float:
     return max(free)
 
 
-def read_jobs(results: Path = RESULTS) -> dict[int, float]:
+def read_jobs() -> dict[int, float]:
     """Read the seconds of the saved benchmarks of the whole job, by its rows."""
-    saved = [json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-job*.json"))]
+    saved = [json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*-job*.json"))]
     return {result["corpus"]["rows"]: result["figures"]["job seconds"] for result in saved}
 
 
-def read_costs(results: Path = RESULTS) -> Costs:
+def read_costs() -> Costs:
     """Read the costs from the saved benchmarks of growth and of the job, made on one machine."""
-    growth = json.loads((results / "civil-100000000-growth.json").read_text("utf-8"))
+    growth = json.loads((RESULTS / "civil-100000000-growth.json").read_text("utf-8"))
     corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
     suite = fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], worker_mb)
     machine = Cluster(executors=1, cores=growth["machine"]["cores_used"], network=1)
-    return fit_jobs(suite, machine, read_jobs(results))
+    return fit_jobs(suite, machine, read_jobs())
 
 
 def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str:
@@ -201,12 +201,18 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
         ("held by a worker", _show_mb(plan.worker_mb), f"at most; {by_all} by those of an executor"),
     ]
     table = [f"{what:<33}{amount:>10}   {detail}".rstrip() for what, amount, detail in lines]
-    return "\n".join([*table, *_warn_of_ranges(plan, rows), f"as measured: {MEASURED}"])
+    if plan.ranges_to_set:
+        chosen, setting = _choose_ranges(rows), f"[ranking] ranges = {plan.ranges_to_set}"
+        table += [
+            f"refused unless you set {setting}, as planned here: the job chooses {chosen:,},",
+            f"with {rows / chosen:,.0f} rows in a range, and a range may hold {MAX_ROWS_A_RANGE:,}",
+        ]
+    return "\n".join([*table, f"as measured: {MEASURED}"])
 
 
 def _choose_ranges(rows: int) -> int:
     """Return the number of ranges of a model that the job chooses."""
-    return min(math.ceil(rows / ROWS_A_RANGE), MAX_CHOSEN_RANGES)
+    return Survey(rows, {}, ()).chosen_ranges
 
 
 def _find_ranges_to_set(rows: int) -> int | None:
@@ -219,16 +225,6 @@ def _find_ranges_to_set(rows: int) -> int | None:
             f"{MAX_RANGES:,} at most, and a range may hold {MAX_ROWS_A_RANGE:,} rows. Plan several corpora."
         )
     return MAX_RANGES
-
-
-def _warn_of_ranges(plan: Plan, rows: int) -> list[str]:
-    if plan.ranges_to_set is None:
-        return []
-    chosen = _choose_ranges(rows)
-    return [
-        f"refused unless you set [ranking] ranges = {plan.ranges_to_set}, as planned here: the job chooses {chosen:,},",
-        f"with {rows / chosen:,.0f} rows in a range, and a range may hold {MAX_ROWS_A_RANGE:,}",
-    ]
 
 
 def _show_mb(megabytes: float) -> str:
