@@ -161,7 +161,7 @@ def _best_split(node: PairNode, features: Sides, min_pairs: int, min_rows: int) 
     """Return the side and the best split that leaves enough training pairs, and rows per side in both samples."""
     if min(len(side.scores) for sample in node.samples for side in sample) < min_rows:
         return None
-    best: tuple[int, Split] | None = None
+    splits: list[tuple[int, Split]] = []
     train = node.samples.train
     for side, placements in enumerate(_place(train)):
         n_opposite = len(train[1 - side].scores)
@@ -173,9 +173,9 @@ def _best_split(node: PairNode, features: Sides, min_pairs: int, min_rows: int) 
             sums.append(BinSums(held[:, 0] * n_opposite, placed, held))
         least = np.array([max(min_rows, -(-min_pairs // n_opposite)), min_rows])
         split = best_split(features[side], sums, least, node.conditions[side])
-        if split and (best is None or split.gain > best[1].gain):
-            best = side, split
-    return best
+        if split:
+            splits.append((side, split))
+    return max(splits, key=lambda of_side: of_side[1].gain, default=None)
 
 
 def _divide(node: PairNode, side: int, split: Split) -> Iterator[PairNode]:

@@ -103,7 +103,11 @@ def measure_range(
     """
     populations = {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
     masks = np.array(base_masks, np.int64)
-    n_rows, sums = _without_entries(masks, populations)
+    n_rows, sums = np.zeros((N_CELLS, len(masks)), np.int64), np.zeros((3, N_PAIRS, len(masks)), object)
+    for mask, population in populations.items():  # without entries, the background is the known population
+        chosen = masks == mask
+        n_rows[2, chosen], n_rows[3, chosen] = population.negative.size, population.positive.size
+        sums[:, BACKGROUND_PAIR, chosen] = np.stack(population.sums)
     entries = merge_entries(memberships)
     if len(entries.identity):
         _add_entries(n_rows, sums, entries, masks, populations)
@@ -134,18 +138,6 @@ def merge_entries(memberships: Sequence[Block]) -> Entries:
     )
     removed = (member_negative + unknown_negative, member_positive + unknown_positive)
     return Entries(identity[first], scores[first], (member_negative, member_positive), removed)
-
-
-def _without_entries(masks: Ints, populations: Mapping[int, KnownPopulation]) -> tuple[Ints, BigInts]:
-    """Return the cells and sums of identities without entries here: the background is the known population."""
-    n_rows = np.zeros((N_CELLS, len(masks)), np.int64)
-    sums = np.zeros((3, N_PAIRS, len(masks)), object)
-    for mask, population in populations.items():
-        chosen = masks == mask
-        n_rows[2, chosen], n_rows[3, chosen] = population.negative.size, population.positive.size
-        for values, value in zip(sums[:, BACKGROUND_PAIR], population.sums, strict=True):
-            values[chosen] = value[0]
-    return n_rows, sums
 
 
 def _add_entries(
