@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import BigInts, Floats, Ints
+from biasspark.arrays import BigInts, Ints
 from biasspark.ranking.kernels.blocks import Block, list_entries
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS, HIGH_CELLS, LOW_CELLS, N_CELLS, N_PAIRS
@@ -51,23 +51,22 @@ def no_sums(n_identities: int, n_groups: int, dtype: type[Any] = object) -> Grou
     return GroupSums(*(np.zeros(shape, dtype) for shape in shapes))
 
 
-def sum_groups(counts_of: GroupedSets, identities: Sequence[int]) -> GroupSums:
+def sum_groups(grouped: GroupedSets, identities: Sequence[int]) -> GroupSums:
     """Add up the pairs of one range by the groups of their rows, for the identities with the given indices.
 
     Cost: some 250 ns for each distinct (score, group) and identity, whatever the number of groups.
     """
-    sets, group_scores = counts_of.sets, counts_of.group_scores
-    sums = no_sums(len(identities), group_scores.n_groups, np.int64)
+    sums = no_sums(len(identities), grouped.n_groups, np.int64)
     for index, identity in enumerate(identities):
-        four = sets.four_cells(identity, counts_of)
-        by_score = [group_scores.by_score(counts) for counts in four]
-        below = [place_runs(counts) for counts in by_score]
+        four = grouped.sets.four_cells(identity, grouped)
+        by_score = list(map(grouped.by_score, four))
+        below = list(map(place_runs, by_score))
         above = [2 * counts.sum() - placed for counts, placed in zip(by_score, below, strict=True)]
-        sums.n_rows[index] = [group_scores.by_group(counts) for counts in four]
+        sums.n_rows[index] = list(map(grouped.by_group, four))
         for pair, (low, high) in enumerate(CELLS_OF_PAIRS):
-            of_high = group_scores.by_group(four[high] * below[low][group_scores.score])
-            of_low = group_scores.by_group(four[low] * above[high][group_scores.score])
-            within = group_scores.by_group(four[high] * group_scores.place_in_group(four[low]))
+            of_high = grouped.by_group(four[high] * below[low][grouped.score])
+            of_low = grouped.by_group(four[low] * above[high][grouped.score])
+            within = grouped.by_group(four[high] * grouped.place_in_group(four[low]))
             sums.two_u[index, pair] = of_high.sum()
             sums.touched[index, pair] = of_high + of_low - within
     return sums
@@ -89,52 +88,25 @@ def merge_groups(lower: GroupSums, higher: GroupSums) -> GroupSums:
     )
 
 
-class _GroupScores:
-    """The distinct pairs of a group and a score in a range, ascending: `group` and `score` have the index of each."""
-
-    def __init__(self, scores: Floats, groups: Ints, n_groups: int) -> None:
-        self._scores, rank = np.unique(scores, return_inverse=True)
-        self._keys = np.unique(groups * len(self._scores) + rank)
-        self.group, self.score = np.divmod(self._keys, max(len(self._scores), 1))
-        self._bounds = np.searchsorted(self.group, np.arange(n_groups + 1))
-        self.n_groups = n_groups
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def find(self, scores: Floats, groups: Ints) -> Ints:
-        """Return the indices of some (group, score)."""
-        return np.searchsorted(self._keys, groups * len(self._scores) + np.searchsorted(self._scores, scores))
-
-    def by_group(self, values: Ints) -> Ints:
-        """Return the sums by group."""
-        return np.diff(np.append(0, np.cumsum(values))[self._bounds])
-
-    def by_score(self, counts: Ints) -> Ints:
-        """Return the sums by score; doubles represent row counts of a range exactly."""
-        return np.bincount(self.score, counts, len(self._scores)).astype(np.int64)
-
-    def place_in_group(self, counts: Ints) -> Ints:
-        """Return the doubled placement at each (group, score) among rows of the same group."""
-        before = np.append(0, np.cumsum(counts))
-        return doubled_placement(before[:-1] - before[self._bounds[self.group]], counts)
-
-
 class GroupedSets:
-    """The rows of every reference set at each distinct (group, score) of a range, counted when asked for.
+    """The rows of every reference set at each distinct (group, score) of a range, ascending, counted when asked for.
 
-    Blocks are keyed by `cell_key` and `membership_key`, each times `n_groups`, plus the group of the row. They have at
-    most `MAX_ROWS_OF_A_LABEL` rows of either label, in any order and cut in any way.
+    `score` has the index of the score of each (group, score). Blocks are keyed by `cell_key` and `membership_key`, each
+    times `n_groups`, plus the group of the row. They have at most `MAX_ROWS_OF_A_LABEL` rows of either label, in any
+    order and cut in any way.
     """
 
     def __init__(
         self, cells: Sequence[Block], memberships: Sequence[Block], sets: ReferenceSets, n_groups: int
     ) -> None:
-        self.sets = sets
+        self.sets, self.n_groups = sets, n_groups
         keys, scores, counts = list_entries(cells)
         keys, groups = np.divmod(keys, n_groups)
-        self.group_scores = _GroupScores(scores, groups, n_groups)
-        indices = self.group_scores.find(scores, groups)
+        distinct, rank = np.unique(scores, return_inverse=True)
+        self._n_scores = len(distinct)
+        codes, indices = np.unique(groups * self._n_scores + rank, return_inverse=True)
+        self._group, self.score = np.divmod(codes, max(self._n_scores, 1))
+        self._bounds = np.searchsorted(self._group, np.arange(n_groups + 1))
         self._known = [
             self._count(indices[chosen], counts[chosen])
             for mask in sets.masks
@@ -144,7 +116,8 @@ class GroupedSets:
         keys, scores, counts = list_entries(memberships)
         keys, groups = np.divmod(keys, n_groups)
         chosen, identities = sets.select(keys >> 2)
-        self._indices, self._counts = self.group_scores.find(scores, groups)[chosen], counts[chosen]
+        entered = groups[chosen] * self._n_scores + np.searchsorted(distinct, scores[chosen])
+        self._indices, self._counts = np.searchsorted(codes, entered), counts[chosen]
         self._entries = split_by_code(4 * identities + (keys[chosen] & 3), 4 * len(sets.identities))
 
     def __call__(self, number: int) -> Ints:
@@ -156,4 +129,17 @@ class GroupedSets:
 
     def _count(self, indices: Ints, counts: Ints) -> Ints:
         """Return the rows at each index; doubles represent row counts of a range exactly."""
-        return np.bincount(indices, counts, len(self.group_scores)).astype(np.int64)
+        return np.bincount(indices, counts, len(self.score)).astype(np.int64)
+
+    def by_group(self, values: Ints) -> Ints:
+        """Return the sums by group."""
+        return np.diff(np.append(0, np.cumsum(values))[self._bounds])
+
+    def by_score(self, counts: Ints) -> Ints:
+        """Return the sums by score; doubles represent row counts of a range exactly."""
+        return np.bincount(self.score, counts, self._n_scores).astype(np.int64)
+
+    def place_in_group(self, counts: Ints) -> Ints:
+        """Return the doubled placement at each (group, score) among rows of the same group."""
+        before = np.append(0, np.cumsum(counts))
+        return doubled_placement(before[:-1] - before[self._bounds[self._group]], counts)
