@@ -28,26 +28,20 @@ from biasspark.tables.schemas import (
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import PathStore
 from biasspark.workflows.maintain import copy_run
-from tests.harness.sample_run import RUN_DATE, read_latest, record_of, run_at, skew_tables, start_run, suite_tables
+from tests.harness.sample_run import (
+    RUN_DATE,
+    breaking,
+    read_latest,
+    record_of,
+    run_at,
+    skew_tables,
+    start_run,
+    suite_tables,
+)
 from tests.harness.submitting import run_python
 
 BEFORE = [("female", 0.6), ("male", 0.6)]
 AFTER = [("female", 0.7), ("male", 0.7)]
-
-
-class BrokenStore(PathStore):
-    """A store that breaks before or after one write."""
-
-    def __init__(self, path: str, breaks_at: Table, after: bool = False) -> None:
-        super().__init__(path)
-        self.breaks_at, self.after = breaks_at, after
-
-    def write(self, spark: SparkSession, table: Table, rows: Rows, run: Run) -> None:
-        if table == self.breaks_at and not self.after:
-            raise BiasSparkError(f"{table.name}: broken")
-        super().write(spark, table, rows, run)
-        if table == self.breaks_at:
-            raise BiasSparkError(f"{table.name}: broken")
 
 
 class ChangingStore(PathStore):
@@ -84,8 +78,9 @@ def test_a_write_that_fails_publishes_nothing(spark: SparkSession, run_before: P
     """The write of the first table, the last, or the ledger fails: the table is named, and readers still see the
     earlier run.
     """
-    with pytest.raises(BiasSparkError, match=f"{table.name}: broken"):
-        publish(spark, suite_tables(0.7), start_run(), BrokenStore(str(run_before), table), record_of())
+    store = PathStore(str(run_before))
+    with pytest.raises(BiasSparkError, match=f"{table.name}: broken"), breaking(store, table):
+        publish(spark, suite_tables(0.7), start_run(), store, record_of())
     assert latest(run_before) == BEFORE
 
 
@@ -125,8 +120,8 @@ def test_rows_of_a_large_table_that_do_not_come_back_are_not_published(
 def test_a_rerun_after_a_failure_is_published(spark: SparkSession, tmp_path: Path) -> None:
     """A date is measured again after its write failed: the rerun is published, whatever the failure left behind."""
     store = PathStore(str(tmp_path))
-    with pytest.raises(BiasSparkError, match="broken"):
-        publish(spark, suite_tables(0.6), start_run(), BrokenStore(str(tmp_path), BIAS_RUNS), record_of())
+    with pytest.raises(BiasSparkError, match="broken"), breaking(store, BIAS_RUNS):
+        publish(spark, suite_tables(0.6), start_run(), store, record_of())
     assert not (tmp_path / "bias_runs").exists()
     publish(spark, suite_tables(0.7), start_run(), store, record_of())
     assert latest(tmp_path) == AFTER
@@ -137,8 +132,9 @@ def test_a_run_whose_ledger_row_is_there_is_published_though_its_write_failed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The store reports a failure after the ledger's row was written: the run counts as published, once."""
-    run, store = start_run(), BrokenStore(str(tmp_path), BIAS_RUNS, after=True)
-    assert publish(spark, suite_tables(0.7), run, store, record_of()).run == run
+    run, store = start_run(), PathStore(str(tmp_path))
+    with breaking(store, BIAS_RUNS, after=True):
+        assert publish(spark, suite_tables(0.7), run, store, record_of()).run == run
     assert latest(tmp_path) == AFTER
 
 

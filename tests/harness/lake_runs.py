@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyspark
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError
 from biasspark.expressions.sql import quote_name
@@ -43,9 +43,10 @@ from biasspark.tables.views import refresh_views
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows.maintain import Policy, optimize_tables, plan_maintenance, remove_runs
 from scripts.dev.soak_test import write_corpus
+from tests.harness.main_job import write_config
 from tests.harness.running_jobs import run_main
-from tests.harness.sample_run import RUN_DATE, full_rows, record_of, skew_tables, start_run
-from tests.harness.spark_effort import Effort, watch
+from tests.harness.sample_run import RUN_DATE, breaking, full_rows, record_of, skew_tables, start_run
+from tests.harness.spark_effort import watch
 
 ROOT = Path(__file__).resolve().parents[2]
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
@@ -70,55 +71,32 @@ LOST = "lost"
 """A catalog whose list of tables lies in a folder that is not there."""
 JOB_CORPUS, JOB_CONFIG, JOB_ROWS = "corpus.parquet", "job.toml", 800
 DELTA_CORPUS = "delta corpus"
-CONFIG = """
-[corpus]
-name = "civil"
-path = "{corpus}"
-id = "id"
-[label]
-column = "target"
-threshold = 0.5
-[models]
-toxicity_1 = "toxicity_1"
-toxicity_6 = "toxicity_6"
-[identities]
-columns = ["female", "muslim", "other_gender"]
-threshold = 0.5
-[slices]
-short = "comment_length < 100"
-[thresholds]
-at = [0.5, 0.8]
-[histograms]
-bins = 10
-[label_balance]
-length = "comment_length"
-[pinned_auc]
-[gate]
-rule = [{{ name = "floor", metric = "bpsn_auc", min = 0.1 }}, {{ name = "drop", metric = "auc", max_drop = 0.5 }}]
-[output]
-path = "{corpus}.warehouse"
-"""
 COMPARED = (U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, THRESHOLD_RATES)
 QUESTION, ANSWERED = "worst_identities", ("model", "slice", "place", "identity", "metric")
-OUTPUTS = {
-    "parquet": 'output={{ path = "{folder}/parquet" }}',
-    "delta folder": 'output={{ path = "{folder}/delta", format = "delta" }}',
-    "delta by spark": 'output={{ path = "{folder}/delta by spark", format = "delta" }}',
-    "iceberg jdbc": 'output={{ catalog = "lake.job", format = "iceberg" }}',
+OUTPUTS: dict[str, tuple[Callable[[Path], Store], str]] = {
+    "parquet": (lambda folder: PathStore(f"{folder}/parquet"), 'path = "{folder}/parquet"'),
+    "delta folder": (lambda folder: DeltaFolder(f"{folder}/delta"), 'path = "{folder}/delta", format = "delta"'),
+    "delta by spark": (lambda folder: DeltaFolder(f"{folder}/spark"), 'path = "{folder}/spark", format = "delta"'),
+    "iceberg jdbc": (lambda _: IcebergStore("lake.job"), 'catalog = "lake.job", format = "iceberg"'),
 }
-"""Where the job publishes to, by kind."""
+"""Where the job publishes to, by kind: the store, and its configuration."""
 WITH_JOB = ("iceberg jdbc", "delta folder", "delta by spark")
 """Those in which the job runs, and nothing is compacted, which takes Spark as long as the runs."""
+
+
+def read_conf(name: str) -> dict[str, str]:
+    """Return the settings of conf/lake-*.conf for a format, with its runtime for the Spark that runs."""
+    artifacts, text = FORMATS[name].artifacts, (ROOT / "conf" / f"lake-{name}.conf").read_text("utf-8")
+    assert text.count(artifacts[SPARK_OF_THE_FILES]) == 1
+    lines = text.replace(artifacts[SPARK_OF_THE_FILES], artifacts[SPARK]).splitlines()
+    return dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
 
 
 def read_settings(folder: Path, kinds: list[str]) -> dict[str, str]:
     """Return the settings of both files in one, as a session that speaks both formats has them, and more catalogs."""
     settings: dict[str, str] = {}
-    for name, store in FORMATS.items():
-        text = (ROOT / "conf" / f"lake-{name}.conf").read_text("utf-8")
-        assert text.count(store.artifacts[SPARK_OF_THE_FILES]) == 1
-        lines = text.replace(store.artifacts[SPARK_OF_THE_FILES], store.artifacts[SPARK]).splitlines()
-        for key, value in (line.split(None, 1) for line in lines if line and not line.startswith("#")):
+    for name in FORMATS:
+        for key, value in read_conf(name).items():
             together = settings.get(key) if key in ("spark.jars.packages", "spark.sql.extensions") else None
             settings[key] = f"{together},{value}" if together else value
     if IcebergStore.provider in FORMATS:
@@ -154,45 +132,44 @@ def catalog_settings(folder: Path) -> dict[str, str]:
     }
 
 
-@contextmanager
-def breaking(store: CatalogStore, broken: Table) -> Iterator[CatalogStore]:
-    """Have a store fail before it writes one table."""
-    write = store.write
-
-    def fail(spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
-        if table == broken:
-            raise BiasSparkError(f"{table.name}: broken")
-        write(spark, table, rows, run)
-
-    store.write = fail  # type: ignore[method-assign]  # until the block ends
-    try:
-        yield store
-    finally:
-        store.write = write  # type: ignore[method-assign]  # as it was
+def write_job(folder: Path) -> None:
+    """Write the small corpus, and a configuration with nearly every part."""
+    corpus, output = folder / JOB_CORPUS, {"path": f"{folder}/{JOB_CORPUS}.warehouse"}
+    write_corpus(corpus, rows=JOB_ROWS, seed=1)
+    drop = {"name": "drop", "metric": "auc", "max_drop": 0.5}
+    written = write_config(
+        folder,
+        corpus={"name": "civil", "path": str(corpus)},
+        models={"m": None, "toxicity_1": "toxicity_1", "toxicity_6": "toxicity_6"},
+        identities={"columns": ["female", "muslim", "other_gender"], "threshold": 0.5},
+        slices={"short": "comment_length < 100"},
+        thresholds={"at": [0.5, 0.8]},
+        histograms={"bins": 10},
+        label_balance={"length": "comment_length"},
+        pinned_auc={},
+        gate={"rule": [{"name": "floor", "metric": "bpsn_auc", "min": 0.1}, drop]},
+        output=output,
+    )
+    written.rename(folder / JOB_CONFIG)
 
 
 def run_job(spark: SparkSession, folder: Path, kind: str, run_dates: Sequence[date]) -> dict[str, Any]:
     """Measure dates of a small corpus as jobs/bias_metrics.py does; return the last, row by row."""
-    config, corpus = folder / JOB_CONFIG, folder / JOB_CORPUS
+    config = folder / JOB_CONFIG
     if not config.exists():
-        config.write_text(CONFIG.format(corpus=corpus), encoding="utf-8")
-        write_corpus(corpus, rows=JOB_ROWS, seed=1)
-    output = OUTPUTS[kind].format(folder=folder)
-    efforts: list[Effort] = []
+        write_job(folder)
+    make_store, output = OUTPUTS[kind]
+    output = f"output={{ {output.format(folder=folder)} }}"
+    n_jobs = []
     for run_date in run_dates:
-        with watch(spark, JOB_ROWS, efforts):
+        with watch(spark, JOB_ROWS) as effort:
             done = run_main(bias_metrics.COMMAND, "--config", config, "--run-date", run_date, "--set", output)
+        n_jobs.append(effort.n_jobs)
         if done.code:
             return {"fault": done.err}
     run = replace(start_run(), run_id=done.summary["run_id"])
-    stores: dict[str, Store] = {
-        "parquet": PathStore(f"{folder}/parquet"),
-        "delta folder": DeltaFolder(f"{folder}/delta"),
-        "delta by spark": DeltaFolder(f"{folder}/delta by spark"),
-        "iceberg jdbc": IcebergStore("lake.job"),
-    }
-    tables = {table.name: read_values(spark, stores[kind], table, run) for table in COMPARED}
-    return {"tables": tables, "counted": done.summary["tables"], "spark jobs": [e.n_jobs for e in efforts]}
+    tables = {table.name: read_values(spark, make_store(folder), table, run) for table in COMPARED}
+    return {"tables": tables, "counted": done.summary["tables"], "spark jobs": n_jobs}
 
 
 def measure_delta_corpus(spark: SparkSession, folder: Path) -> dict[str, Any]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import duckdb
 import pyarrow as pa
 
+from biasspark.errors import BiasSparkError
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -23,6 +26,11 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.tables.views import duckdb_views
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from biasspark.tables.store import Store
 
 RUN_DATE = date(2026, 1, 15)
 AUC = 0.75
@@ -92,3 +100,16 @@ def read_latest(folder: Path, columns: str, where: str = "true", table: str = "b
     with duckdb.connect() as connection:
         connection.execute(duckdb_views(str(folder), there))
         return connection.execute(f"SELECT {columns} FROM latest_{table} WHERE {where} ORDER BY ALL").fetchall()
+
+
+def breaking(store: Store, broken: Table, after: bool = False) -> AbstractContextManager[object]:
+    """Have a store fail for a block before or after it writes one table."""
+    write = store.write
+
+    def fail(spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:
+        if table != broken or after:
+            write(spark, table, rows, run)
+        if table == broken:
+            raise BiasSparkError(f"{table.name}: broken")
+
+    return patch.object(store, "write", fail)

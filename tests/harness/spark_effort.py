@@ -15,7 +15,7 @@ MAX_SPARK_JOBS = 25
 """Of a run, whatever parts are on."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Effort:
     """What Spark did in a block.
 
@@ -33,46 +33,42 @@ class Effort:
         What came back to the driver, a few kB of bookkeeping a task with it.
     """
 
-    n_jobs: int
-    n_scans: int
+    n_jobs: int = 0
+    n_scans: int = 0
     n_shuffles: int = 0
     n_queries: int = 0
     driver_bytes: int = 0
 
 
 @contextmanager
-def watch(spark: SparkSession, n_rows: int, found: list[Effort]) -> Iterator[None]:
-    """Count what Spark does in a block, over a corpus of so many rows.
+def watch(spark: SparkSession, n_rows: int) -> Iterator[Effort]:
+    """Count what Spark does in a block, over a corpus of so many rows: give what is filled at its end.
 
     Spark knows of every stage how many records its tasks read, from files or from its cache. The corpus has more rows
     than all else that a run reads, so a stage that read as many has scanned it, whatever its plan looks like. Spark
-    Connect tells nothing, and nothing is found.
+    Connect tells nothing, and nothing is counted.
     """
+    effort = Effort()
     if is_connect(spark):
-        yield
+        yield effort
         return
     context, group, first_query = spark.sparkContext, uuid4().hex, _next_query(spark)
     context.setJobGroup(group, "watched")
     try:
-        yield
+        yield effort
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
-    n_queries = _next_query(spark) - first_query
+    effort.n_queries = _next_query(spark) - first_query
     tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
     # Of a long session Spark forgets the stages that it skipped.
     numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
     stages = [store.lastStageAttempt(number) for number in numbers]
     scans = [stage for stage in stages if stage.inputRecords() >= n_rows]
-    found.append(
-        Effort(
-            n_jobs=len(jobs),
-            n_scans=sum(stage.inputRecords() // n_rows for stage in scans),
-            n_shuffles=sum(stage.shuffleWriteRecords() > 0 for stage in scans),
-            n_queries=n_queries,
-            driver_bytes=sum(stage.resultSize() for stage in stages),
-        )
-    )
+    effort.n_jobs = len(jobs)
+    effort.n_scans = sum(stage.inputRecords() // n_rows for stage in scans)
+    effort.n_shuffles = sum(stage.shuffleWriteRecords() > 0 for stage in scans)
+    effort.driver_bytes = sum(stage.resultSize() for stage in stages)
 
 
 def _next_query(spark: SparkSession) -> int:

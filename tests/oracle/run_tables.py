@@ -8,7 +8,7 @@ It knows what conf/demo.toml asks for: identities that are columns, rows without
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -206,7 +206,7 @@ def sum_up(overall: Values, tables: Tables) -> Values:
             summary[f"{name}_max_abs"] = max(sizes.values(), default=None)
             summary[f"{name}_max_abs_identity"] = name_lowest({one: -size for one, size in sizes.items()})
         else:
-            summary[f"{name}_min"], summary[f"{name}_max"] = spread(values.values())
+            summary |= {f"{name}_{end.__name__}": end(values.values(), default=None) for end in (min, max)}
             summary[f"{name}_min_identity"] = name_lowest(values)
             summary[f"{name}_power_mean"] = float(pmean(list(values.values()), POWER)) if values else None
     summary["n_identities_undefined"] = sum(any(row[name] is None for name in SUMMARIZED) for row in metrics.values())
@@ -216,12 +216,6 @@ def sum_up(overall: Values, tables: Tables) -> Values:
     departures = [abs(row["known_auc"] - row["pinned_auc"]) for row in pinned]
     summary["pinned_auc_equality_difference"] = sum(departures) if pinned else None
     return summary
-
-
-def spread(values: Iterable[float]) -> tuple[float | None, float | None]:
-    """Give the least and the greatest."""
-    found = list(values)
-    return min(found, default=None), max(found, default=None)
 
 
 def name_lowest(values: Mapping[str, float]) -> frozenset[str] | None:

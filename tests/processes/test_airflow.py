@@ -13,15 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 
-from biasspark.tables.store import IcebergStore
 from scripts.dev.zip_package import write_zip
+from tests.harness.lake_runs import FORMATS, SPARK, read_conf
 from tests.harness.running_jobs import ask
 from tests.harness.submitting import MODEST, PLATFORM, ROOT, make_python, run_program
 
-SPARK = ".".join(pyspark.__version__.split(".")[:2])
 CONFIG = """
 corpus = {{ name = "civil", path = "{folder}/corpus" }}
 label = {{ column = "toxic" }}
@@ -91,13 +89,9 @@ def read_report(folder: Path) -> str:
 
 
 def read_iceberg_settings(folder: Path) -> dict[str, str]:
-    """Give the settings of conf/lake-iceberg.conf for the Spark that runs, with its two paths in a folder."""
-    lines = (ROOT / "conf" / "lake-iceberg.conf").read_text("utf-8").splitlines()
-    settings = dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
-    packages = [name for name in settings["spark.jars.packages"].split(",") if "iceberg" not in name]
-    settings["spark.jars.packages"] = ",".join((IcebergStore.artifacts[SPARK], *packages))
-    settings["spark.sql.catalog.lake.uri"] = f"jdbc:sqlite:{folder}/lake.db"
-    return settings | {"spark.sql.catalog.lake.warehouse": f"{folder}/lake"}
+    """Give the settings of conf/lake-iceberg.conf with its two paths in a folder."""
+    paths = {"uri": f"jdbc:sqlite:{folder}/lake.db", "warehouse": f"{folder}/lake"}
+    return read_conf("iceberg") | {f"spark.sql.catalog.lake.{name}": path for name, path in paths.items()}
 
 
 @pytest.mark.slow
@@ -110,7 +104,7 @@ def test_all_tasks_run_in_order_on_a_path(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(SPARK not in IcebergStore.artifacts, reason=f"Iceberg has no runtime for Spark {SPARK}")
+@pytest.mark.skipif("iceberg" not in FORMATS, reason=f"Iceberg has no runtime for Spark {SPARK}")
 def test_all_tasks_run_in_order_on_a_catalog_also_when_the_gate_fails(folder: Path) -> None:
     output = (
         f'output = {{ catalog = "lake.bias", format = "iceberg" }}\nreport = {{ path = "{folder}/reports of lake" }}'

@@ -353,18 +353,15 @@ def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) 
         assert sorted(map(str, rows)) == sorted(map(str, found[name])), name
 
 
-def test_scores_outside_0_to_1_have_no_losses_but_with_a_link(spark: SparkSession) -> None:
+def test_scores_outside_0_to_1_have_no_losses_nor_trees_of_them(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(n, n % 3 == 0, (n * 7 % 11) - 5.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE"
     )
-    models = {"raw": "s", "linked": "s"}
-    rows = biasspark.loss_by_segment(frame, id="id", models=models, label="y", link={"linked": "logit"}).collect()
-    row, linked = (next(row for row in rows if row["model"] == model) for model in models)
+    (row,) = biasspark.loss_by_segment(frame, id="id", models=["s"], label="y").collect()
     assert (row["cross_entropy"], row["gini_impurity"]) == (None, None)
     assert row["mean_normalized_attribution"] == pytest.approx(row["auc"] / 2, abs=1e-12)
-    examples = [Example(1 / (1 + math.exp(-((n * 7 % 11) - 5.0))), n % 3 == 0) for n in range(40)]
-    assert linked["cross_entropy"] == pytest.approx(oracle.mean_of(oracle.cross_entropy, examples), abs=1e-12)
-    assert linked["gini_impurity"] == pytest.approx(oracle.mean_of(oracle.gini, examples), abs=1e-12)
+    trees: dict[str, Any] = {"numeric": ["s"], "targets": ["gini"], "tree": {"min_leaf": 2}}
+    assert biasspark.attribution_segments(frame, id="id", models=["s"], label="y", **trees).isEmpty()
 
 
 def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) -> None:
@@ -426,14 +423,6 @@ def test_columns_of_the_corpus_keep_their_meaning_whatever_their_names(spark: Sp
 
     renamed = grow(corpus_of(spark).withColumnsRenamed(names), names)
     assert renamed == grow(corpus_of(spark), {name: name for name in names}) != []
-
-
-def test_trees_of_losses_alone_need_probabilities(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(n, n % 3 == 0, n - 20.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE")
-    found = biasspark.attribution_segments(
-        frame, id="id", models=["s"], label="y", numeric=["s"], targets=["gini"], tree={"min_leaf": 2}
-    )
-    assert found.isEmpty()
 
 
 def test_tables_of_one_ranking_are_those_of_the_functions(spark: SparkSession, found: Found) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from biasspark.workflows import measure as job
 from tests.harness.compared_jobs import N_ROWS, Place, make_place, read_tables
 from tests.harness.running_jobs import run_main
-from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
+from tests.harness.spark_effort import MAX_SPARK_JOBS, watch
 from tests.harness.spark_versions import IS_3_5
 from tests.harness.submitting import run_python
 
@@ -48,11 +48,10 @@ def flags_of(place: Place, engine: str) -> list[str]:
 @pytest.fixture(scope="module")
 def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
     """The tables of a run with every part, measured in a classic session by few jobs."""
-    efforts: list[Effort] = []
-    with watch(spark_session, N_ROWS, efforts):
+    with watch(spark_session, N_ROWS) as effort:
         done = run_main(job.COMMAND, *flags_of(place, "classic"))
     assert done.code == 0, done.err
-    assert efforts[0].n_jobs <= MAX_SPARK_JOBS
+    assert effort.n_jobs <= MAX_SPARK_JOBS
     tables = read_tables(place.folder / "classic")
     assert len(tables) >= 10
     return tables

@@ -20,8 +20,15 @@ from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.survey import survey_corpus
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import rank
-from tests.fixtures.edge_case_corpus import IDENTITIES, MODELS, SLICES, frame_of, is_crossed, make_rows
-from tests.fixtures.measured_edge_cases import measured_edge_cases
+from tests.fixtures.edge_case_corpus import (
+    IDENTITIES,
+    MODELS,
+    SLICES,
+    edge_cases,
+    frame_of,
+    is_crossed,
+    make_rows,
+)
 from tests.oracle.counts import count_corpora
 from tests.oracle.intervals import logit_interval
 from tests.oracle.suite import PAIRS, cut_cells
@@ -67,7 +74,7 @@ def test_both_engines_count_what_all_pairs_of_rows_tell(spark: SparkSession, una
     blocks, windows = (
         rank_rows(corpus, measures, engine, cuts) for engine, cuts in (("blocks", [0.0, 0.5]), ("windows", [0.3]))
     )
-    wanted = {key: row for key, row in by_key(measured_edge_cases(unannotated).counts).items() if key[0] == "tied"}
+    wanted = {key: row for key, row in by_key(edge_cases(unannotated).counts).items() if key[0] == "tied"}
     assert any(is_crossed(key[2]) for key in wanted)
     assert by_key(blocks) == by_key(windows) == wanted
     assert (blocks.row_counts, blocks.profiles) == (windows.row_counts, windows.profiles)

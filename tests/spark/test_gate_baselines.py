@@ -34,9 +34,6 @@ def run_of(day: int, run_id: str = "now", corpus: str = "civil") -> Run:
     return Run(date(2026, 1, day), corpus, "bias_metrics", run_id, datetime.now(UTC))
 
 
-# ---- the ledger
-
-
 # ---- accepted runs
 
 HOLDS = {"name": "auc holds", "metric": "auc", "max_drop": 0.05, "slices": ["all", "short"]}

@@ -61,7 +61,7 @@ class JobRuns:
     clean: Rows
     first: Done
     second: Done
-    efforts: list[Effort]
+    efforts: tuple[Effort, Effort]
 
     @property
     def warehouse(self) -> Path:
@@ -103,12 +103,11 @@ def job_runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFacto
         label_balance={"length": "length", "buckets": [50, 100]},
         pinned_auc={},
     )
-    efforts: list[Effort] = []
-    with watch(spark_session, N_ROWS, efforts):
+    with watch(spark_session, N_ROWS) as of_first:
         first = run_well(config)
-    with watch(spark_session, N_ROWS - 100, efforts):
+    with watch(spark_session, N_ROWS - 100) as of_second:
         second = run_well(config, "--set", f"corpus.path={folder}/clean", "--set", "identities.threshold=0.45")
-    return JobRuns(folder, rows, clean, first, second, efforts)
+    return JobRuns(folder, rows, clean, first, second, (of_first, of_second))
 
 
 def expected_aucs(rows: Rows, inside: list[bool | None], use: Callable[[int], bool]) -> dict[str, float]:

@@ -18,7 +18,7 @@ import biasspark
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
 from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 from tests.harness.small_corpora import rows_of
-from tests.harness.spark_effort import Effort, watch
+from tests.harness.spark_effort import watch
 
 N_ROWS = 3000
 MEASURED: dict[str, Any] = {
@@ -109,17 +109,16 @@ def test_scans_are_those_that_the_guide_says(spark: SparkSession, comments: Data
     }
     frames, counted = {}, {}
     for name, (_, call) in calls.items():
-        efforts: list[Effort] = []
-        with watch(spark, N_ROWS, efforts):
+        with watch(spark, N_ROWS) as effort:
             frames[name] = call()
-        counted[name] = efforts[0].n_scans
+        counted[name] = effort.n_scans
     assert counted == {name: n_scans for name, (n_scans, _) in calls.items()}
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
     computed = [name for name in frames if name != "example_attributions"]
-    with watch(spark, N_ROWS, efforts):
+    with watch(spark, N_ROWS) as effort:
         for name in computed:
             assert rows_of(frames[name])
-    assert efforts[-1].n_scans == 0
+    assert effort.n_scans == 0
 
 
 def test_it_warns_at_the_line_that_asks(comments: DataFrame) -> None:

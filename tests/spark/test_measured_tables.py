@@ -13,8 +13,18 @@ from pyspark.sql import SparkSession
 import biasspark
 from biasspark import MeasuredCorpus
 from biasspark.tables.schemas import LABEL_BALANCE, PINNED_AUC, SCORE_HISTOGRAMS, TEMPLATE_SCORES, Table
-from tests.fixtures.edge_case_corpus import Meaning, assert_rows, frame_of, is_crossed, make_rows, measures
-from tests.fixtures.measured_edge_cases import LENGTHS, TRIALS, measure_on_spark, measured_edge_cases
+from tests.fixtures.edge_case_corpus import (
+    LENGTHS,
+    TRIALS,
+    EdgeCases,
+    assert_rows,
+    edge_cases,
+    frame_of,
+    is_crossed,
+    make_rows,
+    measure_on_spark,
+    measures,
+)
 from tests.oracle import optional_metrics as oracle
 
 SAMPLED = ("trials", "sampled_mean", "sampled_sd")
@@ -28,7 +38,7 @@ def rows_of(measured: MeasuredCorpus, table: Table) -> Rows:
 
 def assert_counted(measured: MeasuredCorpus, unannotated: str, models: Mapping[str, str] | None = None) -> None:
     """Assert that every bit of every table is what follows from counting all pairs of rows."""
-    for table, rows in measured_edge_cases(unannotated).tables().items():
+    for table, rows in edge_cases(unannotated).tables().items():
         expected = {
             tuple(row[name] for name in table.key_columns): row
             for row in rows.to_pylist()
@@ -72,7 +82,7 @@ def test_no_bit_depends_on_engine_ranges_or_partitions(
 
 
 def expected_balance(
-    meaning: Meaning, lengths: list[int | None] | None, edges: tuple[int, ...]
+    meaning: EdgeCases, lengths: list[int | None] | None, edges: tuple[int, ...]
 ) -> list[dict[str, Any]]:
     singles = {name: inside for name, inside in meaning.identities.items() if not is_crossed(name)}
     return [
@@ -84,7 +94,7 @@ def expected_balance(
 
 def test_balance_by_the_length_of_a_text(golden: MeasuredCorpus) -> None:
     """A sign beyond the basic plane counts as one; texts that are null have no length and stand in (all) alone."""
-    meaning = Meaning(make_rows())
+    meaning = edge_cases()
     lengths = [None if text is None else len(text) for text in meaning.column("text")]
     assert_rows(rows_of(golden, LABEL_BALANCE).values(), expected_balance(meaning, lengths, LENGTHS), LABEL_BALANCE)
 
@@ -92,7 +102,7 @@ def test_balance_by_the_length_of_a_text(golden: MeasuredCorpus) -> None:
 @pytest.mark.parametrize("length", ["length", None])
 def test_balance_without_models_by_published_bins_or_none(spark: SparkSession, length: str | None) -> None:
     """All labeled rows count, scored or not."""
-    meaning, asked = Meaning(make_rows()), measures()
+    meaning, asked = edge_cases(), measures()
     kept = {name: asked[name] for name in ("label", "label_threshold", "identities")}
     kept |= {"length": length} if length else {}
     found = [row.asDict() for row in biasspark.label_balance(frame_of(spark, make_rows()), **kept).collect()]
@@ -104,7 +114,7 @@ def test_template_scores(golden: MeasuredCorpus) -> None:
     """Of the rows that count for the model, whatever their slice; one row has no standard deviation."""
     expected = [
         {"model": case.model, "template": template, "identity": identity} | row
-        for case in measured_edge_cases().cases
+        for case in edge_cases().cases
         if case.slice == "all"
         for identity, inside in ({"(overall)": np.ones(len(case.score))} | case.singles).items()
         for template, row in oracle.template_scores(case.template, case.score, inside).items()
@@ -138,7 +148,7 @@ def assert_drawn_alike(row: Mapping[str, Any], others: list[float]) -> None:
 def test_trials_vary_as_draws_without_replacement_do(golden: MeasuredCorpus) -> None:
     rows = rows_of(golden, PINNED_AUC)
     assert {row["trials"] for row in rows.values()} == {TRIALS}
-    for case in measured_edge_cases().cases:
+    for case in edge_cases().cases:
         for identity in ("c1", "big", "gay", "u & v") if case.slice == "all" else ():
             others = oracle.sample_pinned_aucs(case.score, case.label, case.identities[identity], TRIALS, True)
             assert_drawn_alike(rows[case.model, case.slice, identity], others)
@@ -152,7 +162,7 @@ def test_trials_drawn_from_the_rows_outside_of_the_subgroup(spark: SparkSession)
     found = biasspark.pinned_auc(
         frame_of(spark, make_rows()), trials=TRIALS, include_subgroup_in_background=False, **asked
     ).collect()
-    rows, case = {row.identity: row.asDict() for row in found}, measured_edge_cases("background").cases[0]
+    rows, case = {row.identity: row.asDict() for row in found}, edge_cases("background").cases[0]
     for identity in ("c1", "gay", "big"):
         others = oracle.sample_pinned_aucs(case.score, case.label, case.identities[identity], TRIALS, False)
         assert_drawn_alike(rows[identity], others)

@@ -73,7 +73,7 @@ class Runs:
     rows: dict[str, pd.DataFrame]
     first: Done
     rescored: Done
-    efforts: list[Effort]
+    effort: Effort
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         return ask(self.config.parent / "warehouse", query)
@@ -114,11 +114,10 @@ def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
         identities={"columns": ["gay", "male", "few"], "crossed": {"pairs": True, "min_rows": 50}},
         gate={"paired": True, "rule": RULES},
     )
-    efforts: list[Effort] = []
     first = run(config, 1, "base")
-    with watch(spark_session, N_ROWS, efforts):
+    with watch(spark_session, N_ROWS) as effort:
         rescored = run(config, 2, "rescored")
-    return Runs(config, rows, first, rescored, efforts)
+    return Runs(config, rows, first, rescored, effort)
 
 
 def run(config: Path, day: int, corpus: str, *changes: str) -> Done:
@@ -266,5 +265,5 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, runs: R
 @pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
 def test_a_pairing_costs_one_scan_more(runs: Runs) -> None:
-    assert runs.efforts[0].n_scans == 4  # survey, ranking, groups of ids, rejects
-    assert runs.efforts[0].n_jobs <= MAX_SPARK_JOBS
+    assert runs.effort.n_scans == 4  # survey, ranking, groups of ids, rejects
+    assert runs.effort.n_jobs <= MAX_SPARK_JOBS

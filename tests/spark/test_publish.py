@@ -47,7 +47,7 @@ from tests.harness.sample_run import (
     table_rows,
 )
 from tests.harness.small_corpora import raised_fault
-from tests.harness.spark_effort import Effort, watch
+from tests.harness.spark_effort import watch
 from tests.spark.conftest import HOSTILE, Warehouse
 
 TABLES_OF_A_RUN = tuple(suite_tables())
@@ -192,15 +192,15 @@ def test_a_run_is_published_once_and_a_directory_written_once(warehouse: Warehou
 
 @pytest.mark.classic("Spark Connect does not say what its jobs do")
 def test_on_a_local_path_small_tables_take_no_job(spark: SparkSession, tmp_path: Path) -> None:
-    store, efforts = PathStore(str(tmp_path)), list[Effort]()
-    with watch(spark, 1000, efforts):
+    store = PathStore(str(tmp_path))
+    with watch(spark, 1000) as effort:
         store.check(spark, TABLES.values())
         first = publish(spark, suite_tables(0.6), run_at(1, "r1"), store, record_of())
         store.check(spark, TABLES.values())
         second = publish(spark, suite_tables(0.7), start_run(), store, record_of())
         rows, _ = read_rows(spark, store, BIAS_METRICS, [first.run, second.run])
     assert sorted(rows["subgroup_auc"].to_pylist()) == [0.6, 0.6, 0.7, 0.7]
-    assert efforts[0].n_jobs == 0
+    assert effort.n_jobs == 0
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs do")
@@ -211,10 +211,9 @@ def test_on_another_file_system_each_table_takes_a_job_and_reading_back_one(
     mount = f"fs.viewfs.mounttable.{tmp_path.parent.name}.link./lake"
     spark._jsc.hadoopConfiguration().set(mount, f"file://{tmp_path}")
     store, tables = PathStore(f"viewfs://{tmp_path.parent.name}/lake"), suite_tables(rejected=1)
-    efforts: list[Effort] = []
-    with watch(spark, 1000, efforts):
+    with watch(spark, 1000) as effort:
         published = publish(spark, tables, run_at(1, "r1"), store, record_of())
-    assert efforts[0].n_jobs <= len(tables) + 1 + 1  # one reads back, and one writes the ledger's row
+    assert effort.n_jobs <= len(tables) + 1 + 1  # one reads back, and one writes the ledger's row
     store.check(spark, tables)
     rows, _ = read_rows(spark, store, U_STATISTICS, [published.run])
     assert rows.select(U_STATISTICS.value_columns).sort_by("identity").equals(tables[U_STATISTICS].sort_by("identity"))

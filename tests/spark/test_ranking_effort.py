@@ -37,22 +37,21 @@ def is_anything_persisted(spark: SparkSession) -> bool:
 
 def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, annotated_path: str) -> None:
     """Every table comes from one survey and one ranking; nothing is kept."""
-    corpus, efforts = spark.read.parquet(annotated_path), list[Effort]()
+    corpus = spark.read.parquet(annotated_path)
     with (
-        watch(spark, ANNOTATED_ROWS, efforts),
+        watch(spark, ANNOTATED_ROWS) as survey,
         survey_for_ranking(corpus, measures_of_corpus(), "id", "estimate") as surveyed,
     ):
         pass
-    with watch(spark, ANNOTATED_ROWS, efforts):
+    with watch(spark, ANNOTATED_ROWS) as ranking:
         measurement = measure(surveyed)
         assert not is_anything_persisted(spark)
-    with watch(spark, ANNOTATED_ROWS, efforts):
+    with watch(spark, ANNOTATED_ROWS) as tables:
         rows = {table.name: table_rows.num_rows for table, table_rows in measurement.tables.items()}
         assert measurement.warnings is not None
-    survey, ranking, tables = efforts
     assert (survey.n_queries, survey.n_scans) == (1, 1)
     assert (ranking.n_queries, ranking.n_scans, ranking.n_shuffles) == (1, 1, 1)
-    assert tables == Effort(n_jobs=0, n_scans=0)
+    assert tables == Effort()
     assert rows.pop("score_histograms") > 2 * (2 + 2 * 4)
     assert rows == {
         "u_statistics": 2 * (1 + 2 * 6),
@@ -69,24 +68,23 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, anno
 
 @pytest.mark.slow
 def test_trials_cost_one_more_scan_and_shuffle(spark: SparkSession, annotated_path: str) -> None:
-    measures, efforts = measures_of_corpus(pinned_auc={"trials": 2}), list[Effort]()
+    measures = measures_of_corpus(pinned_auc={"trials": 2})
     with (
         survey_for_ranking(spark.read.parquet(annotated_path), measures, "id") as surveyed,
-        watch(spark, ANNOTATED_ROWS, efforts),
+        watch(spark, ANNOTATED_ROWS) as effort,
     ):
         assert measure(surveyed).sampled is not None
-    assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (2, 2, 2)
+    assert (effort.n_queries, effort.n_scans, effort.n_shuffles) == (2, 2, 2)
 
 
 def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated_path: str) -> None:
-    efforts: list[Effort] = []
     with survey_for_ranking(spark.read.parquet(annotated_path), measures_of_corpus(), "id") as surveyed:
         with (
-            watch(spark, ANNOTATED_ROWS, efforts),
+            watch(spark, ANNOTATED_ROWS) as effort,
             measure_and_keep(surveyed, None, [np.array([0.5])] * 2) as (_, ranked),
         ):
             assert ranked.count() > 0
-        assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (2, 1, 1)
+        assert (effort.n_queries, effort.n_scans, effort.n_shuffles) == (2, 1, 1)
         assert not is_anything_persisted(spark)
 
 
@@ -101,8 +99,9 @@ def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_p
     efforts: list[Effort] = []
     for state in ({}, {"keep": True}):
         config = write_config(tmp_path, **parts, pinned_auc={}, gate={"rule": rules}, state=state)
-        with watch(spark, N_ROWS, efforts):
+        with watch(spark, N_ROWS) as effort:
             run_well(config)
+        efforts.append(effort)
     assert [(effort.n_scans, effort.n_queries) for effort in efforts] == [(2, 2), (2, 4)]
     assert max(effort.n_jobs for effort in efforts) <= MAX_SPARK_JOBS
 
@@ -140,14 +139,13 @@ def configure(corpus: str, **parts: Any) -> Config:
 
 
 def test_repeated_ids_cost_one_more_scan(spark: SparkSession, repeated: str) -> None:
-    efforts: list[Effort] = []
-    with watch(spark, JOINED_ROWS, efforts):
+    with watch(spark, JOINED_ROWS) as survey:
         surveying = survey_for_ranking(spark.read.parquet(repeated), configure(repeated), "id", "reject")
         surveyed = surveying.__enter__()
-    with watch(spark, JOINED_ROWS, efforts):
+    with watch(spark, JOINED_ROWS) as ranking:
         counts = measure(surveyed).counts.row_counts
     surveying.__exit__(None, None, None)
-    assert [effort.n_scans for effort in efforts] == [1, 2]
+    assert (survey.n_scans, ranking.n_scans) == (1, 2)
     assert counts.rejects == {"duplicate_id": 2}
     assert not is_anything_persisted(spark)
 
@@ -155,14 +153,13 @@ def test_repeated_ids_cost_one_more_scan(spark: SparkSession, repeated: str) -> 
 @pytest.mark.slow
 def test_attribution_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
     config = configure(repeated, attribution={"numeric": ["length"], "groupings": {"colour": "colour"}, "tree": {}})
-    efforts: list[Effort] = []
+    n_scans = []
     for duplicates in ("reject", "allow"):
-        with (
-            watch(spark, JOINED_ROWS, efforts),
-            survey_rows(spark.read.parquet(repeated), config, "id", duplicates),
-        ):
+        surveying = survey_rows(spark.read.parquet(repeated), config, "id", duplicates)
+        with watch(spark, JOINED_ROWS) as effort, surveying:
             pass
-    assert efforts[0].n_scans == efforts[1].n_scans > 0
+        n_scans.append(effort.n_scans)
+    assert n_scans[0] == n_scans[1] > 0
 
 
 SEARCHES: dict[str, Any] = {
@@ -190,15 +187,13 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     config = configure(
         repeated, models=models, slices={"long": "length > 5"}, attribution={**SEARCHES, "targets": targets}
     )
-    corpus, efforts = spark.read.parquet(repeated), list[Effort]()
     with ExitStack() as stack:
-        with watch(spark, JOINED_ROWS, efforts):
-            surveyed = stack.enter_context(survey_rows(corpus, config, "id"))
-        with watch(spark, JOINED_ROWS, efforts):
+        with watch(spark, JOINED_ROWS) as survey:
+            surveyed = stack.enter_context(survey_rows(spark.read.parquet(repeated), config, "id"))
+        with watch(spark, JOINED_ROWS) as ranking:
             ranked = stack.enter_context(attribution.rank_surveyed(surveyed))
-        with watch(spark, JOINED_ROWS, efforts):
+        with watch(spark, JOINED_ROWS) as searches:
             tables, _ = list_tables(surveyed, ranked)
-    survey, ranking, searches = efforts
     nodes = tables[ATTRIBUTION_SEGMENTS]
     assert isinstance(nodes, pa.Table)
     assert max(nodes["depth"].to_pylist()) == 3
@@ -219,27 +214,27 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
 def test_what_is_counted_while_rows_are_ranked_keeps_none(
     spark: SparkSession, repeated: str, asked: dict[str, Any]
 ) -> None:
-    config, efforts = configure(repeated, attribution=asked), list[Effort]()
+    config = configure(repeated, attribution=asked)
     with (
         survey_rows(spark.read.parquet(repeated), config, "id") as surveyed,
-        watch(spark, JOINED_ROWS, efforts),
+        watch(spark, JOINED_ROWS) as effort,
         attribution.rank_surveyed(surveyed, with_losses=False) as ranked,
     ):
         assert not is_anything_persisted(spark)
         tables, _ = list_tables(surveyed, ranked)
-    assert (efforts[0].n_queries, efforts[0].n_scans, efforts[0].n_shuffles) == (1, 1, 1)
+    assert (effort.n_queries, effort.n_scans, effort.n_shuffles) == (1, 1, 1)
     assert len(tables) == 1  # there are no tables of losses
 
 
 @pytest.mark.slow
 def test_comparing_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
-    config, efforts = configure(repeated, compare={"baseline": "old"}), list[Effort]()
+    config = configure(repeated, compare={"baseline": "old"})
     with (
-        watch(spark, JOINED_ROWS, efforts),
+        watch(spark, JOINED_ROWS) as effort,
         compare(spark.read.parquet(repeated), config, "id", "reject") as comparison,
     ):
         pass
-    assert efforts[0].n_scans == 3  # the survey, the ids, and the rows beside their ids
+    assert effort.n_scans == 3  # the survey, the ids, and the rows beside their ids
     assert comparison.counts.rejects["duplicate_id"] == 2
 
 

@@ -13,19 +13,18 @@ from hypothesis import strategies as st
 from biasspark.config import Privacy
 from biasspark.metrics.label_balance import label_balance, negatives_to_add
 from biasspark.tables.schemas import LABEL_BALANCE
-from tests.fixtures.edge_case_corpus import Meaning, assert_rows, is_crossed, make_rows
-from tests.fixtures.measured_edge_cases import LENGTHS
+from tests.fixtures.edge_case_corpus import LENGTHS, EdgeCases, assert_rows, edge_cases, is_crossed
 from tests.oracle import optional_metrics as oracle
 
 BINS = [(low, high - 1) for low, high in pairwise(LENGTHS)]
 
 
-def members_of(meaning: Meaning) -> dict[str, np.ndarray]:
+def members_of(meaning: EdgeCases) -> dict[str, np.ndarray]:
     singles = {name: inside for name, inside in meaning.identities.items() if not is_crossed(name)}
     return {"(overall)": np.ones(len(meaning.rows))} | singles
 
 
-def count_labels(meaning: Meaning, lengths: list[int | None], bins: list[tuple[int, int]]) -> np.ndarray:
+def count_labels(meaning: EdgeCases, lengths: list[int | None], bins: list[tuple[int, int]]) -> np.ndarray:
     """Negatives and positives of each identity in each bin; bin 0 is outside of all."""
     counts = np.zeros((len(members_of(meaning)), len(bins) + 1, 2), np.int64)
     for number, inside in enumerate(members_of(meaning).values()):
@@ -40,7 +39,7 @@ def count_labels(meaning: Meaning, lengths: list[int | None], bins: list[tuple[i
 
 @pytest.mark.parametrize("edges", [LENGTHS, ()])
 def test_every_number_is_that_of_loops(edges: tuple[int, ...]) -> None:
-    meaning, bins = Meaning(make_rows()), BINS if edges else []
+    meaning, bins = edge_cases(), BINS if edges else []
     lengths = [None if text is None else len(text) for text in meaning.column("text")]
     expected = [
         {"identity": name, "bucket": bucket} | row

@@ -15,8 +15,7 @@ from biasspark.metrics.pinned import PINNED_TERMS, mean_and_sd, pinned_aucs, pin
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW
-from tests.fixtures.edge_case_corpus import assert_rows, is_crossed
-from tests.fixtures.measured_edge_cases import MeasuredEdgeCases, measured_edge_cases
+from tests.fixtures.edge_case_corpus import EdgeCases, assert_rows, edge_cases, is_crossed
 from tests.oracle import optional_metrics as oracle
 from tests.oracle.counts import count_corpora, count_corpus
 from tests.oracle.pairs import CELLS
@@ -27,14 +26,14 @@ SAMPLED = {"trials", "sampled_mean", "sampled_sd"}
 few = settings(max_examples=40)
 
 
-def pinned_rows(measured: MeasuredEdgeCases, include_subgroup: bool = True, **sampled: Any) -> list[dict[str, Any]]:
+def pinned_rows(measured: EdgeCases, include_subgroup: bool = True, **sampled: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = pinned_aucs(u_statistics(measured.counts), include_subgroup, **sampled).to_pylist()
     return rows
 
 
 @pytest.mark.parametrize(("unannotated", "include_subgroup"), [("exclude", True), ("background", False)])
 def test_value_weights_and_terms(unannotated: str, include_subgroup: bool) -> None:
-    measured = measured_edge_cases(unannotated)
+    measured = edge_cases(unannotated)
     expected = [
         case.key
         | {
@@ -54,7 +53,7 @@ def test_value_weights_and_terms(unannotated: str, include_subgroup: bool) -> No
 
 
 def test_trials_are_shown_where_there_is_a_value() -> None:
-    measured = measured_edge_cases()
+    measured = edge_cases()
     sampled = np.stack([np.arange(measured.counts.cells.shape[1]) / 1000] * 2)
     rows = pinned_rows(measured, trials=7, sampled=sampled)
     indices = np.flatnonzero(~measured.counts.groups.is_overall)

@@ -21,8 +21,7 @@ from biasspark.metrics.thresholds import (
     threshold_summary,
 )
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
-from tests.fixtures.edge_case_corpus import THRESHOLDS, assert_rows, is_crossed
-from tests.fixtures.measured_edge_cases import MeasuredEdgeCases, measured_edge_cases
+from tests.fixtures.edge_case_corpus import THRESHOLDS, EdgeCases, assert_rows, edge_cases, is_crossed
 from tests.oracle import optional_metrics as oracle
 from tests.oracle.counts import count_corpora
 from tests.oracle.suite import cut_cells
@@ -31,18 +30,18 @@ LEVEL = 0.9
 
 
 @pytest.fixture(params=["exclude", "background"])
-def measured(request: pytest.FixtureRequest) -> MeasuredEdgeCases:
-    return measured_edge_cases(request.param)
+def measured(request: pytest.FixtureRequest) -> EdgeCases:
+    return edge_cases(request.param)
 
 
-def nothing_suppressed(measured: MeasuredEdgeCases) -> np.ndarray:
+def nothing_suppressed(measured: EdgeCases) -> np.ndarray:
     return np.zeros(measured.counts.cells.shape[1], bool)
 
 
 # ---- against the definitions
 
 
-def test_rates_counts_and_gaps(measured: MeasuredEdgeCases) -> None:
+def test_rates_counts_and_gaps(measured: EdgeCases) -> None:
     table = threshold_rates(measured.counts, measured.thresholds, nothing_suppressed(measured), LEVEL)
     expected = [
         case.key
@@ -57,7 +56,7 @@ def test_rates_counts_and_gaps(measured: MeasuredEdgeCases) -> None:
 
 @pytest.mark.parametrize("identity", ["c1", "gay", "u & v"])
 def test_decisions_are_scikit_learns(identity: str) -> None:
-    measured = measured_edge_cases()
+    measured = edge_cases()
     case = next(case for case in measured.cases if case.key == {"model": "logit", "slice": "all"})
     for threshold in THRESHOLDS:
         member = case.identities[identity] == 1
@@ -67,7 +66,7 @@ def test_decisions_are_scikit_learns(identity: str) -> None:
         assert counts == {"true_negative": tn, "false_positive": fp, "false_negative": fn, "true_positive": tp}
 
 
-def test_equality_differences(measured: MeasuredEdgeCases) -> None:
+def test_equality_differences(measured: EdgeCases) -> None:
     table = threshold_summary(measured.counts, measured.thresholds, nothing_suppressed(measured))
     expected = [
         case.key | {"threshold": threshold} | oracle.threshold_summary(case.score, case.label, case.singles, threshold)
@@ -77,7 +76,7 @@ def test_equality_differences(measured: MeasuredEdgeCases) -> None:
     assert_rows(table.to_pylist(), expected, THRESHOLD_SUMMARY)
 
 
-def test_bins_of_every_cell(measured: MeasuredEdgeCases) -> None:
+def test_bins_of_every_cell(measured: EdgeCases) -> None:
     expected: list[oracle.Row] = []
     for case in measured.cases:
         cells = {("(overall)", "negative"): case.score[~case.label], ("(overall)", "positive"): case.score[case.label]}
@@ -92,7 +91,7 @@ def test_bins_of_every_cell(measured: MeasuredEdgeCases) -> None:
 
 
 def test_suppressed_groups_have_keys_and_a_reason_alone() -> None:
-    measured = measured_edge_cases()
+    measured = edge_cases()
     groups = measured.counts.groups
     suppressed = (groups.slice == "odd") | (groups.identity == "c1")
     plain = threshold_rates(measured.counts, measured.thresholds, nothing_suppressed(measured), LEVEL).to_pylist()
