@@ -16,7 +16,7 @@ from scipy.stats import norm
 from biasspark.attribution.pair_kernel import Sample, Samples
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature
-from tests.oracle.trees import with_empty_bins
+from tests.oracle.trees import list_left_sides
 
 
 def write_out_pairs(sample: Sample) -> Any:
@@ -31,22 +31,6 @@ def labels_of(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> Any:
 
 def squared_error(labels: np.ndarray) -> float:
     return float(np.square(labels - labels.mean()).sum()) if labels.size else 0.0
-
-
-def list_cuts(feature: Feature, means: dict[int, float]) -> Iterator[set[int]]:
-    """Bins with rows on the left, for every cut of a feature; `means` holds the bins of the training rows."""
-    known = sorted(place for place in means if place)
-    if feature.numeric:
-        for end in range(1, len(known)):
-            yield set(known[:end])
-        if 0 in means:
-            yield {0}
-            for end in range(1, len(known)):
-                yield {0, *known[:end]}
-    else:
-        order = sorted(means, key=lambda place: means[place])
-        for end in range(1, len(order)):
-            yield set(order[:end])
 
 
 class PairTree:
@@ -90,8 +74,8 @@ class PairTree:
             of_bin[side] = mask & (bins == value)
             by_bin[value] = labels_of(self.labels[0], (of_bin[0], of_bin[1]))
         pairs_by_bin = {value: labels.size for value, labels in by_bin.items()}
-        for left in list_cuts(feature, {value: labels.mean() for value, labels in by_bin.items()}):
-            yield with_empty_bins(left, pairs_by_bin, frozenset(feature.bins), feature.numeric)
+        means = {value: labels.mean() for value, labels in by_bin.items()}
+        return list_left_sides(means, pairs_by_bin, frozenset(feature.bins), feature.numeric)
 
     def _keep(self, masks: list[Any], side: int, place: int, left: frozenset[int], inside: bool) -> list[Any]:
         kept = []

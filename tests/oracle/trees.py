@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
@@ -73,14 +73,20 @@ def every_left(
     for row in rows:
         if not row.honest:
             by_bin.setdefault(row.bins[feature], []).append(row.value)
+    means = {place: sum(values, Fraction(0)) / len(values) for place, values in by_bin.items()}
+    return list_left_sides(means, {place: len(values) for place, values in by_bin.items()}, bins, numeric)
+
+
+def list_left_sides(
+    means: Mapping[int, Any], n_by_bin: Mapping[int, int], bins: frozenset[int], numeric: bool
+) -> Iterator[frozenset[int]]:
+    """Give the left sides of all cuts of the bins that hold something, those that win ties first, with empty bins."""
+    orders = [sorted(means, key=lambda place: (means[place], place))]
     if numeric:
-        known = sorted(set(by_bin) - {0})
-        orders = [[0, *known], [*known, 0]] if 0 in by_bin else [known]
-    else:
-        orders = [sorted(by_bin, key=lambda place: (sum(by_bin[place], Fraction(0)) / len(by_bin[place]), place))]
+        known = sorted(means.keys() - {0})
+        orders = [[0, *known], [*known, 0]] if 0 in means else [known]
     for order in orders:
         for size in range(1, len(order)):
-            n_by_bin = {place: len(values) for place, values in by_bin.items()}
             yield with_empty_bins(set(order[:size]), n_by_bin, bins, numeric)
 
 
