@@ -99,9 +99,14 @@ def cut_feature(feature: Feature, n_train: Ints, max_bins: int) -> list[frozense
     rows, those whose middle rows lie in the same of `max_bins` equal parts of the rows that are not NULL are joined. An
     interval without training rows goes with the next below that has some, or if none has with the first.
     """
-    parts = np.arange(feature.n_bins)
+    parts, known = np.arange(feature.n_bins), n_train[NULL_BIN + 1 :]
     if feature.numeric:
-        parts[NULL_BIN + 1 :] = 1 + _join_intervals(n_train[NULL_BIN + 1 :], max_bins)
+        intervals, full = np.arange(len(known)), np.flatnonzero(known)
+        nearest = np.maximum(np.searchsorted(full, intervals, side="right") - 1, 0)
+        if len(full) > max_bins:
+            middles_doubled = 2 * np.cumsum(known) - known
+            intervals = middles_doubled * max_bins // (2 * known.sum())
+        parts[NULL_BIN + 1 :] = 1 + (intervals[full[nearest]] if len(full) else 0)
     return [frozenset(np.flatnonzero(parts == part).tolist()) for part in np.unique(parts)]
 
 
@@ -226,19 +231,6 @@ def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate
                 yield bound, tuple(sorted((*parent, further)))
         for part, last in parts:
             partners[part].add(last)
-
-
-def _join_intervals(n_train: Ints, max_bins: int) -> Ints:
-    """Return for each interval the number of the part that it belongs to; numbers ascend, and may skip some."""
-    full, parts = np.flatnonzero(n_train), np.arange(len(n_train))
-    if not len(full):
-        return np.zeros_like(parts)
-    if len(full) > max_bins:
-        middles_doubled = 2 * np.cumsum(n_train) - n_train
-        parts = middles_doubled * max_bins // (2 * n_train.sum())
-    nearest = np.searchsorted(full, np.arange(len(n_train)), side="right") - 1
-    joined: Ints = parts[full[np.maximum(nearest, 0)]]
-    return joined
 
 
 def _join_slices(listed: Sequence[_Listed], numeric: Sequence[int]) -> Sequence[_Listed]:
