@@ -5,28 +5,24 @@ Used by scripts/docs.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from textwrap import fill
+from textwrap import dedent, fill
 
-from biasspark.tables.schemas import (
-    CORPUS,
-    N_RUNS,
-    RUN_DATE,
-    RUN_ID,
-    TABLES,
-    WINDOW_START,
-    WINDOW_TABLES,
-    Column,
-    Table,
-)
-from scripts.dev.configuration_reference import WIDTH, describe_keys, lay_out
+from biasspark.config import Config
+from biasspark.config.declaration import REQUIRED, Declaration, Section, declarations
+from biasspark.tables import schemas
+from biasspark.tables.schemas import TABLES, WINDOW_TABLES, Column, Table
+from biasspark.text import show_value
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- {}: written by {} -->\n", "<!-- /{} -->"
-HEAD = ("column", "type", "meaning")
+HEAD, KEY_HEAD = ("column", "type", "meaning"), ("key", "type", "default", "meaning")
+WIDTH = 120
 INTERVAL_END = re.compile(
     r"(Lower|Upper) end of [^.]*\bat the configured level(, 0\.95 unless given)?(, by Newcombe)?\. "
     r"-?[\d.]+ (or more|or less|to -?[\d.]+)\. NULL [^.]*\."
@@ -64,9 +60,8 @@ def put_between(page: str, name: str, text: str, script: str = "scripts/docs") -
 
 def describe_tables() -> str:
     """Return the reference of every table, in the order of the declarations."""
-    shared = (RUN_DATE, CORPUS, RUN_ID)
-    common = "\n".join(lay_out(list_columns(COMMON), HEAD))
-    everywhere = "\n".join(lay_out(list_columns(shared), HEAD))
+    shared = (schemas.RUN_DATE, schemas.CORPUS, schemas.RUN_ID)
+    common, everywhere = (lay_out(list_columns(columns), HEAD) for columns in (COMMON, shared))
     parts = [f"\n## In every table\n\n{everywhere}\n\n## In several tables\n\n{common}\n"]
     parts += [describe_table(table) for table in TABLES.values() if table not in WINDOW_TABLES.values()]
     return "".join(parts) + describe_windows()
@@ -81,14 +76,14 @@ def describe_table(table: Table) -> str:
     if common := [f"`{column.name}`" for column in table.values if column in COMMON]:
         text += "\n\n" + fill(f"As [in several tables](#in-several-tables): {', '.join(common)}.", WIDTH)
     rows = lay_out(list_columns(column for column in (*table.key, *table.values) if column not in COMMON), HEAD)
-    return f"\n## {table.name}\n\n{text}\n\n" + "\n".join(rows) + "\n"
+    return f"\n## {table.name}\n\n{text}\n\n{rows}\n"
 
 
 def describe_windows() -> str:
     """Return the reference of the tables of windows, which have the columns of those of a run."""
     names = ", ".join(f"`{window.name}`" for window in WINDOW_TABLES.values())
-    rows = "\n".join(lay_out(list_columns((WINDOW_START, N_RUNS)), HEAD))
-    key = f"`{WINDOW_START.name}` and the key of that table"
+    rows = lay_out(list_columns((schemas.WINDOW_START, schemas.N_RUNS)), HEAD)
+    key = f"`{schemas.WINDOW_START.name}` and the key of that table"
     text = f"{names}: the columns of the table of a run, and two more. Key: {key}. Written by `jobs/window_metrics.py`."
     return f"\n## window_...\n\n{fill(text, WIDTH)}\n\n{rows}\n\n"
 
@@ -132,6 +127,64 @@ def generalize(column: Column) -> str:
         if comment != text:
             return comment
     return text
+
+
+# ---- keys of the configuration
+
+
+def describe_keys() -> str:
+    """Return a heading, a sentence and a table of keys for every table of the configuration."""
+    meanings = attribute_docs(Config)
+    parts: list[str] = []
+    for name, declared in declarations(Config).items():
+        parts += describe_section(f"[{name}]", declared, meanings.get(name, ""))
+    return "\n".join(parts) + "\n\n"
+
+
+def describe_section(title: str, declared: Declaration, meaning: str) -> Iterator[str]:
+    """Yield the description and the keys of a table, then those of the tables in it."""
+    section = declared.kind.section
+    text = inspect.cleandoc(section.__doc__ or "").partition("\n\n")[0] if section else meaning
+    yield f"\n### {title}\n\n{fill(' '.join(text.replace('``', '`').split()), WIDTH)}"
+    if section is None:
+        return
+    keys, meanings = declarations(section), attribute_docs(section)
+    rows = [(f"`{key}`", entry.kind.title, default_of(entry), meanings[key]) for key, entry in keys.items()]
+    for key, entry in keys.items():
+        if entry.single:
+            rows.append((f"`{entry.single}`", "text", "-", f"In place of `{key}`, for a single name."))
+    yield "\n" + lay_out(rows, KEY_HEAD)
+    for key, entry in keys.items():
+        if entry.kind.section:
+            inner = f"{title.strip('[]')}.{key}"
+            yield from describe_section(f"[[{inner}]]" if entry.kind.title == "tables" else f"[{inner}]", entry, "")
+
+
+def lay_out(rows: Iterable[tuple[str, ...]], head: tuple[str, ...]) -> str:
+    """Return a table as Markdown."""
+    escaped = ([cell.replace("|", r"\|") for cell in row] for row in rows)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *escaped))
+
+
+def default_of(declared: Declaration) -> str:
+    """Return the default of a key as TOML; a dash if there is none."""
+    if declared.default is REQUIRED or declared.default_text:
+        return declared.default_text or "required"
+    has_none = declared.default in (None, (), {}) or isinstance(declared.default, Section)
+    return "-" if has_none else f"`{show_value(declared.default)}`"
+
+
+def attribute_docs(section: type[Section]) -> dict[str, str]:
+    """Return the docstring of each field of a section, on one line."""
+    docs: dict[str, str] = {}
+    for owner in reversed([base for base in section.__mro__ if issubclass(base, Section)]):
+        (tree,) = ast.parse(dedent(inspect.getsource(owner))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+    return docs
 
 
 REFERENCES = {"tables": ("tables.md", describe_tables), "keys": ("configuration.md", describe_keys)}
