@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from scripts.benchmarks.candidates import CANDIDATES, Candidate, Run, Setting
 from scripts.benchmarks.corpora import BUILD, ROOT, civil_corpus, describe_corpus, read_once, split_corpus
-from scripts.benchmarks.machine import describe_machine
 from scripts.benchmarks.measured_process import CandidateError
 from scripts.benchmarks.report import all_agree, format_json, format_report, summarize
 from scripts.benchmarks.task import positive_int
 
 RESULTS = Path(__file__).parent / "results"
 UNANNOTATED = 0.75
+PACKAGES = ("duckdb", "numpy", "pandas", "pyarrow", "pyspark", "scikit-learn", "scipy")
 DEFAULT = ["job", "embedded", "further", "floor", "warm", "pandas", "numpy", "duckdb", "session"]
 
 
@@ -94,6 +97,40 @@ def run_in_turn(candidates: Sequence[Candidate], setting: Setting) -> dict[str, 
             runs[candidate.name].append(run)
             print(f"{candidate.name}: {run.seconds:.2f} s, {run.measured.peak_mb:.0f} MB", file=sys.stderr, flush=True)
     return runs
+
+
+def describe_machine() -> dict[str, object]:
+    """Return what the numbers depend on besides the code; nothing that identifies the machine or its user."""
+    java = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else "java"
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cpu": _first_value(Path("/proc/cpuinfo"), "model name") or platform.machine(),
+        "cores": os.cpu_count(),
+        "cores_used": len(os.sched_getaffinity(0)),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "load_at_start": round(os.getloadavg()[0], 2),
+        "os": platform.platform(),
+        "java": _first_line(java, "-version"),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "commit": _git("rev-parse", "HEAD"),
+        "commit_is_clean": _git("status", "--porcelain", "--", ":/", ":/!scripts/benchmarks/results") == "",
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    return None if done.returncode else done.stdout.strip()
+
+
+def _first_value(path: Path, name: str) -> str | None:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)
+
+
+def _first_line(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).partition("\n")[0]
 
 
 def main() -> int:
