@@ -288,29 +288,29 @@ class CivilRequest(RowsRequest):
         words = draw_words(stream, len(IDENTITIES) + 4)
         counts, length_word, day_word, known_word = words[len(IDENTITIES) :]
         target, reading = draw_targets(severity, toxic, ANNOTATORS[counts & 15])
-        annotations = draw_annotations(words, toxic, ANNOTATORS[(counts >> np.uint32(4)) & 15])
-        lengths = draw_lengths(length_word, toxic, annotations.mentions)
+        fractions, mentions, leading = draw_annotations(words, toxic, ANNOTATORS[(counts >> np.uint32(4)) & 15])
+        lengths = draw_lengths(length_word, toxic, mentions)
         noise = COMMON_NOISE * normal_noise(reading)
-        cell = toxic + 2 * (lengths < SHORT_LENGTH) + 4 * annotations.leading
+        cell = toxic + 2 * (lengths < SHORT_LENGTH) + 4 * leading
         scores = [
             squash(centers.take(cell) + noise + OWN_NOISE * normal_noise(to_units(stream.random_raw(CHUNK_ROWS))))
             for centers in score_centers()
         ]
         # The requested share of all rows lacks annotations, but none that mentions an identity.
         blank = round(self.unannotated / UNMENTIONED_SHARE * 2**32)
-        is_blank = (annotations.leading == 0) & (known_word < blank)
+        is_blank = (leading == 0) & (known_word < blank)
         days = FIRST_DAY + np.floor(DAYS * np.sqrt(day_word / 2.0**32))  # more and more comments per day
         first = chunk * CHUNK_ROWS
         columns = [
             pa.array(np.arange(first, first + CHUNK_ROWS)),
             pa.array(days.astype(np.int32)).cast(pa.date32()),
             pa.array(target),
-            *(pa.array(fractions, mask=is_blank) for fractions in annotations.fractions),
+            *(pa.array(of_identity, mask=is_blank) for of_identity in fractions),
             pa.array(lengths),
             *map(pa.array, scores),
         ]
         if self.text:
-            columns.append(write_comments(draw_words(stream, 2), toxic, annotations.mentions, lengths))
+            columns.append(write_comments(draw_words(stream, 2), toxic, mentions, lengths))
         whole = pa.record_batch(columns, schema=arrow_schema(self.columns))
         return whole.slice(0, min(CHUNK_ROWS, self.rows - first))
 
@@ -319,14 +319,6 @@ def draw_words(stream: np.random.Philox, rows: int) -> Words:
     """Draw numbers of 32 bits, shape (rows, CHUNK_ROWS); `rows` is even."""
     raw = stream.random_raw(rows * CHUNK_ROWS // 2).astype("<u8", copy=False)
     return raw.view("<u4").reshape(rows, CHUNK_ROWS)
-
-
-class Annotations(NamedTuple):
-    """The fraction of annotators who see each identity, the rows that mention it, and the leading identity of a row."""
-
-    fractions: Floats
-    mentions: tuple[Ints, ...]
-    leading: npt.NDArray[np.intp]
 
 
 def annotator_share(unit: Floats, least: Ints, most: Ints, annotators: Ints) -> Floats:
@@ -348,8 +340,12 @@ def draw_targets(unit: Floats, toxic: Flags, annotators: Ints) -> tuple[Floats, 
     return np.where(toxic, agreed, np.where(reading < UNTOUCHED, 0.0, doubted)), reading
 
 
-def draw_annotations(words: Words, toxic: Flags, annotators: Ints) -> Annotations:
-    """Draw mentions of all identities, which overlap as in `conditional_probability`, and hints of mentions."""
+def draw_annotations(words: Words, toxic: Flags, annotators: Ints) -> tuple[Floats, list[Ints], npt.NDArray[np.intp]]:
+    """Draw mentions of all identities, which overlap as in `conditional_probability`, and hints of mentions.
+
+    Returns the fraction of annotators who see each identity, the rows that mention it, and the leading identity of each
+    row (see `score_centers`).
+    """
     fractions = np.zeros((len(IDENTITIES), CHUNK_ROWS))
     mentions: list[Ints] = [np.empty(0, dtype=np.int64)] * len(IDENTITIES)
     for position in COMPANIONS_FIRST:
@@ -369,7 +365,7 @@ def draw_annotations(words: Words, toxic: Flags, annotators: Ints) -> Annotation
     leading = np.zeros(CHUNK_ROWS, dtype=np.intp)
     for position in STRENGTH_ORDER:
         leading[mentions[position]] = 1 + position
-    return Annotations(fractions, tuple(mentions), leading)
+    return fractions, mentions, leading
 
 
 def draw_lengths(word: Words, toxic: Flags, mentions: Sequence[Ints]) -> npt.NDArray[np.int32]:
