@@ -209,7 +209,7 @@ def count_bins(report: ReportData) -> int:
 def choose_curves(report: ReportData) -> list[str]:
     """Return the worst identities, of each model in turn: as many as fit on one line with all models."""
     n = MAX_CURVES // max(1, min(len(report.models()), MAX_CURVES))
-    lists = [[worst.identity for worst in list_worst(report, model, n)] for model in report.models()]
+    lists = [[row["identity"] for row in list_worst(report, model, n)] for model in report.models()]
     in_turn = [name for names in zip(*lists, strict=False) for name in names]
     return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]
 
@@ -241,8 +241,8 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
     changed = list(dict.fromkeys((change.identity, change.metric) for change in changes))[:MAX_CHANGED]
     lowest: dict[tuple[str, str], tuple[int, float]] = {}
     for model in report.models():
-        for worst in list_worst(report, model, MAX_TRENDS):
-            lowest.setdefault((worst.identity, worst.metric), find_lowest(worst.row)[:2])
+        for row in list_worst(report, model, MAX_TRENDS):
+            lowest.setdefault((row["identity"], find_lowest(row).metric), find_lowest(row)[:2])
     in_order = [*changed, *sorted(lowest, key=lambda key: (lowest[key], key))]
     chosen = list(dict.fromkeys(in_order))[:MAX_TRENDS]
     return [

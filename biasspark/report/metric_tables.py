@@ -17,7 +17,7 @@ from biasspark.metrics.pinned import PINNED_TERMS
 from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_reason
-from biasspark.report.report_data import ReportData, group_rows
+from biasspark.report.report_data import ReportData, find_lowest, group_rows
 from biasspark.text import show_visibly
 
 MAX_WORST = 8
@@ -36,15 +36,6 @@ class SummaryCell(NamedTuple):
     identity: str = ""
     best: bool = False
     weak_worst: SummaryCell | None = None
-
-
-class WorstIdentity(NamedTuple):
-    """The lowest AUC of one identity and model, and its row of ``bias_metrics``."""
-
-    identity: str
-    metric: str
-    cell: TableCell
-    row: Row
 
 
 def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
@@ -84,42 +75,46 @@ def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCel
     return [model._replace(best=value == max(defined)) for model, value in zip(of_models, values, strict=True)]
 
 
-def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[WorstIdentity]:
-    """Return the worst identities of a model on all rows: those whose lowest AUC has the lowest upper end."""
+def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[Row]:
+    """Return the rows of the worst identities of a model on all rows: those whose lowest AUC has the lowest upper end.
+
+    The lowest AUC is that of `biasspark.report.report_data.find_lowest`.
+    """
     return _sort_worst(report.rows("bias_metrics", slice=ALL_ROWS, model=model))[:n]
 
 
-def list_worst_by_model(report: ReportData) -> dict[str, list[WorstIdentity]]:
+def list_worst_by_model(report: ReportData) -> dict[str, list[Row]]:
     """Return `list_worst` for every model."""
     return {model: list_worst(report, model) for model in report.models()}
 
 
-def list_worst_pairs(report: ReportData) -> dict[str, list[WorstIdentity]]:
-    """Return the worst crossed pairs of each model on all rows."""
+def list_worst_pairs(report: ReportData) -> dict[str, list[Row]]:
+    """Return the rows of the worst crossed pairs of each model on all rows."""
     return {model: _sort_worst(rows) for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
 
 
-def axis_start(by_model: Mapping[str, Sequence[WorstIdentity]]) -> float:
-    """Return the lower end of the axis of intervals: 0.5, or the next tenth below the lowest interval."""
-    rows = [(worst.row[worst.metric], worst.row[f"{worst.metric}_low"]) for worst in chain(*by_model.values())]
-    lowest = min((value if low is None else low for value, low in rows), default=0.5)
+def axis_start(worst: Mapping[str, Sequence[Row]]) -> float:
+    """Return the lower end of the axis of the intervals of the lowest AUCs: 0.5, or the next tenth below them."""
+    lowest_aucs = [(row, find_lowest(row).metric) for row in chain(*worst.values())]
+    ends = (row[name] if row[f"{name}_low"] is None else row[f"{name}_low"] for row, name in lowest_aucs)
+    lowest = min(ends, default=0.5)
     return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10
 
 
-def count_lower(report: ReportData, model: str, worst: WorstIdentity) -> int:
+def count_lower(report: ReportData, model: str, worst: Row) -> int:
     """Return the number of other identities with an AUC below that of the worst one, though less certainly so."""
+    lowest = worst[find_lowest(worst).metric]
     aucs = (
         [row[name] for name in SUMMARIZED_AUCS if row[name] is not None]
         for row in report.rows("bias_metrics", slice=ALL_ROWS, model=model)
-        if row["identity"] != worst.identity
+        if row["identity"] != worst["identity"]
     )
-    return sum(any(auc < worst.row[worst.metric] for auc in of_row) for of_row in aucs)
+    return sum(any(auc < lowest for auc in of_row) for of_row in aucs)
 
 
-def _sort_worst(rows: Iterable[Row]) -> list[WorstIdentity]:
-    ranked = sorted(rows, key=lambda row: (report_data.find_lowest(row)[:2], row["identity"]))
-    lowest = [(report_data.find_lowest(row).metric, row) for row in ranked]
-    return [WorstIdentity(row["identity"], name, cells.metric_cell(row, name), row) for name, row in lowest if name]
+def _sort_worst(rows: Iterable[Row]) -> list[Row]:
+    with_auc = (row for row in rows if find_lowest(row).metric)
+    return sorted(with_auc, key=lambda row: (find_lowest(row)[:2], row["identity"]))
 
 
 def list_metrics(report: ReportData, slice_name: str) -> dict[str, dict[str, Row]]:
