@@ -87,7 +87,7 @@ def examples_of_each(
     survey = Survey(1, {name: tuple(texts) for name, texts in (values or {}).items()}, ())
     encodings = [build_encoding(measures, survey) for _, measures in cases]
     frames = [
-        encode_examples(corpus, measures, encoding, None).select(
+        encode_examples(corpus.coalesce(1), measures, encoding, None).select(
             "*", F.array(*states(encoding)).alias("states"), F.lit(number).alias("case")
         )
         for number, ((corpus, measures), encoding) in enumerate(zip(cases, encodings, strict=True))

@@ -90,7 +90,7 @@ SCORES: list[tuple[str, list[Any], list[Any]]] = [
 def test_labels(spark: SparkSession) -> None:
     cases = [
         (
-            spark.createDataFrame([(value, 0.5, 1.0) for value in values], f"y {kind}, s DOUBLE, u DOUBLE").coalesce(1),
+            spark.createDataFrame([(value, 0.5, 1.0) for value in values], f"y {kind}, s DOUBLE, u DOUBLE"),
             measures_of(label={"column": "y"} | label),
         )
         for kind, values, label, _ in LABELS
@@ -101,7 +101,7 @@ def test_labels(spark: SparkSession) -> None:
 def test_scores(spark: SparkSession) -> None:
     kinds = "y BOOLEAN, s {}, u DOUBLE"
     corpora = [
-        spark.createDataFrame([(True, value, 1.0) for value in values], kinds.format(kind)).coalesce(1)
+        spark.createDataFrame([(True, value, 1.0) for value in values], kinds.format(kind))
         for kind, values, _ in SCORES
     ]
     examples = examples_of_each([(corpus, measures_of()) for corpus in corpora])
@@ -116,7 +116,7 @@ def test_annotations_of_every_type(spark: SparkSession) -> None:
         (True, 0.5, None, 5, None, None, None),
     ]
     kinds = "y BOOLEAN, s DOUBLE, fraction DOUBLE, count INT, exact DECIMAL(3,1), text STRING, flag BOOLEAN"
-    corpus = spark.createDataFrame(rows, kinds).coalesce(1)
+    corpus = spark.createDataFrame(rows, kinds)
     assert examples_of(corpus, measures_of(identities=["fraction", "count", "exact", "text", "flag"])).states == {
         "fraction": [True, False, None, None],
         "count": [True, False, None, True],
@@ -152,7 +152,7 @@ MIXED_ROWS = [
 @pytest.mark.parametrize("unannotated", ["exclude", "background"])
 def test_identities_in_any_mixture(spark: SparkSession, unannotated: str) -> None:
     kinds = "y BOOLEAN, s DOUBLE, u DOUBLE, race STRING, groups ARRAY<STRING>, text STRING"
-    corpus = spark.createDataFrame(MIXED_ROWS, kinds).coalesce(1)
+    corpus = spark.createDataFrame(MIXED_ROWS, kinds)
     measures = measures_of(identities=MIXTURE | {"unannotated": unannotated})
     unknown = None if unannotated == "exclude" else False
     assert examples_of(corpus, measures, values={"race": ["", "Asian"], "groups": ["a"]}).states == {
@@ -168,7 +168,7 @@ def test_identities_in_any_mixture(spark: SparkSession, unannotated: str) -> Non
 
 def test_a_category_of_numbers_or_dates_is_named_by_its_text(spark: SparkSession) -> None:
     rows = [(True, 0.1, 10, RUN_DATE, True), (True, 0.1, 9, RUN_DATE, False), (True, 0.1, None, None, None)]
-    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, level INT, day DATE, flag BOOLEAN").coalesce(1)
+    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, level INT, day DATE, flag BOOLEAN")
     measures = measures_of(identities={"categorical": ["level", "day", "flag"]})
     values = survey_corpus(corpus, measures).values
     assert values == {"level": ("9", "10"), "day": ("2026-01-15",), "flag": ("false", "true")}
@@ -178,7 +178,7 @@ def test_a_category_of_numbers_or_dates_is_named_by_its_text(spark: SparkSession
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
 def test_both_zeros_are_one_category_and_nan_is_unknown(spark: SparkSession, kind: str) -> None:
     rows = [(True, 0.1, level) for level in (0.0, -0.0, 0.1, NAN, None)]
-    corpus = spark.createDataFrame(rows, f"y BOOLEAN, s DOUBLE, level {kind}").coalesce(1)
+    corpus = spark.createDataFrame(rows, f"y BOOLEAN, s DOUBLE, level {kind}")
     measures = measures_of(identities={"categorical": ["level"]})
     values = survey_corpus(corpus, measures).values
     assert values == {"level": ("0.0", "0.1")}
@@ -195,7 +195,7 @@ def test_an_array_is_surveyed_by_value_and_its_rows_once(spark: SparkSession) ->
 
 def test_an_annotation_out_of_its_range_leaves_that_identity_unknown(spark: SparkSession) -> None:
     rows = [(True, 0.5, 0.9, "0.2"), (True, 0.5, 1.5, "0.6"), (True, 0.5, -0.1, "2"), (None, 0.5, 9.0, "0.5")]
-    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, v STRING").coalesce(1)
+    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, v STRING")
     examples = examples_of(corpus, measures_of(identities={"columns": ["u", "v"], "range": [0, 1]}))
     assert examples.states == {"u": [True, None, None, None], "v": [False, True, None, True]}
     assert examples.read("annotation") == [0, 1, 1, 1]
@@ -246,7 +246,7 @@ def test_terms_are_whole_words_of_any_case(spark: SparkSession) -> None:
     terms = ["african american", "african", "american", "gay", "köln", "c++", "#blm", "a.b"]
     corpus = spark.createDataFrame([(True, 0.5, text) for text in wanted], "y BOOLEAN, s DOUBLE, text STRING")
     measures = measures_of(identities={"terms": {"column": "text", "list": terms}})
-    states = examples_of(corpus.coalesce(1), measures).states
+    states = examples_of(corpus, measures).states
     terms_of = [{name for name, rows in states.items() if rows[n]} for n in range(len(wanted))]
     assert dict(zip(wanted, terms_of, strict=True)) == wanted
 
@@ -255,7 +255,7 @@ def test_slices_are_predicates_and_null_is_out(spark: SparkSession) -> None:
     corpus = spark.createDataFrame(
         [(True, 0.5, 1.0), (True, 0.5, 0.2), (True, 0.5, None)], "y BOOLEAN, s DOUBLE, u DOUBLE"
     )
-    examples = examples_of(corpus.coalesce(1), measures_of(slices={"high": "u > 0.5", "low": "not u > 0.5"}))
+    examples = examples_of(corpus, measures_of(slices={"high": "u > 0.5", "low": "not u > 0.5"}))
     assert (examples.read("slice", 1), examples.read("slice", 2)) == ([1, 0, 0], [0, 1, 0])
 
 

@@ -18,23 +18,14 @@ from biasspark.errors import Fault, InputError
 from biasspark.mitigation.training_data import generate_comments, read_comments
 from biasspark.tables.schemas import LABEL_BALANCE
 from biasspark.workflows import mitigation_experiment as job
-from tests.harness.running_jobs import Done, ask, run_main
+from tests.harness.main_job import RUN_DATE, write_config
+from tests.harness.main_job import run as run_job
+from tests.harness.running_jobs import Done, ask
 from tests.harness.small_corpora import raised_fault
 
-RUN_DATE = "2026-01-15"
 TERMS = ("gay", "muslim", "old", "male")
 IMBALANCED = ("gay", "muslim")
 ROWS, TEST_ROWS = 3_000, 1_600
-CONFIG = """
-[mitigation]
-rows = 3000
-test_rows = 1600
-seed = 2
-terms = "terms.txt"
-imbalanced = { gay = 0.02, muslim = 0.02 }
-[output]
-path = "warehouse"
-"""
 
 
 @dataclass(frozen=True)
@@ -65,9 +56,10 @@ class Experiment:
 def run(folder: Path, *flags: str) -> Done:
     (folder / "terms.txt").write_text("\n".join(TERMS), "utf-8")
     (folder / "warehouse").mkdir(exist_ok=True)
-    config = folder / "c.toml"
-    config.write_text(CONFIG, "utf-8")
-    return run_main(job.COMMAND, "--config", config, "--run-date", RUN_DATE, *flags)
+    asked = {"rows": ROWS, "test_rows": TEST_ROWS, "seed": 2, "terms": "terms.txt"}
+    asked["imbalanced"] = dict.fromkeys(IMBALANCED, 0.02)
+    config = write_config(folder, corpus=None, label=None, models=None, identities=None, mitigation=asked)
+    return run_job(config, *flags, job=job)
 
 
 @pytest.fixture(scope="module")
