@@ -63,8 +63,6 @@ _LOGGERS_OF_FAILURES = (
     "org.apache.spark.sql.util.ExecutionListenerBus",
     "org.apache.spark.util.Utils",
 )
-# Classes of the JVM that are looked up for every column and path. py4j searches all jars each time.
-_CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils", "org.apache.hadoop.fs.Path")
 
 _N_JOBS: Counter[SparkSession] = Counter()
 _PREVIOUS_SETTINGS: defaultdict[SparkSession, dict[str, str | None]] = defaultdict(dict)
@@ -229,16 +227,12 @@ def build_session(
         if is_new:
             spark.stop()
         raise ConfigError(fault)
-    if engines.is_connect(spark):
-        return spark
-    jvm: Any = spark.sparkContext._jvm
-    if is_new:
-        spark.sparkContext.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
-        log4j = jvm.org.apache.logging.log4j
+    if is_new and not engines.is_connect(spark):
+        context: Any = spark.sparkContext
+        context.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
+        log4j = context._jvm.org.apache.logging.log4j
         for name in _LOGGERS_OF_FAILURES:
             log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
-    for name in _CLASSES:
-        setattr(jvm, name, getattr(jvm, name))
     return spark
 
 
