@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,21 +98,18 @@ class Result:
         return not self.failed and self.passed > 0 and self.tables in ("equal", "the first")
 
 
-def read_legs(declared: Mapping[str, object]) -> list[Leg]:
+def read_legs(declared: Mapping[str, Any]) -> list[Leg]:
     """Return every environment with each of its sessions, in order."""
-    environments, tests = declared["environments"], declared["tests"]
-    assert isinstance(environments, dict)
-    assert isinstance(tests, dict)
     return [
         Leg(
             environment=name,
             session=session,
-            packages=(*environment["packages"], *tests["packages"]) if "packages" in environment else (),
+            packages=(*environment["packages"], *declared["tests"]["packages"]) if "packages" in environment else (),
             newest_java=environment.get("newest_java"),
             is_open=any("==" not in package for package in environment.get("packages", ())),
             made_by=environment.get("python"),
         )
-        for name, environment in environments.items()
+        for name, environment in declared["environments"].items()
         for session in environment["sessions"]
     ]
 
