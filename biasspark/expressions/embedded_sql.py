@@ -185,8 +185,8 @@ class _Expression:
         signs = {token.text for token in self.tokens if token.kind == "sign"}
         if signs & {"&", "|", "^"}:
             raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
-        n_tokens = range(len(self.tokens))
-        if self._converts_texts() or any(self._mixes_types(n) or self._matches_number(n) for n in n_tokens):
+        indices = range(len(self.tokens))
+        if self._converts_texts() or any(self._mixes_types(n) or self._matches_number(n) for n in indices):
             raise NotOnTheEmbeddedEngine("converts a text that meets another type differently from Spark")
         if unknown := sorted(self.types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} differently from Spark")
@@ -210,14 +210,10 @@ class _Expression:
 
     def _mixes_types(self, n: int) -> bool:
         """Return whether a function or CASE at a token mixes text with values of another type."""
-        branches = self._branches(n)
-        firsts = [start for start, stop in branches if stop - start == 1]
-        return any("text" in (self.tokens[n].kind, self.tokens[n].column) for n in firsts) and any(
-            self.tokens[m].kind == "number" or self.tokens[m].column not in (None, "text")
-            for start, stop in branches
-            if "string" not in {token.value for token in self.tokens[start:stop]}
-            for m in range(start, stop)
-        )
+        branches = [self.tokens[start:stop] for start, stop in self._branches(n)]
+        has_text = any("text" in (branch[0].kind, branch[0].column) for branch in branches if len(branch) == 1)
+        uncast = [token for branch in branches if "string" not in {each.value for each in branch} for token in branch]
+        return has_text and any(token.kind == "number" or token.column not in (None, "text") for token in uncast)
 
     def _matches_number(self, n: int) -> bool:
         """Return whether a token is RLIKE after a column that is not text."""
@@ -280,15 +276,16 @@ class _Expression:
 
     def translate(self, start: int, stop: int) -> str:
         """Translate a span of tokens: values, and the keywords and comparisons between them."""
-        parts, value, n = [], start, start
+        texts, value, n = [], dict[int, str](), start
         while n < stop:
+            part, end = self._part(n)
             if self._is_between_values(n):
-                between, end = self._part(n)
-                parts += [self._value(value, n), between]
-                value = n = end
+                texts += [self._join(value, n), part]
+                value = {}
             else:
-                _, n = self._part(n)
-        return " ".join(filter(None, [*parts, self._value(value, stop)]))
+                value[n] = part
+            n = end
+        return " ".join(filter(None, [*texts, self._join(value, stop)]))
 
     def _is_between_values(self, n: int) -> bool:
         token = self.tokens[n]
@@ -296,15 +293,12 @@ class _Expression:
             return token.value in _KEYWORDS - _WITHIN_VALUES and not token.is_function
         return token.kind == "sign" and token.text in _COMPARISONS
 
-    def _value(self, start: int, stop: int) -> str:
-        """Translate the tokens of one value; arithmetic may yield a NaN with a sign, or -0.0."""
-        parts, is_computed, n = [], False, start
-        while n < stop:
-            is_computed = is_computed or self.tokens[n].text in ("+", "-", "*", "/", "%")
-            part, n = self._part(n)
-            parts.append(part)
-        is_double = any(token.value == "double" or token.column in _FLOATS for token in self.tokens[start:stop])
-        return _normalize(" ".join(parts)) if is_computed and is_double else " ".join(parts)
+    def _join(self, value: Mapping[int, str], stop: int) -> str:
+        """Join the translated parts of a value, given by their first tokens; arithmetic may yield -NaN or -0.0."""
+        text, tokens = " ".join(value.values()), self.tokens[min(value, default=stop) : stop]
+        is_computed = any(self.tokens[n].text in ("+", "-", "*", "/", "%") for n in value)
+        is_double = any(token.value == "double" or token.column in _FLOATS for token in tokens)
+        return _normalize(text) if is_computed and is_double else text
 
     def _part(self, n: int) -> tuple[str, int]:  # noqa: PLR0911 - a case for each kind of token
         """Translate a token, or a whole call, and return it with the index of the next token."""

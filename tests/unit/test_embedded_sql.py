@@ -105,6 +105,14 @@ def test_what_has_no_such_form_is_refused(text: str) -> None:
         to_embedded_sql(text, COLUMNS)
 
 
+def test_deep_nesting_takes_no_time() -> None:
+    """Each level is translated once."""
+    deep = "score"
+    for n in range(30):
+        deep = f"coalesce(({deep}), {n})"
+    assert translate(f"{deep} > 1").endswith(", 29) > 1")
+
+
 @pytest.mark.parametrize(("text", "is_certain"), [("nofunc(n) > 1", False), ("n & 1 = 1", True)])
 def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(text: str, is_certain: bool) -> None:
     with pytest.raises(NotOnTheEmbeddedEngine) as caught:
