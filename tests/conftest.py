@@ -137,24 +137,20 @@ def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
     """Give the shared session, and take away what the test left in it: cached frames and temporary views."""
-    from biasspark.session import is_embedded
+    from biasspark.session import is_connect, is_embedded
 
     yield spark_session
     if is_embedded(spark_session):
         return
     spark_session.catalog.clearCache()
-    if not has_views(spark_session):
-        return
+    # To list views is a query, and few tests make any.
+    if not is_connect(spark_session):
+        session_catalog = spark_session._jsparkSession.sessionState().catalog()
+        if not session_catalog.listLocalTempViews("*").size():
+            return
     for view in spark_session.sql("SHOW VIEWS").collect():
         if view.isTemporary:
             spark_session.catalog.dropTempView(view.viewName)
-
-
-def has_views(spark: SparkSession) -> bool:
-    """Say whether there may be temporary views. To list them is a query, and few tests make any."""
-    from biasspark.session import is_connect
-
-    return is_connect(spark) or spark._jsparkSession.sessionState().catalog().listLocalTempViews("*").size() > 0
 
 
 @pytest.fixture

@@ -19,12 +19,11 @@ from importlib.util import find_spec
 from io import StringIO
 from itertools import dropwhile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 import biasspark
-from biasspark.cli import Command
 from biasspark.command import JOBS as JOBS_OF_COMMANDS
 from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
@@ -211,14 +210,9 @@ def check_submission(program: str, words: list[str]) -> None:
 
 def check_command(name: str, *words: str) -> None:
     """Check a command of biasspark by its own parser."""
+    command = import_module(f"biasspark.workflows.{JOBS_OF_COMMANDS[name].module}").COMMAND
     if words != ("--help",):
-        check_arguments(command_of(name).parser(f"biasspark {name}").parse_args(words))
-
-
-def command_of(name: str) -> Command:
-    """Return the declaration of a command."""
-    module = import_module(f"biasspark.workflows.{JOBS_OF_COMMANDS[name].module}")
-    return cast(Command, module.COMMAND)
+        check_arguments(command.parser(f"biasspark {name}").parse_args(words))
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:

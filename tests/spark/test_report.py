@@ -46,17 +46,16 @@ def write(store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any
     write_table(Path(store.path), TABLES[name], list(rows), run.run_date, run.run_id)
 
 
-def count_written(store: PathStore, run: Run, name: str) -> int:
-    """Return the number of rows that a run wrote to a table; 1 if its files are missing."""
-    files = Path(store.location(TABLES[name], run)).glob("*.parquet")
-    return sum(parquet.read_metadata(file).num_rows for file in files) or 1
-
-
 def enter(store: PathStore, run: Run, tables: Iterable[str] | None = (), **values: Any) -> None:
-    """Add the row of a run to the ledger, without tables for an older version."""
+    """Add the row of a run to the ledger, without tables for an older version; 1 row of tables whose files are gone."""
+
+    def count_rows(name: str) -> int:
+        files = Path(store.location(TABLES[name], run)).glob("*.parquet")
+        return sum(parquet.read_metadata(file).num_rows for file in files) or 1
+
     now = datetime.now(UTC)
     row = {"job": run.job, "status": "published", "config": "{}", "n_rows": 100, "n_rejected": 2, "started_at": now}
-    row |= {"table_rows": None if tables is None else {name: count_written(store, run, name) for name in tables}}
+    row |= {"table_rows": None if tables is None else {name: count_rows(name) for name in tables}}
     write(store, run, "bias_runs", [row | {"published_at": now, "rejects": {}, "warnings": []} | values])
 
 
