@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding
 from biasspark.metrics.data_quality import FEW_DISTINCT, GIANT_TIE
 from biasspark.ranking.counts import Counts
-from biasspark.ranking.engine import CORPUS, ROW_COUNTS, collect_counts, count_rows, rank_ranges
-from biasspark.ranking.kernels.blocks import cut_runs
+from biasspark.ranking.engine import collect_counts, cut_task_rows, rank_ranges
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
-from biasspark.ranking.kernels.sorted_runs import collapse
 from biasspark.ranking.range_job import cut_examples
-from biasspark.ranking.task_rows import Kind, Part, TaskRows
+from biasspark.ranking.task_rows import Part, TaskRows
 
 _ROUNDED_BITS = 40
 """The bits of a score that rounding drops: of the 52 bits of its fraction, 12 stay."""
@@ -29,19 +28,18 @@ def count_rounded(examples: DataFrame, encoding: Encoding, boundaries: Sequence[
     small shuffle of the distinct rounded scores.
     """
 
-    def cut(rows: TaskRows) -> Iterator[Part]:
-        yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
-        for model, slice_number, usable in rows.groups():
-            codes = (_flip_negative(rows.scores[model][usable].view(np.int64)) >> _ROUNDED_BITS).astype(np.int32)
-            runs = []
-            for label in (0, 1):
-                distinct, counts = collapse(np.sort(codes[rows.label[usable] == label]))
-                scores = _flip_negative(distinct.astype(np.int64) << _ROUNDED_BITS).view(np.float64)
-                runs.append((label, scores, counts))
-            for score_range, block in cut_runs(runs, boundaries[model]):
-                yield Part(model, slice_number, score_range, Kind.CELLS, block.encode())
+    def cut(rows: TaskRows) -> Iterable[Part]:
+        table = rows.table
+        for name, scores in zip(encoding.score_columns, rows.scores, strict=True):
+            table = table.set_column(table.schema.get_field_index(name), name, pa.array(_round_down(scores)))
+        return cut_task_rows(TaskRows(table, encoding), boundaries)
 
     return collect_counts(rank_ranges(cut_examples(examples, encoding, cut), encoding, boundaries), encoding)
+
+
+def _round_down(scores: Floats) -> Floats:
+    bits = _flip_negative(scores.view(np.int64)) >> _ROUNDED_BITS << _ROUNDED_BITS
+    return _flip_negative(bits).view(np.float64)
 
 
 def _flip_negative(bits: Ints) -> Ints:
