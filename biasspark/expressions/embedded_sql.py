@@ -305,7 +305,7 @@ class _Expression:
         token = self.tokens[n]
         if token.is_function or (token.value == "try_cast" and token.is_call):
             end = self.closing[n + 1]
-            return self._call(n, end), end + 1
+            return self._call(n, end) if token.is_function else self._try_cast(n, end), end + 1
         if n in self.closing:
             end = self.closing[n]
             gap = " " * (token.value == "case")
@@ -366,8 +366,6 @@ class _Expression:
                 f"CASE WHEN ({value}) IS NULL THEN NULL WHEN array_contains({array}, {value}) THEN true WHEN "
                 f"size(array_compact({array})) < size({array}) THEN NULL ELSE array_contains({array}, {value}) END"
             )
-        if name == "try_cast":
-            return self._try_cast(n, end)
         written = f"{self.tokens[n].text}({', '.join(texts)})"
         if name in _INTEGER_FUNCTIONS:
             return self._widen(written)
@@ -398,7 +396,7 @@ class _Expression:
             return text
         if "." not in text or text[-1].upper() in "DF" or "e" in text.lower() or "decimal" in self.named:
             return text
-        is_term = any(token.is_operator for token in (*self.tokens[:n][-1:], *self.tokens[n + 1 : n + 2]))
+        is_term = any(token.is_operator for token in self.tokens[max(n - 1, 0) : n + 2])
         if is_term and not self.fractions:
             raise NotOnTheEmbeddedEngine(f"computes with decimals such as {text} differently from Spark")
         return f"{text}D"
