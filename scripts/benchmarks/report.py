@@ -122,14 +122,11 @@ def compare_numbers(name: str, runs: Runs) -> dict[str, Any] | None:
     with_numbers = [other for other, done in runs.items() if done[0].outcome.numbers]
     reference = "job" if "job" in with_numbers else with_numbers[0]
     expected = {number.key: number for number in runs[reference][0].outcome.numbers}
-    value = variance = 0.0
-    for run in runs[name]:
-        numbers = run.outcome.numbers
-        if len(numbers) != len(expected):
-            value = math.inf
-        pairs = [(number, expected[number.key]) for number in numbers]
-        value = max(value, *(_difference(*pair) for pair in pairs))
-        variance = max(variance, *(_variance_difference(*pair) for pair in pairs))
+    numbers = [number for run in runs[name] for number in run.outcome.numbers]
+    pairs = [(number, expected[number.key]) for number in numbers]
+    are_all = all(len(run.outcome.numbers) == len(expected) for run in runs[name])
+    value = max(_difference(*pair) for pair in pairs) if are_all else math.inf
+    variance = max(_variance_difference(*pair) for pair in pairs)
     return {
         "with": reference,
         "numbers": len(runs[name][0].outcome.numbers),

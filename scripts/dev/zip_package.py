@@ -18,16 +18,13 @@ from pathlib import Path
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip can hold, given to every entry."""
 
-SKIPPED = (".pyc", ".pyo")
-"""Caches of Python."""
-
 PURE = (".py", ".typed")
 """The files of a distribution that are zipped. It must work without its compiled modules."""
 
 
 def list_sources(package: Path) -> dict[str, Path]:
     """Return the package's files by their names in the zip, without caches and hidden files."""
-    paths = [path.relative_to(package) for path in package.rglob("*") if path.is_file() and path.suffix not in SKIPPED]
+    paths = [path.relative_to(package) for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     visible = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
     return {f"{package.name}/{path.as_posix()}": package / path for path in visible}
 
