@@ -15,22 +15,9 @@ from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.intervals import auc_interval, delong_variance
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
-from biasspark.tables.schemas import AUC_CROSSES, NAMED_PAIRS, Masked, Table, table_of_rows
+from biasspark.tables.schemas import NAMED_PAIRS, Masked, Table, table_of_rows
 
 _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
-
-
-def auc_crosses(
-    crosses: Sequence[Mapping[str, Any]], all_wrong: Mapping[tuple[str, str], int], level: float
-) -> pa.Table:
-    """Return the table ``auc_crosses``.
-
-    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties
-    half, and headroom = n_i m_j - U, the wrongly ordered pairs. The headroom of all crosses over all pairs is 1 - AUC.
-    `crosses` are the result of `biasspark.ranking.group_pair_counts.count_pairs_of_groups`, `all_wrong` that of
-    `count_wrong_pairs`.
-    """
-    return _measure(AUC_CROSSES, crosses, all_wrong, level)
 
 
 def named_pairs(
@@ -39,10 +26,7 @@ def named_pairs(
     all_wrong: Mapping[tuple[str, str], int],
     level: float,
 ) -> pa.Table:
-    """Return the table ``named_pairs``: like `auc_crosses`, for the negatives of each pair against its positives.
-
-    `placements` are those of each pair by model and slice.
-    """
+    """Return the table ``named_pairs``: see `measure_crosses`. `placements` are by model and slice, for each pair."""
     rows = []
     for model, name in sorted(all_wrong):
         for pair, (negatives, positives) in zip(pairs, placements[model, name], strict=True):
@@ -50,7 +34,7 @@ def named_pairs(
             square_sums = negatives.inside_squares, positives.inside_squares
             sums = positives.k, negatives.k, positives.inside, *square_sums
             rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, sums, strict=True)))
-    return _measure(NAMED_PAIRS, rows, all_wrong, level)
+    return measure_crosses(NAMED_PAIRS, rows, all_wrong, level)
 
 
 def count_wrong_pairs(counts: Counts) -> dict[tuple[str, str], int]:
@@ -61,10 +45,16 @@ def count_wrong_pairs(counts: Counts) -> dict[tuple[str, str], int]:
     return {key: pairs for key, pairs, n_rows in zip(slices, wrong, n_negative + n_positive, strict=True) if n_rows}
 
 
-def _measure(
+def measure_crosses(
     table: Table, rows: Sequence[Mapping[str, Any]], all_wrong: Mapping[tuple[str, str], int], level: float
 ) -> pa.Table:
-    """Return a table of negatives against positives, each with its share of all wrongly ordered pairs of the slice."""
+    """Return the table ``auc_crosses``, or ``named_pairs``: some positives against some negatives in each row.
+
+    For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties
+    half, and headroom = n_i m_j - U, the wrongly ordered pairs. The headroom of all crosses over all pairs is 1 - AUC.
+    `rows` are, for crosses, the result of `biasspark.ranking.group_pair_counts.count_pairs_of_groups`, and `all_wrong`
+    is that of `count_wrong_pairs`.
+    """
     sums = (np.array([int(row[name]) for row in rows], object) for name in _SUMS)
     n_positive, n_negative, ordered, *square_sums = sums
     n_pairs = n_positive * n_negative

@@ -24,7 +24,7 @@ from biasspark.attribution.attribution_warnings import (
     unsearched_warnings,
 )
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
-from biasspark.attribution.crosses import auc_crosses, count_wrong_pairs, named_pairs
+from biasspark.attribution.crosses import count_wrong_pairs, measure_crosses, named_pairs
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses
@@ -273,7 +273,8 @@ def list_tables(
         tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
         warnings += pair_warnings(pairs)
     if attribution.groupings:
-        tables[schemas.AUC_CROSSES] = crosses = auc_crosses(ranked.results["crosses"], all_wrong, level)
+        crosses = measure_crosses(schemas.AUC_CROSSES, ranked.results["crosses"], all_wrong, level)
+        tables[schemas.AUC_CROSSES] = crosses
         warnings += grouping_warnings(crosses)
     return tables, tuple(warnings)
 
