@@ -89,10 +89,10 @@ def pair_warnings(pairs: pa.Table) -> Iterator[str]:
     return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
 
 
-def grouping_warnings(crosses: pa.Table) -> Iterator[str]:
-    """Yield a warning about groupings with a single group, given the table ``auc_crosses``."""
+def grouping_warnings(crosses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a warning about groupings with a single group, given the rows of ``auc_crosses``."""
     groups: dict[str, set[str]] = {}
-    for row in crosses.select(["grouping", "positive_group", "negative_group"]).to_pylist():
+    for row in crosses:
         groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
     return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
 

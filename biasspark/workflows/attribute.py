@@ -273,8 +273,8 @@ def list_tables(
         tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
         warnings += pair_warnings(pairs)
     if attribution.groupings:
-        crosses = measure_crosses(schemas.AUC_CROSSES, ranked.results["crosses"], all_wrong, level)
-        tables[schemas.AUC_CROSSES] = crosses
+        crosses = ranked.results["crosses"]
+        tables[schemas.AUC_CROSSES] = measure_crosses(schemas.AUC_CROSSES, crosses, all_wrong, level)
         warnings += grouping_warnings(crosses)
     return tables, tuple(warnings)
 
