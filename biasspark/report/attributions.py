@@ -124,8 +124,6 @@ def list_heat_maps(crosses: Rows) -> list[HeatMap]:
         pairs = {(row["positive_group"], row["negative_group"]): row for row in chosen}
         largest = max((row["headroom_share"] or 0.0 for row in pairs.values()), default=0.0)
         is_spacious = len(groups) <= MAX_SPACIOUS
-        aucs = {pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()}
-        headroom = {pair: _headroom_cell(row, largest, aucs[pair].weak, is_spacious) for pair, row in pairs.items()}
         heat_map = HeatMap(
             model=model,
             grouping=grouping,
@@ -133,8 +131,8 @@ def list_heat_maps(crosses: Rows) -> list[HeatMap]:
             n_positive=n_positive,
             n_negative=n_negative,
             n_hidden=len(sizes) - len(groups),
-            auc=aucs,
-            headroom=headroom,
+            auc={pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()},
+            headroom={pair: _headroom_cell(row, largest, is_spacious) for pair, row in pairs.items()},
             max_headroom=largest,
             is_spacious=is_spacious,
         )
@@ -162,7 +160,7 @@ def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
     )
 
 
-def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> TableCell:
+def _headroom_cell(row: Row, largest: float, is_spacious: bool) -> TableCell:
     """Return a cross's share of all wrongly ordered pairs, in percent. It is as uncertain as the AUC of the cross."""
     share = row["headroom_share"]
     return TableCell(
@@ -170,7 +168,7 @@ def _headroom_cell(row: Row, largest: float, weak: bool, is_spacious: bool) -> T
         color=cells.root_share_color(share, largest),
         value=share,
         note=f"{row['headroom_pairs']:,.0f} of {cells.show_count(row['n_pairs'])} pairs",
-        weak=weak,
+        weak=row["auc"] is not None and cells.is_weak(row, "auc"),
     )
 
 
@@ -304,8 +302,8 @@ def list_named_pairs(report: ReportData) -> dict[str, dict[str, tuple[Row, Table
     names = _in_configured_order(report, "pairs_of", list(dict.fromkeys(row["pair"] for row in rows)))
     pairs: dict[str, dict[str, tuple[Row, TableCell, TableCell]]] = {name: {} for name in names}
     for row in rows:
-        auc = _auc_cell(row, is_spacious=True, digits=3)
-        pairs[row["pair"]][row["model"]] = row, auc, _headroom_cell(row, 0.0, auc.weak, is_spacious=True)
+        auc, headroom = _auc_cell(row, is_spacious=True, digits=3), _headroom_cell(row, 0.0, is_spacious=True)
+        pairs[row["pair"]][row["model"]] = row, auc, headroom
     return pairs
 
 
