@@ -23,25 +23,21 @@ _ALPHAS = {True: 0.4, False: 1.0}
 
 
 def draw_intervals(
-    parts: Mapping[str, tuple[Sequence[str], Rows]],
-    models: Sequence[str],
-    *,
-    is_alone: bool = False,
-    notes: Sequence[str] = (),
+    parts: Mapping[str, tuple[Sequence[str], Rows]], models: Sequence[str], notes: Sequence[str] | None = None
 ) -> Figure:
     """Draw identities with the intervals of all models, a panel per metric; slices are below each other.
 
     ``parts`` maps each heading to the names of its lines, from the top, and to their rows of ``bias_metrics``. A figure
-    that stands alone, without a page that names the models, has a legend.
+    that stands alone, without a page that names the models, has a legend and ``notes`` below.
     """
     row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
     labels = [panels.short_name(name) for names, _ in parts.values() for name in names]
     left = 14 + max(map(panels.text_width, labels), default=0)
-    is_titled, key = any(parts), 24 * is_alone
+    is_titled, key = any(parts), 0 if notes is None else 24
     gap, right = 19.0, 6.0
     width = (panels.WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
     room = panels.Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
-    figure, grid = panels.make_grid(row_heights, len(SUITE), width, room, notes=notes, sharey="row")
+    figure, grid = panels.make_grid(row_heights, len(SUITE), width, room, notes=notes or (), sharey="row")
     drawn = [row for _, rows in parts.values() for row in rows]
     for line, (heading, (names, rows)) in zip(grid, parts.items(), strict=True):
         lines = {name: number for number, name in enumerate(names)}
@@ -56,7 +52,7 @@ def draw_intervals(
         line[0].set_yticks(range(len(names)), [panels.short_name(name) for name in names], color=panels.INK)
         line[0].set_ylim(len(names) - 0.4, -0.6)
         panels.write_above(line[0], panels.short_name(heading), 44, fontsize=13)
-    if is_alone:
+    if notes is not None:
         panels.add_model_key(figure, models)
     return figure
 
@@ -107,14 +103,12 @@ def draw_pinned(
     rows: Rows,
     names: Sequence[str],
     models: Sequence[str],
-    *,
-    weak: Collection[tuple[str, str]] = (),
-    is_alone: bool = False,
-    notes: Sequence[str] = (),
+    weak: Collection[tuple[str, str]],
+    notes: Sequence[str] | None = None,
 ) -> Figure:
     """Draw rows of ``pinned_auc`` that have a value, one column per identity; the AUC of known rows is dashed.
 
-    The ``weak`` (identity, model) pairs, which rest on too few rows, are pale.
+    The ``weak`` (identity, model) pairs, which rest on too few rows, are pale. For ``notes`` see `draw_intervals`.
     """
     columns = {name: number for number, name in enumerate(names)}
     labels = [panels.short_name(name) for name in names]
@@ -122,8 +116,8 @@ def draw_pinned(
     slope, widths = math.radians(60), list(map(panels.text_width, labels))
     step = (panels.WIDTH - 60) / len(labels)
     left = max(50, 8 + max(math.cos(slope) * width - (number + 0.7) * step for number, width in enumerate(widths)))
-    room = panels.Room(left, right=6, top=34 if is_alone else 10, bottom=22 + math.sin(slope) * max(widths))
-    figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes=notes)
+    room = panels.Room(left, right=6, top=10 if notes is None else 34, bottom=22 + math.sin(slope) * max(widths))
+    figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes=notes or ())
     for number, model in enumerate(models):
         of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
         color, marker = panels.model_style(number)
@@ -143,6 +137,6 @@ def draw_pinned(
     axes.set_xlim(-0.7, len(names) - 0.3)
     axes.xaxis.grid(True)
     axes.set_axisbelow(True)
-    if is_alone:
+    if notes is not None:
         panels.add_model_key(figure, models)
     return figure

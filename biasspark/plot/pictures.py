@@ -169,7 +169,7 @@ def intervals(
     has_weak = any(is_weak(row, metric) for row, metric in product(drawn, SUITE))
     notes = [_WEAK if has_weak else "", _note_limit(len({row["identity"] for row in drawn}), len(known))]
     with notebook_style():
-        return draw_intervals(parts, shown_models, is_alone=True, notes=notes)
+        return draw_intervals(parts, shown_models, notes)
 
 
 def pinned_auc(
@@ -232,7 +232,7 @@ def pinned_auc(
         _note_limit(len(shown), len(names)),
     ]
     with notebook_style():
-        return draw_pinned(drawn, shown, chosen, weak=weak, is_alone=True, notes=notes)
+        return draw_pinned(drawn, shown, chosen, weak, notes)
 
 
 def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, slice: str | None = None) -> Figure:

@@ -155,7 +155,7 @@ def draw_pinned(report: ReportData) -> Markup | None:
     if not names:
         return None
     with drawing("pinned"):
-        figure = metric_panels.draw_pinned(rows, names, report.models(), weak=weak)
+        figure = metric_panels.draw_pinned(rows, names, report.models(), weak)
         return write_figure(
             figure, "Pinned AUC of every identity, dashed lines: the AUC of the rows on which it is known"
         )
