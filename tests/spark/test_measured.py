@@ -248,25 +248,6 @@ def test_the_columns_are_named_where_none_of_them_is_asked_for(spark: SparkSessi
 
 
 @pytest.mark.classic("Spark Connect makes columns without a JVM")
-def test_columns_are_made_of_classes_that_are_looked_for_once(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_for: list[str] = []
-    jvm: Any = spark.sparkContext._jvm
-    classes: Any = type(jvm)
-    look = classes.__getattr__
-
-    def look_for(gateway: object, name: str) -> object:
-        looked_for.append(name)
-        return look(gateway, name)
-
-    monkeypatch.setattr(classes, "__getattr__", look_for)
-    F.coalesce(F.sum("a") + 1, F.when(F.col("b").isin(1, 2), F.lit(0)))
-    assert looked_for == []
-    assert jvm.java.lang.Math.abs(-1) == 1
-    assert looked_for == ["java"]
-
-
 def test_the_public_names() -> None:
     assert {"bias_metrics", "model_summary", "u_statistics", "Identities"} <= set(dir(biasspark))
     assert all(getattr(biasspark, name) for name in biasspark.__all__)

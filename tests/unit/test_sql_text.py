@@ -39,7 +39,8 @@ SAFE = {
     "types": "names and types",
     "typed": "names and types, with comments",
     "each": "names of the key",
-    "view.name": "the name of a table with a prefix",
+    "self.name": "the name of a table with a prefix",
+    "view.name": "likewise",
     # results of quoting functions
     "_with_comments(table.columns)": "each column with quote_string of its comment",
     "_with_comments(view.columns)": "likewise",
@@ -61,7 +62,8 @@ SAFE = {
     "ending": "clauses of a format, constants",
     "clause": "clauses of a format",
     "call": "a procedure with quoted arguments",
-    "view.query": "a query",
+    "self.query": "a query",
+    "view.query": "likewise",
 }
 """Each part as it stands in the code, and why it is safe where that does not show."""
 
