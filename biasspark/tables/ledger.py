@@ -115,25 +115,20 @@ def to_run(row: LedgerRow) -> Run:
 # ---- adding rows
 
 
-def append_to_ledger(
-    spark: SparkSession, store: Store, run: Run, record: RunRecord, table_rows: Mapping[str, int] | None = None
-) -> datetime:
-    """Publish a run by its row in the ledger, and return the time. Raises as `refuse_conflict`."""
+def append_to_ledger(spark: SparkSession, store: Store, run: Run, record: RunRecord) -> None:
+    """Publish a run by its row in the ledger. Raises as `refuse_conflict`."""
     with describe(spark, "publish: ledger"), storage_errors(store.location(BIAS_RUNS, run), "written"):
         before = refuse_conflict(spark, store, run)
         # Later than all rows before it, even if a clock is slow.
-        published_at: datetime = max(
-            [datetime.now(UTC), *(row["published_at"] + timedelta(microseconds=1) for row in before)]
-        )
+        published_at = max([datetime.now(UTC), *(row["published_at"] + timedelta(microseconds=1) for row in before)])
         values = vars(record) | vars(run) | {"published_at": published_at}
-        values |= {"rejects": list(record.rejects.items()), "table_rows": list((table_rows or {}).items())}
+        values |= {"rejects": list(record.rejects.items()), "table_rows": list((run.table_rows or {}).items())}
         row = pa.Table.from_pylist([values], BIAS_RUNS.full_arrow_schema)
         try:
             store.write(spark, BIAS_RUNS, row, run)
         except BiasSparkError:  # the run is published if its row exists
             if run.run_id not in store.read_ledger(spark, run.run_date)["run_id"].to_pylist():
                 raise
-    return published_at
 
 
 def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerRow]:

@@ -11,8 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -110,23 +109,12 @@ Rows: TypeAlias = pa.Table | DataFrame
 """The rows of a table without run_date, corpus and run_id: a DataFrame if they grow with the corpus."""
 
 
-@dataclass(frozen=True)
-class PublishedRun:
-    """A published run, the time of its publication, and its number of rows in each table."""
-
-    run: Run
-    published_at: datetime
-    n_rows: Mapping[str, int]
-
-
 _Fingerprint: TypeAlias = tuple[int, str]
 """The number of rows and their checksum, which must be equal for the rows written to files and the rows read back."""
 
 
-def publish(
-    spark: SparkSession, tables: Mapping[Table, Rows], run: Run, store: Store, record: RunRecord
-) -> PublishedRun:
-    """Write the tables of a run, verify them, and publish the run by one row in the ledger.
+def publish(spark: SparkSession, tables: Mapping[Table, Rows], run: Run, store: Store, record: RunRecord) -> Run:
+    """Write the tables of a run, verify them, publish it by one row in the ledger, and return it with ``table_rows``.
 
     `tables` has the rows of each table, with its ``value_columns``. Arrow tables are compared value by value. A
     DataFrame is evaluated once: its rows are counted and hashed while they are written, for which the embedded engine
@@ -154,8 +142,9 @@ def publish(
         if faults := [fault for of_check in run_side_by_side(spark, checks) for fault in of_check]:
             raise BiasSparkError(*faults)
 
-    n_rows = {table.name: count for table, (count, _) in written.items()}
-    return PublishedRun(run, append_to_ledger(spark, store, run, record, n_rows), n_rows)
+    published = replace(run, table_rows={table.name: n_rows for table, (n_rows, _) in written.items()})
+    append_to_ledger(spark, store, published, record)
+    return published
 
 
 def _check_columns(tables: Mapping[Table, Rows], run: Run) -> None:

@@ -136,7 +136,7 @@ class RunContext:
         summary = {"job": run.job, "status": judged.status, "run_id": run.run_id, "run_date": run.run_date}
         summary |= {"engine": engine_of(spark)}
         summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
-        summary |= {"warnings": messages, "tables": published.n_rows, "output": store.root}
+        summary |= {"warnings": messages, "tables": published.table_rows, "output": store.root}
         summary |= {"gate": verdict.outcome} if verdict else {}
         text += "".join(f"\nwarning: {warning}" for warning in messages)
         return cli.Outcome(summary=summary, table=text, exit_code=judged.exit_code)

@@ -10,7 +10,8 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.tables.publish import PublishedRun, publish
+from biasspark.tables.publish import publish
+from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.store import PathStore, Store
 from biasspark.tables.views import refresh_views
@@ -67,14 +68,14 @@ class Warehouse(NamedTuple):
     """A folder with published runs, and the run of its hostile corpus."""
 
     folder: Path
-    hostile: PublishedRun
+    hostile: Run
 
     @property
     def store(self) -> PathStore:
         return PathStore(str(self.folder))
 
 
-def publish_runs(spark: SparkSession, store: Store) -> PublishedRun:
+def publish_runs(spark: SparkSession, store: Store) -> Run:
     """Publish two corpora and two dates; the first date of civil is run again, and once more by a run that dies."""
     publish(spark, suite_tables(0.6), run_at(1, "r9_first", "civil"), store, record_of())
     publish(spark, suite_tables(0.7), start_run("civil"), store, record_of())

@@ -116,7 +116,7 @@ def test_a_baseline_that_is_gone_is_no_first_run(spark: SparkSession, tmp_path: 
 
     def lose(*runs: tuple[int, str]) -> None:
         for day, run_id in runs:
-            append_to_ledger(spark, store, run_of(day, run_id), accepted, {"u_statistics": 2})
+            append_to_ledger(spark, store, replace(run_of(day, run_id), table_rows={"u_statistics": 2}), accepted)
 
     lose((1, "gone"))
     floor = settings_of(gate={"rule": [{"name": "floor", "metric": "auc", "min": 0.2}]})

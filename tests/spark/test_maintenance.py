@@ -27,7 +27,7 @@ EAGER = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(0)
 
 
 def publish_skew(spark: SparkSession, store: Store, auc: float) -> Run:
-    return publish(spark, skew_tables(auc), start_run(job=PINNED_SKEW.job), store, record_of()).run
+    return publish(spark, skew_tables(auc), start_run(job=PINNED_SKEW.job), store, record_of())
 
 
 def leave_behind(folder: Path) -> str:
@@ -88,7 +88,7 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
     store, table = PathStore(str(tmp_path)), EXAMPLE_ATTRIBUTIONS
     rows = [{"model": "m", "slice": "all", "row_id": str(n), "label": n % 2 == 0, "score": n / 8} for n in range(8)]
     frame = to_frame(spark, table_rows(table, rows), value_schema(table)).repartition(4, "row_id")
-    run = publish(spark, {table: frame}, start_run(job=table.job), store, record_of()).run
+    run = publish(spark, {table: frame}, start_run(job=table.job), store, record_of())
     assert len(store.file_sizes(spark, table, run)) > 2
     policy = replace(EAGER, now=datetime(2026, 1, 20, tzinfo=UTC), keep=timedelta(days=30))
     plan = plan_maintenance(spark, store, policy, compact=True)

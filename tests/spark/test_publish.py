@@ -88,14 +88,14 @@ def test_each_table_is_one_file_in_the_directory_of_the_run(warehouse: Warehouse
     tables = (*TABLES_OF_A_RUN, BIAS_RUNS)
     assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == sorted(table.name for table in tables)
     for table in tables:
-        file = file_of(folder, table, published.run)
+        file = file_of(folder, table, published)
         assert pq.read_schema(file).names == [n for n in table.names if n not in ("run_date", "run_id")]
-    assert pq.read_metadata(file_of(folder, REJECTED_ROWS, published.run)).num_rows == 0
+    assert pq.read_metadata(file_of(folder, REJECTED_ROWS, published)).num_rows == 0
 
 
 @pytest.mark.spark("reads schemas by Spark")
 def test_files_say_what_columns_mean_in_microseconds(warehouse: Warehouse, spark: SparkSession) -> None:
-    file = file_of(warehouse.folder, BIAS_RUNS, warehouse.hostile.run)
+    file = file_of(warehouse.folder, BIAS_RUNS, warehouse.hostile)
     assert str(pq.read_schema(file).field("published_at").type) == "timestamp[us, tz=UTC]"
     columns = pq.ParquetFile(file).schema
     (index,) = (place for place in range(len(columns)) if columns.column(place).path == "published_at")
@@ -107,7 +107,7 @@ def test_files_say_what_columns_mean_in_microseconds(warehouse: Warehouse, spark
 @pytest.mark.spark("how Spark reads files")
 def test_a_flipped_bit_in_a_small_table_is_noticed(warehouse: Warehouse, spark: SparkSession, tmp_path: Path) -> None:
     """This process verifies the checksums of pages, and so does Spark with our settings."""
-    run = warehouse.hostile.run
+    run = warehouse.hostile
     content = bytearray(file_of(warehouse.folder, U_STATISTICS, run).read_bytes())
     content[content.index(b"subgroup_positive") + 3] ^= 1
     folder = tmp_path / "u_statistics" / run.partition
@@ -121,7 +121,7 @@ def test_a_flipped_bit_in_a_small_table_is_noticed(warehouse: Warehouse, spark: 
 
 
 def test_rows_come_back_exactly_in_the_order_of_the_contract(warehouse: Warehouse, spark: SparkSession) -> None:
-    run = warehouse.hostile.run
+    run = warehouse.hostile
     rows, there = read_rows(spark, warehouse.store, U_STATISTICS, [run])
     assert there == [run]
     assert rows.schema == U_STATISTICS.full_arrow_schema
@@ -129,22 +129,22 @@ def test_rows_come_back_exactly_in_the_order_of_the_contract(warehouse: Warehous
     assert set(rows["corpus"].to_pylist()) == {HOSTILE}
     assert set(rows["u_doubled"].to_pylist()) == {Decimal(10**37)}
     assert set(rows["run_id"].to_pylist()) == {run.run_id}
-    assert list(warehouse.hostile.n_rows.values()) == [2, 2, 1, 0]
+    assert run.table_rows is not None
+    assert list(run.table_rows.values()) == [2, 2, 1, 0]
     in_spark = warehouse.store.read(spark, U_STATISTICS, run).select(*U_STATISTICS.names).collect()
     assert [row.asDict() for row in in_spark] == rows.to_pylist()
 
 
 def test_the_ledger_has_what_the_record_says(warehouse: Warehouse, spark: SparkSession) -> None:
-    run, published_at, n_rows = vars(warehouse.hostile).values()
     (row,) = (row for row in read_ledger(spark, warehouse.store, RUN_DATE) if row["corpus"] == HOSTILE)
-    record = vars(record_of()) | vars(run) | {"published_at": published_at, "table_rows": n_rows}
+    record = vars(record_of()) | vars(warehouse.hostile) | {"published_at": row["published_at"]}
     assert row == record | {"warnings": list(record["warnings"])}
 
 
 def test_pandas_reads_the_folder_as_it_is(warehouse: Warehouse) -> None:
     rows = pd.read_parquet(warehouse.folder / "bias_metrics", filters=[("corpus", "==", HOSTILE)])
     assert list(rows["identity"]) == ["female", "male"]
-    assert set(rows["run_id"]) == {warehouse.hostile.run.run_id}
+    assert set(rows["run_id"]) == {warehouse.hostile.run_id}
     assert set(rows["run_date"].astype(str)) == {"2026-01-15"}
 
 
@@ -153,10 +153,9 @@ def test_a_rerun_supersedes_the_date_with_equal_files(spark: SparkSession, tmp_p
     first = publish(spark, suite_tables(), run_at(1, "r1"), store, record_of())
     backwards = {table: rows.take(list(reversed(range(len(rows))))) for table, rows in suite_tables().items()}
     second = publish(spark, backwards, start_run(), store, record_of())
-    assert read_latest(tmp_path, "DISTINCT run_id") == [(second.run.run_id,)]
-    assert second.published_at > first.published_at
+    assert read_latest(tmp_path, "DISTINCT run_id") == [(second.run_id,)]
     for table in TABLES_OF_A_RUN:
-        assert file_of(tmp_path, table, first.run).read_bytes() == file_of(tmp_path, table, second.run).read_bytes()
+        assert file_of(tmp_path, table, first).read_bytes() == file_of(tmp_path, table, second).read_bytes()
 
 
 def test_published_at_grows_when_the_clock_does_not(
@@ -172,13 +171,14 @@ def test_published_at_grows_when_the_clock_does_not(
     monkeypatch.setattr("biasspark.tables.ledger.datetime", StoppedClock)
     first = publish(spark, suite_tables(0.6), run_at(1, "r2"), store, record_of())
     second = publish(spark, suite_tables(0.7), run_at(31, "r1"), store, record_of())
-    assert first.published_at == StoppedClock.now()
-    assert second.published_at == StoppedClock.now() + timedelta(microseconds=1)
+    published_at = {row["run_id"]: row["published_at"] for row in read_ledger(spark, store)}
+    assert published_at[first.run_id] == StoppedClock.now()
+    assert published_at[second.run_id] == StoppedClock.now() + timedelta(microseconds=1)
     assert read_latest(tmp_path, "run_id, subgroup_auc", "identity = 'male'") == [("r1", 0.7)]
 
 
 def test_a_run_is_published_once_and_a_directory_written_once(warehouse: Warehouse, spark: SparkSession) -> None:
-    run = warehouse.hostile.run
+    run = warehouse.hostile
     rows = full_rows(U_STATISTICS, suite_tables()[U_STATISTICS], run)
     with untouched(warehouse.folder):
         with pytest.raises(BiasSparkError, match=f"{run.run_id} is published already"):
@@ -198,7 +198,7 @@ def test_on_a_local_path_small_tables_take_no_job(spark: SparkSession, tmp_path:
         first = publish(spark, suite_tables(0.6), run_at(1, "r1"), store, record_of())
         store.check(spark, TABLES.values())
         second = publish(spark, suite_tables(0.7), start_run(), store, record_of())
-        rows, _ = read_rows(spark, store, BIAS_METRICS, [first.run, second.run])
+        rows, _ = read_rows(spark, store, BIAS_METRICS, [first, second])
     assert sorted(rows["subgroup_auc"].to_pylist()) == [0.6, 0.6, 0.7, 0.7]
     assert effort.n_jobs == 0
 
@@ -215,9 +215,9 @@ def test_on_another_file_system_each_table_takes_a_job_and_reading_back_one(
         published = publish(spark, tables, run_at(1, "r1"), store, record_of())
     assert effort.n_jobs <= len(tables) + 1 + 1  # one reads back, and one writes the ledger's row
     store.check(spark, tables)
-    rows, _ = read_rows(spark, store, U_STATISTICS, [published.run])
+    rows, _ = read_rows(spark, store, U_STATISTICS, [published])
     assert rows.select(U_STATISTICS.value_columns).sort_by("identity").equals(tables[U_STATISTICS].sort_by("identity"))
-    assert [row["table_rows"] for row in read_ledger(spark, store)] == [published.n_rows]
+    assert [row["table_rows"] for row in read_ledger(spark, store)] == [published.table_rows]
     assert store.list_runs(spark, U_STATISTICS) == {(RUN_DATE, "r1")}
     assert read_latest(tmp_path, "identity, subgroup_auc") == [("female", 0.75), ("male", 0.75)]
 
@@ -229,7 +229,7 @@ def test_large_tables_are_frames(spark: SparkSession, tmp_path: Path) -> None:
     frame = to_frame(spark, rows, value_schema(EXAMPLE_ATTRIBUTIONS)).repartition(2, "row_id")
     store, job = PathStore(str(tmp_path)), EXAMPLE_ATTRIBUTIONS.job
     published = publish(spark, {EXAMPLE_ATTRIBUTIONS: frame}, start_run(job=job), store, record_of())
-    assert published.n_rows == {"example_attributions": 3}
+    assert published.table_rows == {"example_attributions": 3}
     assert read_latest(tmp_path, "row_id", table="example_attributions") == [("a",), ("b",), ("b",)]
     hole = frame.withColumn("attribution", F.lit(math.nan))
     with pytest.raises(BiasSparkError, match="example_attributions: 3 rows hold NaN"):
@@ -400,7 +400,7 @@ def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, ca
     first = publish(spark, suite_tables(0.6), run_at(1, "r1", HOSTILE), catalog, record_of())
     second = publish(spark, suite_tables(0.7, rejected=0), start_run(HOSTILE), catalog, record_of())
     catalog.check(spark, TABLES.values())
-    for runs in ([first.run], [first.run, second.run]):
+    for runs in ([first], [first, second]):
         rows, there = read_rows(spark, catalog, BIAS_METRICS, runs)
         assert there == runs
         by_run = {(row["corpus"], row["run_id"], row["subgroup_auc"]) for row in rows.to_pylist()}
@@ -409,11 +409,11 @@ def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, ca
         stored = spark.table(catalog.name(table.name))
         assert {f.name: f.metadata["comment"] for f in stored.schema} == {c.name: c.comment for c in table.columns}
         partitions = {row[0] for row in spark.sql(f"SHOW PARTITIONS {catalog.name(table.name)}").collect()}
-        assert partitions == {f"run_date=2026-01-15/run_id={run.run_id}" for run in (first.run, second.run)}
+        assert partitions == {f"run_date=2026-01-15/run_id={run.run_id}" for run in (first, second)}
     assert not catalog.has(spark, PINNED_SKEW)
-    assert read_rows(spark, catalog, PINNED_SKEW, [first.run, second.run])[1] == []
+    assert read_rows(spark, catalog, PINNED_SKEW, [first, second])[1] == []
     counted = {row["run_id"]: row["table_rows"] for row in read_ledger(spark, catalog, RUN_DATE)}
-    assert counted == {published.run.run_id: published.n_rows for published in (first, second)}
+    assert counted == {published.run_id: published.table_rows for published in (first, second)}
 
 
 @pytest.mark.spark("writes to a catalog")
