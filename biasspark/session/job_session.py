@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from pyspark import SparkConf
@@ -225,7 +225,7 @@ def build_session(
     jars = list_jars(spark.conf if engines.is_connect(spark) else spark.sparkContext.getConf())
     if fault := find_runtime_fault(jars, spark.version):
         if is_new:
-            spark.stop()
+            stop(spark)
         raise ConfigError(fault)
     if is_new and not engines.is_connect(spark):
         context: Any = spark.sparkContext
@@ -234,6 +234,18 @@ def build_session(
         for name in _LOGGERS_OF_FAILURES:
             log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
     return spark
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop a session. Do not wait for the accumulator thread of PySpark, which may take a second."""
+    if engines.is_connect(spark):
+        spark.stop()
+        return
+    context: Any = spark.sparkContext
+    accumulators, context._accumulatorServer = getattr(context, "_accumulatorServer", None), None
+    spark.stop()
+    if accumulators:
+        Thread(target=accumulators.shutdown, name="stop-accumulators", daemon=True).start()
 
 
 def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
@@ -307,4 +319,4 @@ def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Ite
     try:
         yield spark
     finally:
-        spark.stop()
+        stop(spark)
