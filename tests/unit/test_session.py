@@ -114,6 +114,30 @@ def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.Mo
     assert reported == [(0, 0)]
 
 
+def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their thread polls once a second, and would delay the end of the job."""
+    looks_up, stopped = threading.Event(), threading.Event()
+
+    def shut_down() -> None:
+        looks_up.wait()
+        stopped.set()
+
+    context = SimpleNamespace(_accumulatorServer=SimpleNamespace(shutdown=shut_down))
+
+    def stop() -> None:
+        if context._accumulatorServer:
+            context._accumulatorServer.shutdown()
+
+    session_of_job = SimpleNamespace(sparkContext=context, stop=stop)
+    monkeypatch.setattr(engines, "is_session_there", lambda: False)
+    monkeypatch.setattr(JOB_SESSION, "build_session", lambda *_: session_of_job)
+    with session.job_session("a job"):
+        pass
+    assert not stopped.is_set()
+    looks_up.set()
+    assert stopped.wait(60)
+
+
 BOTH = {"embedded", "spark"}
 
 
