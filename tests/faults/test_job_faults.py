@@ -1,4 +1,4 @@
-"""The main job by spark-submit: killed, beside another, cut in other ways, with workers that die, and on clusters."""
+"""The main job by spark-submit: killed, next to another, cut in other ways, with workers that die, and on clusters."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_comparing_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSe
         compare(spark.read.parquet(repeated), config, "id", "reject") as comparison,
     ):
         pass
-    assert effort.n_scans == 3  # the survey, the ids, and the rows beside their ids
+    assert effort.n_scans == 3  # the survey, the ids, and the rows with their ids
     assert comparison.counts.rejects["duplicate_id"] == 2
 
 
