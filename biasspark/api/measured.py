@@ -126,10 +126,7 @@ class MeasuredCorpus:
         if self._template_scores is not None:
             table = schemas.TEMPLATE_SCORES
             tables[table] = collect_columns(self._template_scores, table.arrow_schema, table.name)
-        in_order = {
-            table.name: rows.sort_by([(name, "ascending") for name in table.key_columns])
-            for table, rows in tables.items()
-        }
+        in_order = {table.name: schemas.sort_rows(table, rows) for table, rows in tables.items()}
         run = {
             "n_rows": self.n_rows,
             "n_rejected": measurement.counts.row_counts.n_rejected,
