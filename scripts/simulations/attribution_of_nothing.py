@@ -108,11 +108,11 @@ SEARCHES: dict[str, Callable[[np.random.Generator, float], Found]] = {
 
 
 def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str, object]:
-    """Return the share of runs that find, confirm or doubt anything, and how much a run tests on average."""
+    """Return the share of runs with any found, confirmed and false discovery, and how much a run tests on average."""
     rng = np.random.default_rng(seed)
     searches = [SEARCHES[kind](rng, auc) for _ in range(runs)]
-    flags = {"found": "found", "confirmed": "confirmed", "doubted": "false_discovery"}
-    shares = {name: sum(any(part[flag] for part in found) for found in searches) / runs for name, flag in flags.items()}
+    flags = ("found", "confirmed", "false_discovery")
+    shares = {flag: sum(any(part[flag] for part in found) for found in searches) / runs for flag in flags}
     return {"kind": kind, "auc": auc, "tested": sum(map(len, searches)) / runs, **shares}
 
 

@@ -135,7 +135,7 @@ def test_little_is_found_in_a_thousand_runs_of_nothing() -> None:
     assert max(one["found"] for one in results if one["auc"] <= 0.9) <= 0.07
     assert max(one["confirmed"] for one in results) <= 0.07
     assert min(one["tested"] for one in results) > 4
-    assert min(one["doubted"] for one in results) > 0.1
+    assert min(one["false_discovery"] for one in results) > 0.1
 
 
 def test_the_simulated_rows_are_enough_for_the_default_settings() -> None:
