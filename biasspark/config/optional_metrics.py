@@ -236,10 +236,12 @@ class Compare(Section):
 
 
 def divide(low: float, high: float, parts: int) -> tuple[float, ...]:
-    """Return the ascending ends of equal parts of an interval, exact at both ends of it; k / parts for [0, 1].
+    """Return the ascending ends of equal parts of an interval: low + k (high - low) / parts.
 
-    There are fewer parts if there are fewer doubles between `low` and `high`, and one if both are equal.
+    It is computed with the decimals that `low` and `high` are written with, and rounded once: from 0.1 to 0.7 in six
+    parts, 0.6 is an end. There are fewer parts if there are fewer doubles between `low` and `high`, and one if both are
+    equal.
     """
-    rounded = (low * (1 - part / parts) + high * (part / parts) for part in range(1, parts))
-    inside = {end for end in rounded if low < end < high}
+    first, last = (Fraction(repr(float(end))) for end in (low, high))
+    inside = {float(first + (last - first) * part / parts) for part in range(1, parts)} - {low, high}
     return (low, *sorted(inside), high)

@@ -121,6 +121,9 @@ def test_an_identity_is_found_in_its_source(identity: str) -> None:
 
 def test_equal_parts_have_the_ends_that_people_write() -> None:
     assert divide(0.0, 1.0, 100) == tuple(hundredth / 100 for hundredth in range(101))
+    assert divide(0.1, 0.7, 6) == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+    assert divide(-1.0, 0.5, 5) == (-1.0, -0.7, -0.4, -0.1, 0.2, 0.5)
+    assert divide(0.5, 0.5, 3) == (0.5, 0.5)
 
 
 def test_crossed_pairs_of_200_identities_are_allowed() -> None:
