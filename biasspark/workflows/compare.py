@@ -97,16 +97,16 @@ def compare(
     """
     settings = _require_compare(measures)
     measures = compared_only(measures)
-    group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
-    if settings.method == JACKKNIFE:
-        if id_column is None:
-            raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
-        # As text: -0.0 becomes 0.0, NaN becomes NULL.
-        column_name = settings.cluster
-        cluster = None if column_name is None else category(column_name, corpus.schema[column_name].dataType)
-        group = group_of(id_column, cluster, settings.groups or GROUPS)
-        clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
+    if settings.method == JACKKNIFE and id_column is None:
+        raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
     with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
+        group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
+        if id_column and settings.method == JACKKNIFE:
+            # As text: -0.0 becomes 0.0, NaN becomes NULL.
+            name = settings.cluster
+            cluster = None if name is None else category(name, corpus.schema[name].dataType)
+            group = group_of(id_column, cluster, settings.groups or GROUPS)
+            clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
         aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]

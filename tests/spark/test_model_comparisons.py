@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import biasspark
 from biasspark.corpus.values import category
+from biasspark.errors import Fault
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.workflows import compare as job
 from biasspark.workflows.compare import group_of
@@ -266,7 +267,11 @@ def test_the_job_warns_and_publishes(config: Path, rows: pd.DataFrame) -> None:
     assert_says(texts, [["'author'", "{n} of 400"], ["late with new"]], rows)
 
 
-def test_a_cluster_that_the_corpus_lacks_is_named(config: Path) -> None:
+def test_a_cluster_that_the_corpus_lacks_is_named(config: Path, corpus: DataFrame) -> None:
+    with pytest.raises(biasspark.InputError) as caught:
+        compare(corpus, id="id", method="jackknife", cluster="writer", label="z")
+    paths = {fault.path for fault in caught.value.faults if isinstance(fault, Fault)}
+    assert paths == {("label", "column"), ("compare", "cluster")}
     done = run_job(config, "--set", 'compare={baseline="old", method="jackknife", cluster="writer"}', job=job)
     assert done.code == 3
     assert all(word in done.err for word in ("[compare] cluster", "writer"))
