@@ -116,7 +116,8 @@ class Corpus(Section):
     filter: str | None = setting(None, kinds.string(multiline=True))
     """A Spark SQL predicate. The corpus is the rows for which it is true."""
     run_date_column: str | None = setting(None, kinds.string())
-    """If set, only rows in which this column equals the run date are read."""
+    """If set, only rows in which this column equals the run date are read. A row without a date is in no run, and not
+    counted."""
     id: str | None = setting(None, kinds.string())
     """The column that identifies a row in rejected rows and attributions."""
     duplicates: str = setting(DUPLICATES[0], kinds.choice(*DUPLICATES))
@@ -474,7 +475,8 @@ class Config(Measures, _Source):
                 at = self.thresholds.at if self.thresholds else ()
                 if rule.threshold not in at:
                     known = f"[thresholds] has {list_choices(at)}." if at else "[thresholds] is missing."
-                    fix = ("Add it: ", Setting(("thresholds", "at"), [rule.threshold]), ".")
+                    with_it = sorted({rule.threshold, *(at if len(at) < 10 else ())})
+                    fix = ("Add it: ", Setting(("thresholds", "at"), with_it), ".")
                     of_rule["threshold"].refuse(known, fix)
 
     def _check_mitigation(self, mitigation: Mitigation, written: Spot) -> None:

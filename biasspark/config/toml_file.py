@@ -67,9 +67,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{where}: {describe_unreadable(error)}. The configuration is a TOML file. Name one with --config."
-        ) from None
+        fix = "The configuration is a TOML file. Name one with --config."
+        if isinstance(error, PermissionError):
+            fix = "Let the user of the job read it."
+        raise ConfigError(f"{where}: {describe_unreadable(error)}. {fix}") from None
     try:
         return tomllib.loads(decode_utf8(raw))
     except UnicodeDecodeError as error:

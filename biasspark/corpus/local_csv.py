@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -67,7 +68,11 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None
     if malformed:
         kept = [name for name in names if name in (corpus.id, corpus.run_date_column)]
-        fields = [next(csv.reader([text], delimiter=corpus.separator), []) for text in malformed]
+        limit = csv.field_size_limit(sys.maxsize)
+        try:
+            fields = [next(csv.reader([text], delimiter=corpus.separator), []) for text in malformed]
+        finally:
+            csv.field_size_limit(limit)
         known = [dict(zip(names, of_line, strict=False)) for of_line in fields]
         rows = [{MALFORMED: True, **{name: of_line.get(name) or None for name in kept}} for of_line in known]
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()

@@ -187,7 +187,8 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
         yield fault("path", redact(str(corpus.path)), "reads a file or a folder, not a pattern", "Name a folder")
     known = ("sep", "delimiter") if is_csv else (_VERSION if is_delta else "mergeschema",)
     if unknown := sorted(name for name in corpus.options if name.lower() not in known):
-        yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", "Remove them")
+        fix = "Remove them" if unknown[1:] else "Remove it"
+        yield fault("options", ", ".join(unknown), f"has no such option of {corpus.format}", fix)
 
 
 def _list_files(root: Path, where: str) -> list[Path]:

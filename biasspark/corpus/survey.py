@@ -118,7 +118,7 @@ class Survey:
                 )
             if len(values) > _MANY_VALUES and self.n_rows < len(values) * FEW_ROWS:
                 warnings.append(
-                    f"identities: '{name}' has {len(values):,} values, each on fewer than {FEW_ROWS} rows on average. "
+                    f"identities: '{name}' has {len(values):,} values, on average with fewer than {FEW_ROWS} rows. "
                     "Is it an id, or a measurement?"
                 )
             if any("\ufffd" in value for value in values):

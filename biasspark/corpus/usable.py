@@ -141,7 +141,8 @@ def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
     rule = f"None of the {counts.n_labeled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
-            return Fault(("label", key), value, rule, "Correct it, or name another column.")
+            rejected = f" Rejected rows: {_list_reasons(counts.rejects)}." if counts.rejects else ""
+            return Fault(("label", key), value, rule + rejected, "Correct it, or name another column.")
     if n_null := counts.rejects.get("null_label"):
         rule += f" {n_null:,} values are not labels. {_label_rule(label, schema[label.column].dataType)}"
     return Fault(("label", "column"), label.column, rule, _label_fix(label, schema[label.column].dataType))

@@ -149,8 +149,8 @@ def explain_no_gateway() -> BiasSparkError:
         return ConfigError(f"{'JAVA_HOME' if home else 'Java'}: {fault}. {_GET_JAVA}{hint}")
     return BiasSparkError(
         f"Spark did not start: {java}, which is Java {version}, ended at once. Its own message is above. Check the "
-        "settings of the session: packages that cannot be fetched (spark.jars.packages), spark.driver.memory, "
-        "options of Java, and PYSPARK_SUBMIT_ARGS."
+        "settings of the session: the master, packages that cannot be fetched (spark.jars.packages), "
+        "spark.driver.memory, options of Java, and PYSPARK_SUBMIT_ARGS."
     )
 
 

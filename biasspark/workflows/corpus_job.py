@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -205,15 +204,16 @@ def describe_no_rows(corpus: Corpus, run_date: date, count: Callable[[], Days]) 
 
 def parse_run_dates(text: str) -> date | tuple[date, date]:
     """Parse ``DATE``, or ``DATE..DATE`` as the first and the last; for argparse."""
-    first, *rest = (cli.parse_date(part) for part in re.split(r"\.\.", text, maxsplit=1))
-    if not rest:
-        return first
-    if not 0 <= (rest[0] - first).days < MAX_DATES:
+    written_first, is_range, written_last = text.partition("..")
+    if not is_range:
+        return cli.parse_date(text)
+    ends = [cli.parse_date(written) for written in (written_first, written_last) if written]
+    if len(ends) < 2 or not 0 <= (ends[1] - ends[0]).days < MAX_DATES:
         raise argparse.ArgumentTypeError(
             f"{show_value(text)}. It must be a first and a later last date, at most {MAX_DATES:,} dates. Write, for "
             "example, 2026-01-01..2026-03-31."
         )
-    return first, rest[0]
+    return ends[0], ends[1]
 
 
 def list_days(run_date: date | tuple[date, date], config: Config) -> list[date]:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.errors import AnalysisException
-
 from biasspark.cli import Command, Flag, Outcome, Progress, flag, make_parser
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition
@@ -20,6 +18,7 @@ from biasspark.synthetic.civil import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
+from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
 
 
 class CorpusKind(NamedTuple):
@@ -130,10 +129,12 @@ def main(arguments: argparse.Namespace) -> Outcome:
         try:
             with describe(spark, f"corpus into {path}"):
                 (corpus.coalesce(max_files) if max_files else corpus).write.mode("error").parquet(path)
-        except AnalysisException as error:
-            if not (has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error)):
-                raise
-            raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
+        except Exception as error:
+            if has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error):
+                raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
+            if WRONG_PLACE.search(cause := describe_cause(error)):
+                raise ConfigError(f"out: {path} could not be written, {cause}. Name another folder.") from error
+            raise
     return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": arguments.seed, "path": path}))
 
 

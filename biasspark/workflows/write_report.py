@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
@@ -25,7 +24,7 @@ from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
 from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
-from biasspark.tables.storage_errors import describe_cause
+from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first, show_value
 
@@ -47,11 +46,6 @@ _TABLES = (
     *(schemas.MODEL_COMPARISONS, schemas.ATTRIBUTION_SEGMENTS, schemas.ATTRIBUTION_SLICES, schemas.PAIR_SEGMENTS),
     *(schemas.AUC_CROSSES, LOSS_BY_SEGMENT, schemas.ATTRIBUTION_CORRELATIONS, schemas.NAMED_PAIRS),
 )
-_WRONG_PLACE = re.compile(
-    r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted|UnknownHost|NoSuchBucket"
-    r"|No (?:Abstract)?FileSystem|ClassNotFound|NotADirectory|Not a directory|is a file|is not a directory"
-)
-"""Java messages of errors that a retry does not fix."""
 
 
 def check_documents(*paths: object) -> None:
@@ -215,7 +209,7 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
         raise
     except Exception as error:
         cause = describe_cause(error)
-        kind = ConfigError if isinstance(error, OSError) or _WRONG_PLACE.search(cause) else BiasSparkError
+        kind = ConfigError if isinstance(error, OSError) or WRONG_PLACE.search(cause) else BiasSparkError
         raise kind(
             f"--publish: {show_value(address)}, {cause}. It could not be written. Fix the cause, then run again."
         ) from error

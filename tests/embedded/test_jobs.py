@@ -375,7 +375,7 @@ def measure_csv(folder: Path) -> Done:
 def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
     """Quotes, line ends and separators in a text; a short and a long line, each with its id."""
     lines = [f'c{n},{n % 2},{n / 50},{n % 3},{n},"say ""{n}"",\r\nor not"\r\n' for n in range(40)]
-    broken = ["short,1\r\n", "long,1,1,1,1,text,more\r\n"]
+    broken = ["short,1\r\n", f"long,1,1,1,1,{'text' * 50_000},more\r\n"]
     write_csv(tmp_path, "id,target,score,male,length,comment_text\r\n", *lines, *broken)
     measured = measure_csv(tmp_path).summary
     assert (measured["n_rows"], measured["rejects"]) == (42, {"malformed_row": 2})

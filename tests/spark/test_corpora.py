@@ -131,6 +131,13 @@ def test_writes_every_kind_once(
         assert make(*flags).code == 2
 
 
+def test_a_place_that_cannot_be_written_to_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    done = make("pinned", "--rows-per-cell", "20", "--seed", "7", "--out", str(tmp_path / "file" / "corpus"))
+    assert done.code == 2
+    assert f"{tmp_path}/file/corpus" in done.err
+
+
 @pytest.mark.parametrize(
     ("flags", "fault"),
     [

@@ -36,9 +36,9 @@ def test_a_run_date_is_one_date_or_a_range() -> None:
     [
         ("2026-03-02..2026-03-01", '"2026-03-02..2026-03-01"'),
         ("1926-03-02..2026-03-01", "3,660 dates"),
-        ("2026-03-01..", '"". It must be a date'),
+        ("2026-03-01..", '"2026-03-01..". It must be a first and a later last date'),
         ("2026-03-01...2026-03-02", '".2026-03-02". It must be a date'),
-        ("..2026-03-02", '"". It must be a date'),
+        ("..2026-03-02", '"..2026-03-02". It must be a first and a later last date'),
     ],
 )
 def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:

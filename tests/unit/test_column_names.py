@@ -19,6 +19,12 @@ def test_columns_are_listed_once() -> None:
     assert (second.rule, second.fix) == ("Missing.", NAME_ANOTHER)
 
 
+def test_a_field_of_a_column_is_not_taken_for_another_column() -> None:
+    fault = ColumnNames(["scores", "scores_lr"]).missing(("models", "lr"), ABSENT, "Missing.", "scores.lr")
+    assert "'scores'" in str(fault.fix)
+    assert "scores_lr" not in str(fault)
+
+
 def test_names_that_may_be_data_are_counted_and_suggested_only_if_they_differ_in_case() -> None:
     columns = ColumnNames(["secret one", "Day", "0.5"], are_certain=False)
     first = columns.missing(("corpus", "id"), ABSENT, "Missing.", "secret on")

@@ -110,7 +110,7 @@ def test_labels_that_are_all_alike_are_a_fault_of_what_reads_them(
     (fault,) = faults_of(counts, ALLOWED, kind=kind, **label)
     assert isinstance(fault, Fault)
     assert (fault.path, fault.value) == (path, {"column": "y", "threshold": 0.5, "positive": ("toxic",)}[path[1]])
-    assert holds(fault, "600", missing)
+    assert holds(fault, "600", missing, "400")
 
 
 def test_labels_in_text_that_should_be_numbers_are_explained() -> None:
