@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Literal
 
 from biasspark.expressions.java_regex import to_rust
@@ -107,6 +107,8 @@ def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
     """Translate Spark SQL over columns of these kinds for the embedded engine, or raise `NotOnTheEmbeddedEngine`."""
     tokens = list(_read(text))
     _mark_roles(tokens, {name.lower(): kind for name, kind in columns.items()})
+    if any(token.text == "(" and (after.kind, after.value) == ("name", "select") for token, after in pairwise(tokens)):
+        raise NotOnTheEmbeddedEngine("takes no subquery")
     expression = _Expression(tokens)
     expression.check()
     return expression.translate(0, len(tokens))

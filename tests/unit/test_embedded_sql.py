@@ -96,6 +96,7 @@ def test_what_means_the_same(text: str, part: str) -> None:
         "size(split(text, '')) > 1",
         "substring(text, 1, -1) = ''",
         "n & 1 = 1",
+        "n IN (SELECT 1)",
         "(score > 1",
         "CASE WHEN (n > 1 THEN true END)",
     ],
