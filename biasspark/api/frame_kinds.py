@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from biasspark.api.record_batches import Frame, cast_columns, is_of, is_parquet, is_spark, path_of, read_rows
 from biasspark.config import Corpus
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import BiasSparkError, ConfigError, Fault, InputWarning
+from biasspark.errors import TOML, BiasSparkError, ConfigError, Fault, InputWarning
 from biasspark.interrupts import interrupted_by
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
@@ -48,7 +48,7 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
         rows = None if is_parquet(df) else read_rows(df)
         spark = find_session() if is_session_there() else build_session("biasspark")
         if rows is None:
-            yield read_corpus(spark, Corpus(name="df", path=path_of(df)), date.min)
+            yield read_corpus(spark, Corpus(name="df", path=path_of(df, "df")), date.min)
             return
         stack.enter_context(_explain_missing_columns(rows.unreadable))
         schema = from_arrow_schema(rows.batches.schema, prefer_timestamp_ntz=True)
@@ -67,14 +67,19 @@ def spark_rows(df: Frame) -> Iterator[DataFrame]:
 
 @contextmanager
 def _explain_missing_columns(unreadable: Mapping[str, Fault]) -> Iterator[None]:
-    """Add the faults of unreadable columns to errors that name them: nothing else needs these columns."""
+    """Add the faults of unreadable columns to errors that name them, in place of those that say they do not exist."""
     try:
         yield
     except BiasSparkError as error:
         values = [fault.value for fault in error.faults if isinstance(fault, Fault) and isinstance(fault.value, str)]
         named = [name for name in unreadable if _is_named(name, str(error), " ".join(values))]
-        error.faults = (*(unreadable[name] for name in named), *error.faults)
+        rest = [fault for fault in error.faults if not any(_is_named(name, _rule(fault), "") for name in named)]
+        error.faults = (*(unreadable[name] for name in named), *rest)
         raise
+
+
+def _rule(fault: Fault | str) -> str:
+    return TOML.text(fault.rule, fault.path) if isinstance(fault, Fault) else ""
 
 
 def _is_named(column: str, text: str, values: str) -> bool:

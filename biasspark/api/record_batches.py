@@ -28,7 +28,6 @@ _MAX_LISTED = 6
 _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """Errors of Arrow for values that it cannot convert. Their messages quote the values."""
 
-_NO_TYPE = "Arrow has no single type for its values"
 _ONLY_OF_POLARS = ("Object", "Int128", "UInt128")
 """Types of Polars that Arrow does not have."""
 
@@ -58,8 +57,9 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
         if not _is_readable(field.type, kinds[field.name]):
             unreadable[field.name] = _column_fault(name, field.name, f"Spark reads no {field.type}")
     schema = pa.schema([(column, kind) for column, kind in kinds.items() if column not in unreadable])
-    if unreadable and not schema.names:
-        raise InputError(*unreadable.values())
+    if not schema.names:
+        no_column = Fault((name,), ABSENT, "it has no column.", "Give one with columns.")
+        raise InputError(*(unreadable.values() or [no_column]))
     # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
     of_values = {field.name: _as_in_parquet(field.type, keeps_dictionaries=True) for field in batches.schema}
     values = pa.schema([(column, of_values[column]) for column in schema.names])
@@ -74,14 +74,14 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
 def open_frame(df: Frame, name: str) -> Rows:
     """Return the rows of a frame of another library than Spark, in its own types. Raises as `read_rows`."""
     if isinstance(df, str | Path):
-        return Rows(_open_path(path_of(df), name), {})
+        return Rows(_open_path(path_of(df, name), name), {})
     if is_of(df, "pandas"):
         return _open_pandas(df, name)
     unreadable = {}
     if is_of(df, "polars"):
-        objects = [column for column, kind in df.schema.items() if str(kind) in _ONLY_OF_POLARS]
-        unreadable = {column: _column_fault(name, column, _NO_TYPE) for column in objects}
-        df = df.drop(objects)
+        kinds = {column: kind for column, kind in df.schema.items() if str(kind) in _ONLY_OF_POLARS}
+        unreadable = {column: _no_type(name, column, kind, kind.is_numeric()) for column, kind in kinds.items()}
+        df = df.drop(list(kinds))
     try:
         return Rows(pa.RecordBatchReader.from_stream(df), unreadable)
     except _REFUSALS:  # not an Arrow stream, or not one of rows
@@ -123,8 +123,10 @@ def is_parquet(df: Frame) -> bool:
     return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)
 
 
-def path_of(df: str | Path) -> str:
-    """Return a path as text, with the folder of the user for ``~``."""
+def path_of(df: str | Path, name: str) -> str:
+    """Return a path as text, with the folder of the user for ``~``. Raises `InputError` if it is empty."""
+    if not str(df).strip():
+        raise InputError(Fault((name,), df, "It must not be empty.", "Name a file or a folder."))
     return str(Path(df).expanduser()) if str(df).startswith("~") else str(df)
 
 
@@ -146,7 +148,8 @@ def _open_pandas(df: Any, name: str) -> Rows:
         try:
             columns[str(column)] = pa.array(df[column], from_pandas=True)
         except _REFUSALS:
-            unreadable[str(column)] = _column_fault(name, str(column), _NO_TYPE)
+            is_number = sys.modules["pandas"].api.types.is_numeric_dtype(df[column])
+            unreadable[str(column)] = _no_type(name, str(column), df[column].dtype, is_number)
     return Rows(pa.table(columns).to_reader(_BATCH), unreadable)
 
 
@@ -214,6 +217,11 @@ def _check_names(names: Sequence[str], name: str) -> None:
     if repeated:
         rule = f"columns have the same name, in small or capital letters: {list_first(repeated, _MAX_LISTED)}."
         raise InputError(Fault((name,), ABSENT, rule, "Rename them, or drop all but one."))
+
+
+def _no_type(name: str, column: str, kind: object, is_number: bool) -> Fault:
+    what = f"type {kind}" if is_number else "single type for its values"
+    return _column_fault(name, column, f"Arrow has no {what}")
 
 
 def _column_fault(name: str, column: str, rule: str) -> Fault:

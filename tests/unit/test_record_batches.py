@@ -177,6 +177,15 @@ def test_types_that_only_polars_has_do_not_stop_other_columns() -> None:
     assert list(rows.unreadable) == ["x", "wide"]
 
 
+@pytest.mark.parametrize("df", [pd.DataFrame(index=[0]), "", " "])
+def test_a_frame_without_columns_and_an_empty_path_are_refused(df: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        read(df)
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert fault.path == ("df",)
+
+
 @pytest.mark.parametrize(("df", "words"), [({"x": [1]}, "not a dict.*pandas.DataFrame"), ([1], "not a list")])
 def test_what_is_no_frame_is_named(df: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
