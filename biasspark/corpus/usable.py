@@ -15,7 +15,7 @@ from biasspark.columns import NOT_NUMERIC, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
-from biasspark.text import NUMBER_IN_TEXT, list_first, show_value
+from biasspark.text import NUMBER_IN_TEXT, format_count, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
 
@@ -118,7 +118,7 @@ def check_lengths(labels: Ints, balance: LabelBalance) -> None:
 
 def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_column: str | None) -> Fault:
     """Return the fault of a corpus without a usable label, by the reason that rejects most rows."""
-    all_rows = f"None of the {counts.n_rows:,} rows can be used ({_list_reasons(counts.rejects)})."
+    all_rows = f"Of {format_count(counts.n_rows, 'row')}, none can be used ({_list_reasons(counts.rejects)})."
     reason = max(ROW_REASONS, key=lambda reason: counts.rejects.get(reason, 0))
     match reason:
         case "malformed_row":
@@ -138,7 +138,7 @@ def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_colum
 
 def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
     missing = "negative" if counts.n_positive else "positive"
-    rule = f"None of the {counts.n_labeled:,} labels in column '{label.column}' is {missing}. {_BOTH_LABELS}"
+    rule = f"Of {format_count(counts.n_labeled, 'label')} in column '{label.column}', none is {missing}. {_BOTH_LABELS}"
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
             rejected = f" Rejected rows: {_list_reasons(counts.rejects)}." if counts.rejects else ""
