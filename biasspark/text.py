@@ -30,9 +30,9 @@ def show_visibly(text: str) -> str:
 def show_value(value: object) -> str:
     """Format a value as TOML in one short line: ``"fast"``, ``true``, ``["a", "b"]``; or its type: ``a table``."""
     if isinstance(value, list | tuple):
-        shown = ["a list" if isinstance(entry, list | tuple) else show_value(entry) for entry in value]
+        shown = ["a list" if _is_nested(entry) else show_value(entry) for entry in value[:MAX_SHOWN_ENTRIES]]
         more = ["..."] if len(value) > MAX_SHOWN_ENTRIES else []
-        return f"[{', '.join(shown[:MAX_SHOWN_ENTRIES] + more)}]"
+        return f"[{', '.join(shown + more)}]"
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, bool):
@@ -44,6 +44,10 @@ def show_value(value: object) -> str:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return describe_type(value)
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, list | tuple) and any(isinstance(entry, list | tuple) for entry in value)
 
 
 def describe_type(value: object) -> str:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 from biasspark.config import Identities, Measures, parse_measures
-from biasspark.config.declaration import broken_text_rule
-from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Language, Setting
+from biasspark.config.declaration import USE_DEFAULT, OtherKey, broken_text_rule
+from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Language, Setting, Text
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
 IdentitiesLike: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Identities
@@ -30,7 +30,6 @@ PATHS: dict[str, KeyPath] = {
 """Keywords that are keys of the configuration under another name."""
 _OF_COLUMNS = {"identity_threshold": 0.5, "unannotated": "exclude"}
 """Keywords for identities given as columns, and their defaults. Identities given as a dict have these keys."""
-OF_IDENTITIES = ("identities", *_OF_COLUMNS)
 MAIN_KEYS = {
     "evidence": "min_rows",
     "privacy": "min_group_rows",
@@ -55,12 +54,14 @@ class Keywords(Language):
     is_call = True
 
     def __init__(self, arguments: Mapping[str, Any], part: str = "") -> None:
+        arguments = {name: value if name == "df" else _with_lists(value) for name, value in arguments.items()}
+        self.narrow = arguments.get("narrow", False)
         self.given = given = {name: value for name, value in arguments.items() if name in _SHARED}
         keys = {name: value for name, value in arguments.items() if name not in {"df", *given}} if part else {}
         self.tables: dict[str, Any] = {part: keys} if part else {}
         self.names: dict[KeyPath, str] = {("corpus", "path"): "df", **{(part, key): key for key in keys}}
-        is_table = isinstance(given.get("identities"), Mapping | Identities)
-        for keyword in [name for name in given if not (is_table and name in _OF_COLUMNS)]:
+        has_columns = "identities" in given and not isinstance(given["identities"], Mapping | Identities)
+        for keyword in [name for name in given if has_columns or name not in _OF_COLUMNS]:
             path, value = _locate(keyword, given[keyword])
             self.names[path] = keyword
             if keyword in MAIN_KEYS and not isinstance(given[keyword], Mapping):
@@ -75,10 +76,14 @@ class Keywords(Language):
         faults = []
         if "id" in self.given and (rule := broken_text_rule(self.given["id"])):
             faults.append(Fault(PATHS["id"], self.given["id"], rule, "Name the column that identifies a row."))
+        if not isinstance(self.narrow, bool):
+            faults.append(Fault(("narrow",), self.narrow, "It must be True or False.", "Correct it, or leave it out."))
+        what, fix = "Identities that are a dict have a threshold and unannotated of their own.", "Set it there."
+        if "identities" not in self.given:
+            what, fix = "It is for identities that are columns, and there are none.", "Leave it out."
         for name, default in _OF_COLUMNS.items():
             if PATHS[name] not in self.names and self.given.get(name) not in (None, default):
-                what = "Identities that are a dict have a threshold and unannotated of their own."
-                faults.append(Fault((name,), self.given[name], what, "Set it there."))
+                faults.append(Fault((name,), self.given[name], what, fix))
         if faults:
             raise ConfigError(*faults)
         tables = {name: table for name, table in self.tables.items() if name != "corpus"}
@@ -97,7 +102,13 @@ class Keywords(Language):
         """Return a key as Python writes it: ``level``, ``identities["crossed"]["pairs"]``."""
         start = next((n for n in range(len(path), 0, -1) if path[:n] in self.names), 0)
         named, inner = (self.names[path[:start]], path[start:]) if start else (str((*path, "")[0]), path[1:])
-        return named + "".join(f'["{key}"]' if isinstance(key, str) else f"[{key - 1}]" for key in inner)
+        shown = (key if isinstance(key, OtherKey) else f'"{key}"' if isinstance(key, str) else key - 1 for key in inner)
+        return named + "".join(f"[{key}]" for key in shown)
+
+    def text(self, text: Text, path: KeyPath) -> str:
+        """Format a text. True stands for the default of a table given by a value; without it there is no table."""
+        is_table = self.names.get(path) in {*MAIN_KEYS} - {"evidence"}
+        return "Write True to use the default, " if is_table and text == USE_DEFAULT else super().text(text, path)
 
     def near_key(self, key: KeyPath, path: KeyPath) -> str:  # noqa: ARG002 - a keyword has no shorter form
         """Return a key."""
@@ -117,7 +128,18 @@ class Keywords(Language):
         """Return a value as Python writes it, or its type."""
         if isinstance(value, bool) or value is None:
             return str(value)
-        return "a dict" if isinstance(value, Mapping) else super().value(value)
+        if isinstance(value, Mapping):
+            return "a dict" if value else "{}"
+        return super().value(value)
+
+
+def _with_lists(value: Any) -> Any:
+    """Return arrays of numpy, indices of pandas and ranges as lists, also within a dict."""
+    if isinstance(value, Mapping):
+        return {key: _with_lists(inner) for key, inner in value.items()}
+    if isinstance(value, range):
+        return list(value)
+    return value.tolist() if getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist") else value
 
 
 def _locate(keyword: str, value: Any) -> tuple[KeyPath, Any]:
@@ -126,7 +148,8 @@ def _locate(keyword: str, value: Any) -> tuple[KeyPath, Any]:
         return ("identities", "columns"), [value] if isinstance(value, str) else value
     if keyword == "models":
         return ("models",), [value] if isinstance(value, str) else value
-    if keyword in MAIN_KEYS and not isinstance(value, Mapping | bool | None):
+    is_number = keyword == "evidence" and value is True  # refused, since by default no rows are needed
+    if keyword in MAIN_KEYS and (is_number or not isinstance(value, Mapping | bool | None)):
         return (keyword, MAIN_KEYS[keyword]), value
     if keyword in MAIN_KEYS and isinstance(value, bool):
         return (keyword,), {} if value else None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from biasspark.api.frame_kinds import collect_columns, hold, spark_rows, warn
-from biasspark.api.keywords import OF_IDENTITIES, IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
+from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.survey import check_identity
@@ -194,8 +194,8 @@ def model_summary(
         The columns of the table ``model_summary``, except those of the run.
     """
     arguments = dict(locals())
-    for name in OF_IDENTITIES if identities is None else ():
-        del arguments[name]
+    if identities is None:
+        del arguments["identities"]
     return measure_corpus(df, Keywords(arguments)).table(schemas.MODEL_SUMMARY)
 
 

@@ -160,9 +160,11 @@ class Attribution(Section):
             what = f"{quote(name)} is numeric, too. A feature is either numeric or categorical."
             written["categorical"].complain(what, "Remove one.")
         for key in ("tree", "pairs", "slice_search"):
-            if key in written and not self.features:
+            if key in written and not self.features and written.sound("numeric", "categorical"):
                 what = "there is no feature to split on. At least one is required."
                 written[key].complain(what, written.write(numeric=["comment_length"]))
+        if "tree" in written and not (self.targets or self.compare) and written.sound("targets", "compare"):
+            written["targets"].refuse("At least one is required, unless models are compared.")
         for key, is_default in (("compare", not self.compare), ("targets", self.targets == TARGETS[:1])):
             if not is_default and "tree" not in written:
                 written[key].refuse("Only a tree uses it, and there is none.", "Add tree = {}, or leave it out.")

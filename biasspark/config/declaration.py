@@ -21,13 +21,18 @@ from pathlib import Path
 from typing import Any, Self, TypeGuard, TypeVar
 
 from biasspark.errors import ABSENT, ConfigError, Fault, Key, KeyPath, Setting, Text, Value, Words, type_of
-from biasspark.text import closest_match, show_value
+from biasspark.text import closest_match, describe_type, show_value
 
 REQUIRED = ABSENT
 CORRECT = "Correct it, or leave it out."
+USE_DEFAULT = "Leave it out to use the default, "
 
 AnySection = TypeVar("AnySection", bound="Section")
 Entry = TypeVar("Entry", bound=Hashable)
+
+
+class OtherKey(str):
+    """A key of a dict that is not text, as it is written, within a path."""
 
 
 class Section:
@@ -113,12 +118,14 @@ class Spot:
 
     def within(self, key: object, value: object, fix: Text = "") -> Spot:
         """Return the spot of a key of this table, or of an entry of this list."""
-        inner = key if isinstance(key, str | int) else show_value(key)
+        is_name = isinstance(self.value, Mapping) and key in self.value
+        inner = key if isinstance(key, str) or (isinstance(key, int) and not is_name) else OtherKey(show_value(key))
         return Spot((*self.path, inner), value, fix or self.fix, self.reader)
 
     def refuse_type(self, expected: Text, fix: Text = "") -> Any:
         """Report a value of another type than expected. Return `ABSENT`."""
-        return self.refuse(("It must be ", expected, ", not ", type_of(self.value), "."), fix)
+        is_shown = show_value(self.value) != describe_type(self.value)  # otherwise its type stands for it
+        return self.refuse(("It must be ", expected, *((", not ", type_of(self.value)) if is_shown else ()), "."), fix)
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ class Declaration:
             return self.fix or write(path, self.example)
         if self.default in (None, REQUIRED, (), {}) or isinstance(self.default, Section):
             return CORRECT
-        return ("Leave it out to use the default, ", Value(self.default), ".")
+        return (USE_DEFAULT, Value(self.default), ".")
 
 
 def setting(default: Any, kind: Kind, *, is_shown: bool = True, **more: Any) -> Any:

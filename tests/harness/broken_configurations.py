@@ -262,6 +262,14 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "table as dict": ("measure", {"histograms": {"bins": 0}}),
     "table as value": ("measure", {"histograms": 0, "thresholds": 0.5}),
     "table that needs a value": ("measure", {"templates": True}),
+    "keys that are no text": ("bias_metrics", {"slices": {5: "true", None: "true"}}),
+    "evidence without a number": ("bias_metrics", {"evidence": True}),
+    "narrow as text": ("bias_metrics", {"narrow": "yes"}),
+    "identities as set": ("bias_metrics", {"identities": {"gay"}}),
+    "settings of no identities": (
+        "model_summary",
+        {"identities": None, "identity_threshold": "x", "unannotated": "never"},
+    ),
     "no thresholds": ("threshold_rates", {}),
     "empty thresholds": ("threshold_rates", {"at": ()}),
     "threshold as text": ("threshold_rates", {"at": ["x"]}),
@@ -277,6 +285,10 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "no id": ("example_attributions", {"id": None}),
     "unknown key of a tree": ("attribution_segments", {"numeric": ["age"], "tree": {"depth": 3}, "link": "x"}),
     "tree as number": ("attribution_segments", {"numeric": ["age"], "categorical": "sex", "tree": 3}),
+    "no feature because of another fault": ("attribution_segments", {"numeric": "age"}),
+    "no target": ("attribution_segments", {"numeric": ["age"], "targets": []}),
+    "pairs of models without a tree": ("attribute", {"models": ["new", "old"], "compare": [["new", "old"]]}),
+    "no pair": ("named_pairs", {"pairs_of": {}}),
     "segments as list": ("loss_by_segment", {"segments": ["age > 9"]}),
     "a pair without positives": ("named_pairs", {"pairs_of": {"p": {"negatives": "age > 9"}}}),
     "groupings as text": ("auc_crosses", {"groupings": "lang"}),
@@ -286,5 +298,5 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def keywords_of(name: str, changes: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a call: the least ones of the function, and those that are wrong."""
-    is_of_rows = name.startswith(("attribution", "example", "loss", "auc", "named"))
+    is_of_rows = name.startswith(("attribut", "example", "loss", "auc", "named"))
     return (OF_ROWS if is_of_rows else ASKED) | changes

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,7 +18,7 @@ from biasspark.api.keywords import MAIN_KEYS, PATHS, Keywords, RankingEngine, Un
 from biasspark.config import Identities, Measures
 from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
-from biasspark.errors import ConfigError, Fault, InputError
+from biasspark.errors import TOML, ConfigError, Fault, InputError
 from tests.harness.broken_configurations import ASKED, CALLS, keywords_of
 
 OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
@@ -124,6 +125,8 @@ def test_the_guide_names_every_keyword_that_is_a_key_of_another_name() -> None:
         ("male",),
         {"columns": ["male"], "threshold": 0.5},
         Identities(columns=("male",)),
+        pd.Index(["male"]),
+        {"columns": np.array(["male"])},
     ],
 )
 def test_identities_in_any_form(identities: Any) -> None:
@@ -144,7 +147,7 @@ def test_a_value_stands_for_a_table_of_the_configuration(name: str) -> None:
     value: Any = {"thresholds": [0.5], "label_balance": "text", "templates": "t"}.get(name, 3)
     assert measures_of(**{name: value}) == measures_of(**{name: {MAIN_KEYS[name]: value}})
     assert measures_of(**{name: False}) == measures_of(**{name: None}) == measures_of()
-    if name not in ("thresholds", "templates"):  # without a default
+    if name not in ("thresholds", "templates", "evidence"):  # without a default
         assert measures_of(**{name: True}) == measures_of(**{name: {}}) != measures_of()
 
 
@@ -159,6 +162,33 @@ def test_a_message_names_a_keyword_and_no_table_of_a_file(name: str) -> None:
     for message in caught.value.messages:
         assert re.split(r"\W", message)[0] in {*parameters_of(function), *MAIN_KEYS}
         assert not re.search(r"\[[a-z_.]+\] |the line| a table", message)
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "expected"),
+    [
+        ("bias_metrics", {"slices": {5: "true", None: "true"}}, ["slices[5]", "slices[None]"]),
+        ("bias_metrics", {"evidence": True}, ["evidence"]),
+        ("bias_metrics", {"narrow": "yes"}, ["narrow"]),
+        ("model_summary", {"identities": None, "unannotated": "never"}, ["unannotated"]),
+        ("attribution_segments", {"numeric": "age"}, ["numeric"]),
+        ("attribution_segments", {"numeric": ["age"], "targets": []}, ["targets"]),
+    ],
+)
+def test_each_fault_is_named_once(function: str, given: dict[str, Any], expected: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        getattr(biasspark, function)(NO_FRAME, **keywords_of(function, given))
+    faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
+    assert [caught.value.language.key(fault.path) for fault in faults] == expected
+
+
+def test_leaving_out_a_table_is_not_called_its_default() -> None:
+    keywords = Keywords(ASKED | {"privacy": "ten"})
+    with pytest.raises(ConfigError) as caught, keywords.name_faults():
+        keywords.measures()
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    assert keywords.text(fault.fix, fault.path) != TOML.text(fault.fix, fault.path)
 
 
 def test_an_error_of_the_rows_names_keywords_too() -> None:
