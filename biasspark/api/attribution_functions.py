@@ -292,6 +292,13 @@ def loss_by_segment(
 ) -> Frame:
     """Return the cross-entropy, Gini impurity, AUC and mean attribution of named segments and of all rows.
 
+    With q the probability and y the label of a row, 1 or 0, both losses are means over rows, 0 is best:
+
+        cross-entropy = -[y ln q + (1 - y) ln(1 - q)], 0 or more, q kept 1e-15 from 0 and 1;
+        Gini impurity = 1 - probability of the true label, 0 to 1
+
+    AUC, 0 to 1, is that within the segment; the mean normalized attribution, 0 to 1/2, compares with all rows.
+
     Keywords, errors and warnings are those of `attribute`. The cost is two scans and one shuffle.
 
     Returns
@@ -322,6 +329,10 @@ def attribution_segments(
 ) -> Frame:
     """Return the trees that find where models gain and lose AUC, a row per node, with honest estimates.
 
+    The estimate is the mean of the target over the rows that did not shape the tree: the normalized attribution, 0 to
+    1/2, low is bad; its difference, -1/2 to 1/2; or a loss. Welch's test compares a leaf with the rows outside it, and
+    ``p_chance`` with as many rows drawn at random; both are adjusted by Benjamini and Hochberg.
+
     Keywords, errors and warnings are those of `attribute`. The cost is three scans, two of them to survey scores and
     columns, and one shuffle, and one more for ``compare``.
 
@@ -351,6 +362,9 @@ def attribution_slices(
     level: float = 0.95,
 ) -> Frame:
     """Return the conjunctions of up to three conditions that lose the most attribution, with honest estimates.
+
+    The score of a slice is n (mean of all rows - its mean), above 0 to n/2, over its n training rows. The estimate is
+    the mean normalized attribution of its other rows, 0 to 1/2, low is bad, with the tests of `attribution_segments`.
 
     Keywords, errors and warnings are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split the
     rows, and ``max_bins`` cuts the numeric columns. The cost is three scans, two of them to survey scores and columns,
@@ -412,6 +426,9 @@ def auc_crosses(
     level: float = 0.95,
 ) -> Frame:
     """Return the AUC and headroom of every cross of groups: all positives of one against all negatives of another.
+
+    For m positives and n negatives, AUC = U / (n m), 0 to 1, with ties one half, and headroom = n m - U, 0 or more, the
+    wrongly ordered pairs. ``headroom_share``, 0 to 1, is their share of those of the slice.
 
     Keywords, errors and warnings are those of `attribute`. All but the 200 most frequent groups are combined into one.
     The cost is three scans, two of them to survey scores and groups, and one shuffle.

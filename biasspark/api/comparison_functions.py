@@ -114,6 +114,10 @@ def model_comparisons(
     For AUCs the difference is model - baseline, -1 to 1, below 0 if the model is worse; for gaps |model| - |baseline|,
     -1/2 to 1/2, above 0 if the model is worse. Each has an interval, a two-sided p-value and a verdict.
 
+    The variance of the difference of two AUCs, A - B, is DeLong's, the sum over both cells, each of m rows, of (S_AA +
+    S_BB - 2 S_AB) / m, with S the variances and covariance of placements as shares; or that of the jackknife, (G - 1) /
+    G times the sum of squared deviations of the G replicates A_g - B_g from their mean.
+
     The other keywords, errors and warnings are those of `bias_metrics`. The engine is always "blocks".
 
     Parameters

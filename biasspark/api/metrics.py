@@ -186,6 +186,13 @@ def model_summary(
 ) -> Frame:
     """Return a row for each (model, slice): the overall AUC, and the worst, best and mean of each metric.
 
+    Over the n identities with a value x, crossed pairs left out, with the power p = -5, in which the worst weigh most:
+
+        power mean = (sum of x^p / n)^(1/p), 0 if any x is 0
+        competition score = (AUC + power means of subgroup, BPSN and BNSP AUC) / 4
+        pinned AUC equality difference = sum of |AUC of the rows of known membership - pinned AUC|
+
+    All are 0 to 1, 1 is best, except gaps (the largest |gap|, 0 to 1/2) and the difference (0 or more), where 0 is.
     Keywords, errors, warnings and costs are those of `bias_metrics`. Without identities, only the overall AUC is known.
 
     Returns
@@ -221,10 +228,13 @@ def pinned_auc(
 ) -> Frame:
     """Return the pinned AUC of every identity, with the four AUCs and weights that determine it.
 
-    Pinned AUC, 0 to 1, is the AUC over the subgroup and an equal number of rows drawn from the background. In the limit
-    of many draws it is the mean of the AUCs of four pairs of cells, weighted by their numbers of pairs. Its authors
-    advise against it: it changes with the share of positives in an identity even if the model stays the same. Use
-    `bias_metrics` for decisions.
+    Pinned AUC, 0 to 1, is the AUC over the subgroup and an equal number of rows drawn from all rows, or from the
+    background. The closed form is the AUC of all rows of known membership, each weighted by how often it is expected in
+    that set: of s rows in the subgroup and b in the background, those weigh s + N and these s, with N = s + b; for
+    draws from the background, b and s. So it is the mean of four AUCs, each weighted by the product of the total
+    weights of its two cells. The mean over trials of a small identity differs, since rows are few and trials without
+    both labels are left out. Its authors advise against it: it changes with the share of positives in an identity even
+    if the model stays the same. Use `bias_metrics` for decisions.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`. With trials the rows are scanned and
     shuffled once more.
@@ -340,8 +350,13 @@ def threshold_rates(
 ) -> Frame:
     """Return decisions, rates, and gaps of rates to the background, for every identity and threshold.
 
-    The rates are TPR, FPR, TNR, FNR, precision and selection rate, 0 to 1, from exact counts. A gap, -1 to 1, is the
-    rate of the subgroup minus that of the background, with Newcombe's interval for a difference of proportions.
+    From exact counts of true and false positives and negatives, all 0 to 1, NULL if the denominator is 0:
+
+        TPR = TP / (TP + FN),   FPR = FP / (FP + TN),   precision = TP / (TP + FP),   TNR = 1 - FPR,   FNR = 1 - TPR,
+        selection rate = (TP + FP) / (TP + FP + TN + FN)
+
+    A gap, -1 to 1, is the rate of the subgroup minus that of the background, with Newcombe's interval for a difference
+    of proportions.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
@@ -414,6 +429,9 @@ def score_histograms(
 ) -> Frame:
     """Return the number of rows by bin of their score, for every cell of every identity.
 
+    A bin is from ``bin_low``, inclusive, to ``bin_high``, exclusive except for the last one, in units of the score. It
+    has 1 or more rows: empty bins are left out.
+
     The other keywords, errors, warnings and costs are those of `bias_metrics`.
 
     Parameters
@@ -449,6 +467,12 @@ def label_balance(
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
     """Return the share of positives of every identity by text length, and the negatives that would balance it.
+
+    For an identity with n rows and P positives, of n* and P* in the whole bucket, the shares are P/n and P*/n*, 0 to 1:
+
+        n_negatives_to_add = the smallest a >= 0 with P / (n + a) <= P* / n*  =  max(0, ceil(P n* / P*) - n)
+
+    It is NULL if P* is 0. For all lengths it is the sum over the buckets.
 
     The other keywords, errors and warnings are those of `bias_metrics`. It is also an error if no row has a label. The
     rows are scanned three times: for a survey, to count them, and for the table. Nothing is ranked.
@@ -497,6 +521,9 @@ def template_scores(
     privacy: Mapping[str, Any] | int | bool | None = None,
 ) -> Frame:
     """Return the mean score of every template and identity. A fair model scores a template equally for all identities.
+
+    ``mean_score`` is in the units and the range of the scores, 0 to 1 for probabilities; ``sd_score`` is the standard
+    deviation, with n - 1, 0 or more, NULL with one row.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`. The rows are scanned once more.
 

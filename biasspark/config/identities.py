@@ -120,7 +120,10 @@ class Crossed(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Identities(Section):
-    """The identities, from five kinds of sources, in the order given. Without the table only whole slices have AUCs."""
+    """The identities, from five kinds of sources, in the order given. Without the table only whole slices have AUCs.
+
+    The sources are columns, categorical, array, predicates and terms, in this order.
+    """
 
     columns: tuple[str, ...] = setting((), kinds.list_of(), example=["male", "female"])
     """Boolean columns, or numeric ones: a value at or above `threshold` puts the row into the identity, and one outside

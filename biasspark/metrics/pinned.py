@@ -1,4 +1,8 @@
-"""Pinned AUC in the limit of infinitely many samples, from U statistics alone (Mitigating; Pinned, equation 3).
+"""Pinned AUC by its closed form, from U statistics alone (Mitigating; Pinned, equation 3).
+
+The closed form is the AUC of all known rows, each weighted by the number of times it is expected in the pinned set. The
+mean over sampled trials of a small identity differs from it: a trial has few rows, and those without both labels are
+left out.
 
 Its authors advise against it: if identities differ in the share of positives, it moves with that share and hides or
 invents bias although the model stays the same (Pinned, section 2.2). It is here for comparison with published values;
