@@ -84,7 +84,8 @@ _WITHIN_VALUES = {
 }  # fmt: skip
 """Keywords within a value; other keywords and comparisons separate values."""
 _COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
-_NO_END = "takes no CASE without END"
+_NO_END = "takes no CASE without END", "Add END."
+_NOT_CLOSED = "finds an opening parenthesis without a closing one", "Close it."
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -425,12 +426,12 @@ def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:
         if token.text in ("(", "[") or (token.kind == "name" and token.value == "case" and not token.is_call):
             opened.append(n)
         elif is_bracket and not opened:
-            raise NotOnTheEmbeddedEngine("finds a closing parenthesis without an opening one")
+            raise NotOnTheEmbeddedEngine("finds a closing parenthesis without an opening one", "Correct it.")
         elif is_bracket and in_case:
-            raise NotOnTheEmbeddedEngine(_NO_END)
+            raise NotOnTheEmbeddedEngine(*_NO_END)
         elif is_bracket or (in_case and token.kind == "name" and token.value == "end"):
             closing[opened.pop()] = n
     if opened:
         is_case = tokens[opened[-1]].value == "case"
-        raise NotOnTheEmbeddedEngine(_NO_END if is_case else "finds an opening parenthesis without a closing one")
+        raise NotOnTheEmbeddedEngine(*(_NO_END if is_case else _NOT_CLOSED))
     return closing
