@@ -27,6 +27,14 @@ from biasspark.tables.schemas import Table
 from biasspark.text import format_count, list_choices, list_first, show_value, show_visibly
 
 Names = str | Sequence[str] | None
+_COLUMNS = {
+    "identities": "identity",
+    "models": "model",
+    "slices": "slice",
+    "slice": "slice",
+    "groupings": "grouping",
+}
+"""The column of each keyword that names its values."""
 _MAX_LISTED = 6
 _BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
 _METRICS = (*SUITE_COLUMNS, *(f"{name}_reason" for name in SUITE))
@@ -153,8 +161,7 @@ def intervals(
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
     rows = _Rows.read(metrics, schemas.BIAS_METRICS, _METRICS, "plot.intervals()").without_pairs(identities)
-    known = rows.names("identity", identities)
-    shown_models, shown_slices = rows.names("model", models), rows.names("slice", slices)
+    known, shown_models, shown_slices = rows.names(identities=identities, models=models, slices=slices)
     kept = rows.keep(slice=shown_slices, identity=known, model=shown_models)
     parts = {}
     if len(known) == 1 < len(shown_slices):  # a line per slice
@@ -206,8 +213,8 @@ def pinned_auc(
     """
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
     rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()").without_pairs(identities)
-    slice, rows = rows.one_slice(slice)
-    chosen, order = rows.names("model", models), rows.names("identity", identities)
+    slice, rows = rows.one_slice(slice, models=models, identities=identities)
+    chosen, order = rows.names(models=models, identities=identities)
     suite = rows.suite_of(pinned, metrics)
     weak = set()
     if suite is not None:
@@ -261,10 +268,11 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     >>> biasspark.plot.crosses(biasspark.auc_crosses(df, groupings={"by": "lang"}, **keywords))  # doctest: +SKIP
     """
     table = schemas.AUC_CROSSES
-    slice, rows = _Rows.read(crosses, table, table.value_columns, "plot.crosses()").one_slice(slice)
+    known = _Rows.read(crosses, table, table.value_columns, "plot.crosses()")
+    slice, rows = known.one_slice(slice, groupings=groupings, models=models)
     maps = {(heat_map.grouping, heat_map.model): heat_map for heat_map in list_heat_maps(rows.keep())}
     lines, n_hidden = [], 0
-    for grouping, model in product(rows.names("grouping", groupings), rows.names("model", models)):
+    for grouping, model in product(*rows.names(groupings=groupings, models=models)):
         heat_map = maps[grouping, model]
         down = {group: show_count(heat_map.n_positive[group]) for group in heat_map.groups}
         across = {group: show_count(heat_map.n_negative[group]) for group in heat_map.groups}
@@ -307,10 +315,11 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     """
     table, list_trees = schemas.ATTRIBUTION_SEGMENTS, list_segment_trees
     is_frame = not hasattr(type(segments), table.name)
-    if "negative_rule" in list_columns(segments, "plot.tree()") if is_frame else pairs:
+    if "negative_rule" in list_columns(_frame_of(segments, table, "plot.tree()"), "plot.tree()") if is_frame else pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
-    slice, rows = _Rows.read(segments, table, table.value_columns, "plot.tree()").one_slice(slice)
-    trees = list_trees(rows.keep(model=rows.names("model", models)))
+    known = _Rows.read(segments, table, table.value_columns, "plot.tree()")
+    slice, rows = known.one_slice(slice, models=models)
+    trees = list_trees(rows.keep(model=rows.names(models=models)[0]))
     weak = _WEAK_CELLS if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else ""
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
@@ -341,7 +350,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     """
     table = schemas.LABEL_BALANCE
     rows = _Rows.read(balance, table, table.value_columns, "plot.label_balance()")
-    asked = rows.filter(pc.field("identity") != OVERALL).names("identity", identities)
+    asked = rows.filter(pc.field("identity") != OVERALL).names(identities=identities)[0]
     shares = tabulate_balance(rows.keep(identity=[OVERALL, *asked]), level, config={})
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
@@ -375,15 +384,12 @@ class _Rows(NamedTuple):
 
         Raises `TypeError` or `InputError` if it is not a frame, lacks columns, has no row, or has rows of several runs.
         """
-        method = getattr(type(given), table.name, None)  # of the type, as a frame may have a column of that name
-        frame = method(given) if callable(method) else given
+        frame = _frame_of(given, table, caller)
         known = list_columns(frame, caller)
         missing = [column for column in needed if column not in known]
         if missing:
-            raise InputError(
-                f"{caller}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what biasspark.{table.name}() "
-                "returns."
-            )
+            returned = f"biasspark.{table.name}() returns{' without narrow=True' * (table is schemas.BIAS_METRICS)}"
+            raise InputError(f"{caller}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what {returned}.")
         schema = pa.schema([table.arrow_schema.field(column) for column in needed])
         if is_spark(frame):
             from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
@@ -408,21 +414,29 @@ class _Rows(NamedTuple):
         rows: Rows = keep(self.table, **columns).to_pylist()
         return rows
 
-    def names(self, column: str, asked: Names) -> list[str]:
-        """Return the requested values of a column, which must all occur; by default all, the slice ``all`` first."""
-        known = list(dict.fromkeys(self.table[column].to_pylist()))
-        if asked is None:
-            return sorted(known, key=lambda value: column == "slice" and value != ALL_ROWS)
-        values = [asked] if isinstance(asked, str) else list(asked)
-        unknown = [value for value in values if value not in known]
-        if unknown or not values:
-            fault = f"{column} = {show_value(unknown[0]) if unknown else '[]'}."
-            raise self.error(f"{fault} The table has {list_choices(known[:_MAX_LISTED])}. Name one that it has.")
-        return list(dict.fromkeys(values))
+    def names(self, **asked: Names) -> list[list[str]]:
+        """Return the requested values by keyword, which must all occur; by default all, the slice ``all`` first."""
+        chosen, faults = [], []
+        for keyword, given in asked.items():
+            known = list(dict.fromkeys(self.table[_COLUMNS[keyword]].to_pylist()))
+            if given is None:
+                values = sorted(known, key=lambda value: value != ALL_ROWS) if keyword in ("slice", "slices") else known
+            else:
+                values = list(given) if hasattr(given, "__iter__") and not isinstance(given, str) else [given]
+            unknown = [value for value in values if value not in known]
+            if unknown or not values:
+                shown = show_value(unknown[0] if len(unknown) == 1 else unknown)
+                fix = f"The table has {list_choices(known[:_MAX_LISTED])}. Name one that it has."
+                faults.append(f"{self.caller}: {keyword} = {shown}. {fix}")
+            else:
+                chosen.append(list(dict.fromkeys(values)))
+        if faults:
+            raise InputError(*faults)
+        return chosen
 
-    def one_slice(self, asked: str | None) -> tuple[str, _Rows]:
-        """Return the requested slice, by default ``all`` or the only slice, and its rows."""
-        known = self.names("slice", asked)
+    def one_slice(self, asked: str | None, **names: Names) -> tuple[str, _Rows]:
+        """Return the requested slice, by default ``all`` or the only slice, and its rows. Checks other names too."""
+        known = self.names(slice=asked, **names)[0]
         if asked is None and known[0] != ALL_ROWS and len(known) > 1:
             raise self.error(f"the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
         return known[0], self.filter(pc.field("slice") == known[0])
@@ -442,11 +456,23 @@ class _Rows(NamedTuple):
         return None if source is None else _Rows.read(source, schemas.BIAS_METRICS, _METRICS, self.caller).table
 
 
+def _frame_of(given: Frame, table: Table, caller: str) -> Frame:
+    """Return a given frame, or the table of a measured corpus. Raises `TypeError` for a corpus without such tables."""
+    method = getattr(type(given), table.name, None)  # of the type, as a frame may have a column of that name
+    if callable(method):
+        return method(given)
+    of_corpora = ((schemas.BIAS_METRICS, "attribute", "measure"), (schemas.LOSS_BY_SEGMENT, "measure", "attribute"))
+    for other, needed, used in of_corpora:
+        if hasattr(type(given), other.name):
+            raise TypeError(f"{caller}: this picture needs the result of biasspark.{needed}, not of biasspark.{used}.")
+    return given
+
+
 def _choose_scores(
     rows: _Rows, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int
 ) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
     """Return the histograms to draw, their slices, identities and models, and the number of all identities."""
-    slices, identities, models = map(rows.names, ("slice", "identity", "model"), asked)
+    slices, identities, models = rows.names(slices=asked[0], identities=asked[1], models=asked[2])
     n_all = len(identities)
     if asked[1] is None:
         if suite is not None:

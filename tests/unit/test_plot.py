@@ -278,9 +278,22 @@ def test_names_that_there_are_not_are_refused_with_those_that_there_are() -> Non
     for asked in (*wrong, {"slices": []}):
         with pytest.raises(InputError, match="Name one that it has"):
             plot.histograms(scores, **asked)
+    with pytest.raises(InputError) as caught:
+        plot.intervals(table("bias_metrics"), identities=["zz", "yy"], models=["q"], slices=3)  # type: ignore[arg-type]
+    faults = [re.search(r"(\w+) = ", str(fault)) for fault in caught.value.faults]
+    assert [fault and fault[1] for fault in faults] == ["identities", "models", "slices"]
+    assert all(name in str(caught.value) for name in ("zz", "yy", "q", "3"))
     two = pa.concat_tables([table("auc_crosses", slice=cut).slice(0, 9) for cut in ("a", "b")])
     with pytest.raises(InputError, match='"a", "b"'):
         plot.crosses(two)
+
+
+def test_a_picture_of_the_other_function_says_which_it_needs() -> None:
+    for draw in (plot.crosses, plot.tree):
+        with pytest.raises(TypeError, match=r"biasspark\.attribute"):
+            draw(Measured())
+    with pytest.raises(InputError, match="narrow=True"):
+        plot.intervals(table("bias_metrics").drop_columns(["model"]))
 
 
 def test_without_identities_or_scores_nothing_breaks() -> None:
