@@ -55,19 +55,23 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
     >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")  # doctest: +SKIP
     >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
     """
-    comparison.check_models(first, second)
     with Keywords({}).name_faults():
+        wrong = []
         if type(min_rows) is not int or min_rows < 0:
-            raise ConfigError(Fault(("min_rows",), min_rows, "It must be a whole number of 0 or more.", "Give one."))
-        rows = _collect_metrics(metrics)
-        models = sorted(set(map(str, rows[MODEL].to_pylist())))
-        listed = list_first([show_value(model) for model in models]) or "no row"
-        if faults := [
+            wrong.append(Fault(("min_rows",), min_rows, "It must be a whole number of 0 or more.", "Give one."))
+        if first == second:
+            same = Fault(("second",), second, "It is first as well: a comparison takes two.", "Name another model.")
+            raise ConfigError(same, *wrong)
+        rows = _collect_metrics(metrics, wrong)
+        models = sorted(set(rows[MODEL].drop_null().to_pylist()))
+        listed = list_first([show_value(model) for model in models]) or "none"
+        unknown = [
             Fault((side,), model, f"The metrics have no such model. They have {listed}.", "Name one that they have.")
             for side, model in (("first", first), ("second", second))
             if model not in models
-        ]:
-            raise InputError(*faults)
+        ]
+        if unknown or wrong:
+            raise (ConfigError if wrong else InputError)(*unknown, *wrong)
     warn(
         f"model {show_value(model)}: no metric has a value in these metrics. Their reasons say why, in columns such as "
         "subgroup_auc_reason."
@@ -77,13 +81,13 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
     return like(metrics)(compared, from_arrow_schema(compared.schema))
 
 
-def _collect_metrics(metrics: Frame) -> pa.Table:
-    """Return the columns of metrics that a comparison needs. Raises `InputError` if some are missing."""
+def _collect_metrics(metrics: Frame, wrong: Sequence[Fault]) -> pa.Table:
+    """Return the columns of metrics that a comparison needs. If some are missing, raises that and other faults."""
     columns = list_columns(metrics, "metrics")
     if missing := [name for name in comparison.NEEDED if name not in columns]:
-        what = f"there is no column {list_first(missing)}."
-        fix = "Give what bias_metrics returns, or the table or view of published runs."
-        raise InputError(Fault(("metrics",), ABSENT, what, fix))
+        what = f"there {'is no column' if len(missing) == 1 else 'are no columns'} {list_first(missing)}."
+        fix = "Give what bias_metrics returns without narrow=True, or the table or view of published runs."
+        raise (ConfigError if wrong else InputError)(Fault(("metrics",), ABSENT, what, fix), *wrong)
     wanted = {*comparison.KEY, *comparison.NEEDED, *comparison.NAMED} & set(columns)
     schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted])
     return collect_columns(metrics, schema, "metrics")

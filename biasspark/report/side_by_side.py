@@ -48,7 +48,7 @@ class Request:
     """The models A and B to compare, and the rows to show: by default all slices, and all rows of each.
 
     Identities with fewer rows than ``min_rows`` in either model are left out. Rows are sorted by a metric of A, one of
-    `SORT_KEYS`: the lowest AUC first, or the gap farthest from 0. Raises as `check_models`.
+    `SORT_KEYS`: the lowest AUC first, or the gap farthest from 0. Raises `ConfigError` if both models are the same.
     """
 
     models: tuple[str, str]
@@ -60,7 +60,10 @@ class Request:
 
     def __post_init__(self) -> None:
         """Refuse to compare a model with itself."""
-        check_models(*self.models)
+        first, second = self.models
+        if first == second:
+            twice = f"models: {show_value(first)} twice. A comparison takes two models. Name two different ones."
+            raise ConfigError(twice)
 
 
 class SliceRows(NamedTuple):
@@ -99,12 +102,6 @@ class SideBySide:
         if hidden:
             size = f"{len(part.rows):,} of {size} ({', '.join(hidden)})"
         return f"{size}, those with the {worst} of A first"
-
-
-def check_models(first: str, second: str) -> None:
-    """Raise `ConfigError` if a model is to be compared with itself."""
-    if first == second:
-        raise ConfigError(f"models: {show_value(first)} twice. A comparison takes two models. Name two different ones.")
 
 
 def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:

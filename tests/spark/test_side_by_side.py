@@ -44,7 +44,7 @@ def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
     expected = put_together(run_rows(), {"run_date": RUN_DATE}, with_crossed=True)
     rows = sorted((row.asDict() for row in compared.collect()), key=lambda row: (row["slice"], row["identity"]))
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
-    with pytest.raises(ConfigError, match='models: "m" twice'):
+    with pytest.raises(ConfigError, match='second = "m"'):
         biasspark.side_by_side(metrics, "m", "m")
     with pytest.raises(InputError, match="metrics: "):
         biasspark.side_by_side(metrics.union(metrics), "toxicity_1", "toxicity_6")

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from biasspark.errors import ConfigError, InputError
+import biasspark
+from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.side_by_side import KEY, SORT_KEYS, Request, compare_side_by_side, is_worse, side_by_side
 from tests.fixtures.two_models import HOSTILE, RUN, metrics_table, put_together, run_rows, suite_row
 
@@ -88,6 +89,22 @@ def test_names_that_the_run_lacks_are_all_refused() -> None:
 def test_a_model_is_not_compared_with_itself() -> None:
     with pytest.raises(ConfigError, match='models: "m" twice'):
         Request(models=("m", "m"))
+
+
+def test_faults_of_arguments_are_all_listed() -> None:
+    metrics = metrics_table(run_rows())
+    nameless = metrics.set_column(metrics.column_names.index("model"), "model", pa.nulls(len(metrics), pa.string()))
+    calls: tuple[tuple[pa.Table, str, str, list[str]], ...] = (
+        (metrics, "m", "m", ["second", "min_rows"]),
+        (metrics, "m", "n", ["first", "second", "min_rows"]),
+        (nameless, "m", "n", ["first", "second", "min_rows"]),
+        (metrics.drop_columns(["slice"]), "m", "n", ["metrics", "min_rows"]),
+    )
+    for table, first, second, expected in calls:
+        with pytest.raises(ConfigError) as caught:
+            biasspark.side_by_side(table, first, second, min_rows=-1)
+        assert [fault.path[0] for fault in caught.value.faults if isinstance(fault, Fault)] == expected
+        assert "None" not in str(caught.value)
 
 
 def compare(first: float | None, second: float | None) -> dict[str, object]:
