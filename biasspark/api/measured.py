@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,8 +13,9 @@ from biasspark.api.frame_kinds import collect_columns, find_requested, give, lik
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
+from biasspark.config.declaration import broken_text_rule
 from biasspark.corpus.template_scores import template_scores
-from biasspark.errors import explain_missing
+from biasspark.errors import ConfigError, Fault, Text, explain_missing, type_of
 from biasspark.report.report_data import ReportData, filter_tables, list_identities, read_config
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
@@ -118,6 +120,7 @@ class MeasuredCorpus:
 
         Parameters and errors are those of `biasspark.bias_report`.
         """
+        check_document(out, title)
         try:  # the libraries that draw are an extra
             from biasspark.report.page import Document, write_page  # noqa: PLC0415 - of an extra
         except ModuleNotFoundError as error:
@@ -157,6 +160,34 @@ class MeasuredCorpus:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._surveyed.size_text}>"
+
+
+def check_document(out: object, title: object, keywords: Keywords | None = None) -> None:
+    """Raise `ConfigError` if a report cannot be written or has no title, with the faults of the other keywords."""
+    faults: list[Fault | str] = []
+    if out is not None and (rule := _broken_out_rule(out)):
+        shown = str(out) if isinstance(out, os.PathLike) else out
+        faults.append(Fault(("out",), shown, rule, "Give the path of a file in an existing folder."))
+    if rule := broken_text_rule(title):
+        faults.append(Fault(("title",), title, rule, "Give the name of the data."))
+    if faults:
+        with (keywords or Keywords({})).name_faults():
+            try:
+                if keywords:
+                    keywords.measures()
+            except ConfigError as error:
+                faults += error.faults
+            raise ConfigError(*faults)
+
+
+def _broken_out_rule(out: object) -> Text:
+    if not isinstance(out, str | os.PathLike):
+        return ("It must be a path, not ", type_of(out), ".")
+    if os.path.isdir(out):  # Path.is_dir raises in a folder that may not be read
+        return "It is a folder."
+    if not os.path.isdir(Path(out).parent):
+        return "Its folder does not exist."
+    return ""
 
 
 def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from biasspark.api.frame_kinds import collect_columns, collect_first
-from biasspark.api.keywords import IdentitiesLike, Models, RankingEngine, Unannotated
-from biasspark.api.measured import measure
+from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
+from biasspark.api.measured import check_document, measure
 from biasspark.api.record_batches import Frame, list_columns
-from biasspark.errors import InputError
+from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
@@ -47,7 +47,7 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
     corpus : str
         The name of the corpus.
     nights : int
-        The most earlier dates to read.
+        The most earlier dates to read, 0 or more.
 
     Returns
     -------
@@ -58,18 +58,28 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
     ------
     TypeError
         If an argument is of another type, such as a path for a store.
+    ConfigError
+        If ``nights`` is below 0.
     InputError
         If no such run is published, listing the dates and corpora that are.
     """
     stores = "PathStore(path) or CatalogStore(schema) of biasspark.tables.store"
-    for name, value, is_right, expected in (
+    arguments = (
         ("spark", spark, hasattr(spark, "createDataFrame"), "a SparkSession"),
         ("store", store, isinstance(store, PathStore | CatalogStore), f"a store, {stores}"),
         ("run_date", run_date, type(run_date) is date, "a datetime.date"),  # a datetime is one as well
         ("corpus", corpus, isinstance(corpus, str), "the name of a corpus"),
-    ):
-        if not is_right:
-            raise TypeError(f"{name}: it must be {expected}, not {describe_type(value)}.")
+        ("nights", nights, hasattr(nights, "__index__"), "a whole number"),
+    )
+    if wrong := [
+        f"{name}: it must be {expected}, not {describe_type(value)}."
+        for name, value, is_right, expected in arguments
+        if not is_right
+    ]:
+        raise TypeError("\n".join(wrong))
+    with Keywords({}).name_faults():
+        if nights < 0:
+            raise ConfigError(Fault(("nights",), nights, "It must be a whole number of 0 or more.", "Give one."))
     return RunReport(read_report_data(spark, store, run_date, corpus, nights))
 
 
@@ -127,7 +137,7 @@ def _identity_table(metrics: Frame, slice_name: str) -> Document:
     rows = collect_columns(metrics, schema, "metrics")
     if not len(rows):
         raise InputError("metric_table(): the table has no row. Give one that has.")
-    of_slice = rows.filter((pc.field("slice") == slice_name) & ~pc.field("crossed")).to_pylist()
+    of_slice = [row for row in rows.filter(~pc.field("crossed")).to_pylist() if row["slice"] == slice_name]
     if not of_slice:
         raise InputError(
             f"metric_table(): slice = {show_value(slice_name)}. The metrics have no identity in a slice of that name. "
@@ -201,4 +211,5 @@ def bias_report(
     """
     arguments = locals() | {"histograms": True if histograms is None else histograms}
     del arguments["out"], arguments["title"]
+    check_document(out, title, Keywords(arguments))
     return measure(**arguments).bias_report(out, title)

@@ -12,6 +12,7 @@ from functools import cache
 from html import escape
 from importlib import resources
 from itertools import product
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from biasspark.report import (
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
 from biasspark.report.text_formats import escape_markdown, write_out
 from biasspark.tables.schemas import BIAS_METRICS
-from biasspark.text import format_count, show_visibly
+from biasspark.text import describe_type, format_count, show_visibly
 
 LONGEST_UNBROKEN = 12
 
@@ -248,6 +249,8 @@ class Document:
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file."""
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"path: it must be that of a file, not {describe_type(path)}.")
         write_out(Path(path), self.html)
 
 

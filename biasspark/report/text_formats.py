@@ -59,9 +59,8 @@ def open_out(path: Path) -> Iterator[TextIO]:
         if not path.parent.exists():
             folder = show_value(str(path.parent))
             raise ConfigError(f"out: the folder {folder} does not exist. Create it, or name another.") from None
-        raise ConfigError(
-            f"out: {show_value(str(path))}, {error.strerror or error}. It could not be written. Name another file."
-        ) from None
+        cause = (error.strerror or str(error)).lower()
+        raise ConfigError(f"out: {show_value(str(path))} could not be written: {cause}. Name another file.") from None
 
 
 def write_out(path: Path, text: str) -> None:

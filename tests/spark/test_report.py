@@ -17,7 +17,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from biasspark.errors import InputError
+from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report import metric_table, night_report
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
@@ -208,6 +208,8 @@ def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathSto
     assert "<script" not in shown
     with pytest.raises(InputError, match="shrt"):
         metric_table(metrics, "shrt")
+    with pytest.raises(InputError, match="slice = 3"):
+        metric_table(metrics, 3)
     with pytest.raises(InputError, match="no row"):
         metric_table(metrics.where("slice IS NULL"))
 
@@ -236,12 +238,23 @@ def test_a_frame_of_no_table_is_refused_before_any_work(spark: SparkSession) -> 
         ("run_date", "2026-01-15"),
         ("run_date", datetime.now(UTC)),
         ("corpus", 1),
+        ("nights", "three"),
     ],
 )
 def test_arguments_of_other_types_are_named(warehouse: PathStore, spark: SparkSession, name: str, value: Any) -> None:
     arguments: dict[str, Any] = {"spark": spark, "store": warehouse, "run_date": RUN_DATE, "corpus": "civil"}
     with pytest.raises(TypeError, match=f"^{name}: "):
         night_report(**arguments | {name: value})
+
+
+def test_faults_of_arguments_are_all_named(warehouse: PathStore, spark: SparkSession) -> None:
+    wrong: dict[str, Any] = {"spark": None, "store": "x", "run_date": "2020", "corpus": 3, "nights": "three"}
+    with pytest.raises(TypeError) as caught:
+        night_report(**wrong)
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == list(wrong)
+    with pytest.raises(ConfigError) as refused:
+        night_report(spark, warehouse, RUN_DATE, "civil", -1)
+    assert [fault.path for fault in refused.value.faults if isinstance(fault, Fault)] == [("nights",)]
 
 
 def test_other_objects_are_refused(warehouse: PathStore) -> None:

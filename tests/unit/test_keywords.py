@@ -19,6 +19,7 @@ from biasspark.config import Identities, Measures
 from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
 from biasspark.errors import TOML, ConfigError, Fault, InputError
+from biasspark.report.page import Document
 from tests.harness.broken_configurations import ASKED, CALLS, keywords_of
 
 OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
@@ -189,6 +190,17 @@ def test_leaving_out_a_table_is_not_called_its_default() -> None:
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
     assert keywords.text(fault.fix, fault.path) != TOML.text(fault.fix, fault.path)
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
+    wrong: tuple[Any, ...] = (tmp_path, tmp_path / "none" / "x.html", 3)
+    for out in wrong:
+        with pytest.raises(ConfigError) as caught:
+            biasspark.bias_report(NO_FRAME, **ASKED, out=out, title=None, level=2)  # type: ignore[arg-type]
+        paths = [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
+        assert paths == [("out",), ("title",), ("intervals", "level")]
+    with pytest.raises(TypeError, match=r"^path: "):
+        Document("title", "page").save(3)  # type: ignore[arg-type]
 
 
 def test_an_error_of_the_rows_names_keywords_too() -> None:
