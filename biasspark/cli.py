@@ -260,8 +260,9 @@ class Progress:
                 self._write(seconds, f"still {self._stage}\n")
 
     def _write(self, seconds: float, text: str) -> None:
-        self._stream.write(f"{ERASE_LINE if self._redraws else ''}{_stamp(seconds)} {text}")
-        self._stream.flush()
+        with suppress(OSError):  # a full disk below stderr stops no job
+            self._stream.write(f"{ERASE_LINE if self._redraws else ''}{_stamp(seconds)} {text}")
+            self._stream.flush()
 
     def end(self, outcome: Outcome) -> Outcome:
         """Print that the job is done, and add its duration to the summary."""
@@ -291,12 +292,14 @@ def _stamp(seconds: float) -> str:
 
 
 def write_stdout(text: str) -> None:
-    """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues."""
+    """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues. Raises `OSError`."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # the rest of the buffer would fail again at exit
+    except OSError as error:  # the rest of the buffer would fail again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
 
 
 def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], width: int | None = None) -> str:
@@ -316,10 +319,17 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 
 
 def print_outcome(outcome: Outcome) -> int:
-    """Print an outcome, and return its exit code. The summary is a line of ASCII JSON; NaN and infinity are null."""
-    if outcome.table:
-        write_stdout(f"{outcome.table}\n")
-    write_stdout(json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")
+    """Print an outcome, and return its exit code. The summary is a line of ASCII JSON; NaN and infinity are null.
+
+    If stdout cannot be written, stderr says so, and the exit code is not 0.
+    """
+    table = f"{outcome.table}\n" if outcome.table else ""
+    try:
+        write_stdout(table + json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")
+    except OSError as error:
+        what = "The outcome is not printed. If a run was published, the ledger has it."
+        sys.stderr.write(f"stdout could not be written: {error.strerror or error}. {what}\n")
+        return outcome.exit_code or 1
     return outcome.exit_code
 
 

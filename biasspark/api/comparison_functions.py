@@ -57,7 +57,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
     """
     with Keywords({}).name_faults():
         wrong = []
-        if type(min_rows) is not int or min_rows < 0:
+        if isinstance(min_rows, bool) or not hasattr(min_rows, "__index__") or min_rows < 0:
             wrong.append(Fault(("min_rows",), min_rows, "It must be a whole number of 0 or more.", "Give one."))
         if first == second:
             same = Fault(("second",), second, "It is first as well: a comparison takes two.", "Name another model.")

@@ -80,7 +80,7 @@ def histograms(
     ... )  # doctest: +SKIP
     >>> biasspark.plot.histograms(measured, identities="gay", slices=["short", "all"])  # doctest: +SKIP
     """
-    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.histograms()").without_pairs(identities)
+    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.histograms()", most).without_pairs(identities)
     rows, shown, n_all = _choose_scores(known, known.suite_of(scores), (slices, identities, models), most)
     scales, cells_of = read_histograms(rows)
     notes = ["Each area is scaled to its own peak.", _note_limit(len(shown[1]), n_all)]
@@ -122,7 +122,7 @@ def rate_curves(
     --------
     >>> biasspark.plot.rate_curves(measured, identities=["gay", "black"])  # doctest: +SKIP
     """
-    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.rate_curves()").without_pairs(identities)
+    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.rate_curves()", most).without_pairs(identities)
     of_suite = known.suite_of(scores, metrics)
     rows, shown, n_all = _choose_scores(known, of_suite, (slices, identities, models), most)
     _, cells_of = read_histograms(rows)
@@ -160,7 +160,7 @@ def intervals(
     --------
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
-    rows = _Rows.read(metrics, schemas.BIAS_METRICS, _METRICS, "plot.intervals()").without_pairs(identities)
+    rows = _Rows.read(metrics, schemas.BIAS_METRICS, _METRICS, "plot.intervals()", most).without_pairs(identities)
     known, shown_models, shown_slices = rows.names(identities=identities, models=models, slices=slices)
     kept = rows.keep(slice=shown_slices, identity=known, model=shown_models)
     parts = {}
@@ -212,7 +212,7 @@ def pinned_auc(
     >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
     """
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
-    rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()").without_pairs(identities)
+    rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()", most).without_pairs(identities)
     slice, rows = rows.one_slice(slice, models=models, identities=identities)
     chosen, order = rows.names(models=models, identities=identities)
     suite = rows.suite_of(pinned, metrics)
@@ -349,7 +349,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     >>> biasspark.plot.label_balance(biasspark.label_balance(df, label="toxic", identities=["gay"]))  # doctest: +SKIP
     """
     table = schemas.LABEL_BALANCE
-    rows = _Rows.read(balance, table, table.value_columns, "plot.label_balance()")
+    rows = _Rows.read(balance, table, table.value_columns, "plot.label_balance()", most)
     asked = rows.filter(pc.field("identity") != OVERALL).names(identities=identities)[0]
     shares = tabulate_balance(rows.keep(identity=[OVERALL, *asked]), level, config={})
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
@@ -379,11 +379,14 @@ class _Rows(NamedTuple):
     caller: str
 
     @classmethod
-    def read(cls, given: Frame, table: Table, needed: Sequence[str], caller: str) -> _Rows:
+    def read(cls, given: Frame, table: Table, needed: Sequence[str], caller: str, most: int = 1) -> _Rows:
         """Read the needed columns of a table, given as a frame or by a measured corpus with a method of its name.
 
-        Raises `TypeError` or `InputError` if it is not a frame, lacks columns, has no row, or has rows of several runs.
+        Raises `TypeError` or `InputError` if it is not a frame, lacks columns, has no row, or has rows of several runs,
+        or if `most`, the identities to draw, is no whole number of 1 or more.
         """
+        if not hasattr(most, "__index__") or most < 1:
+            raise InputError(f"{caller}: most = {show_value(most)}. It must be a whole number of 1 or more.")
         frame = _frame_of(given, table, caller)
         known = list_columns(frame, caller)
         missing = [column for column in needed if column not in known]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
+from uuid import uuid4
 
 from biasspark.errors import ConfigError
 from biasspark.text import show_value, show_visibly
@@ -43,6 +44,8 @@ def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[obje
 def _csv_cell(value: object) -> object:
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULA) else value
+    if isinstance(value, bytes):
+        return value.hex()
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -50,17 +53,24 @@ def _csv_cell(value: object) -> object:
 def open_out(path: Path) -> Iterator[TextIO]:
     """Open a file to replace its content with UTF-8 text, without translating line ends.
 
-    Raises `ConfigError` if it cannot be written.
+    A file is replaced at the end. A symbolic link, as /dev/stdout is, and a pipe are written to. Raises `ConfigError`
+    if it cannot be written; then an earlier file is as it was.
     """
+    is_replaced = path.is_file() or not path.exists()
+    written = path.with_name(f".{path.name}.{uuid4().hex}") if is_replaced and not path.is_symlink() else path
     try:
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with written.open("w", encoding="utf-8", newline="") as file:
             yield file
+        written.replace(path)
     except OSError as error:
         if not path.parent.exists():
             folder = show_value(str(path.parent))
             raise ConfigError(f"out: the folder {folder} does not exist. Create it, or name another.") from None
         cause = (error.strerror or str(error)).lower()
         raise ConfigError(f"out: {show_value(str(path))} could not be written: {cause}. Name another file.") from None
+    finally:
+        if written != path:
+            written.unlink(missing_ok=True)
 
 
 def write_out(path: Path, text: str) -> None:

@@ -97,6 +97,7 @@ _GET_JAVA = (
     f"Spark needs Java {MIN_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
     "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
 )
+_NO_SERVER_URL = "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
 _LONGEST_SILENCE = 15.0
 """Seconds for which a server may not answer."""
 # Artifacts of Iceberg, and of Delta from 4.0 on, name the version of Spark. Earlier releases of Delta are for one each.
@@ -116,9 +117,7 @@ def start_faults() -> Iterator[None]:
         if has_condition(error, "JAVA_GATEWAY_EXITED"):
             raise explain_no_gateway() from None
         if has_condition(error, "INVALID_CONNECT_URL"):
-            raise ConfigError(
-                "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
-            ) from None
+            raise ConfigError(_NO_SERVER_URL) from None
         context = engines.active_context()
         if context is not None and (fault := find_runtime_fault(list_jars(context.getConf()), context.version)):
             context.stop()
@@ -261,6 +260,8 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
         settings = {**settings, "spark.master": request.master}
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if request.remote:
+        if not re.match(r"sc://|local(\[.*])?$", request.remote):
+            raise ConfigError(_NO_SERVER_URL)
         builder = builder.remote(request.remote)
     elif "SPARK_REMOTE" not in os.environ:
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark keeps it when a Connect session stops

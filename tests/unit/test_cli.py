@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import decimal
+import errno
 import io
 import json
 import os
@@ -42,7 +43,7 @@ from biasspark.errors import (
     find_error_condition,
     has_condition,
 )
-from biasspark.report.text_formats import write_out
+from biasspark.report.text_formats import open_out, write_csv, write_out
 from biasspark.text import closest_match, format_share, measure_width
 from biasspark.workflows.write_report import COMMAND
 
@@ -177,6 +178,19 @@ class TestOut:
             write_out(out, text)
             assert out.read_bytes() == text.encode()
 
+    def test_an_earlier_file_stays_if_writing_fails(self, tmp_path: Path) -> None:
+        out = tmp_path / "x.csv"
+        out.write_text("earlier")
+        with pytest.raises(ConfigError, match="no space left"), open_out(out):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x.csv", "earlier")]
+
+    def test_what_a_link_names_is_written(self, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / "file")
+        write_out(tmp_path / "link", "text")
+        assert (tmp_path / "file").read_text() == "text"
+        assert (tmp_path / "link").is_symlink()
+
     @pytest.mark.parametrize("name", ["", ".", "no/such/folder/x.csv"])
     def test_no_file_can_be_there(self, name: str, tmp_path: Path) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="It must be a file path, new or existing, in an existing"):
@@ -186,6 +200,11 @@ class TestOut:
         with pytest.raises(ConfigError) as caught:
             write_out(tmp_path / "gone" / "x.csv", "")
         assert f'"{tmp_path}/gone"' in str(caught.value)
+
+    def test_bytes_are_written_as_hexadecimal_digits(self) -> None:
+        written = io.StringIO()
+        write_csv(written, ["block"], [(b"\x00\xff",)])
+        assert written.getvalue() == "block\r\n00ff\r\n"
 
 
 class TestExit:
@@ -338,6 +357,18 @@ class TestTable:
         lines = format_table([{"identity": name, "n": 1} for name in names], ["identity", "n"]).split("\n")
         assert len(lines) == len(names) + 1
         assert len({measure_width(line) for line in lines}) == 1
+
+
+def test_a_full_disk_below_stdout_and_stderr_stops_no_job(capsys: pytest.CaptureFixture[str]) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no /dev/full")
+    for code, shown in ((0, 1), (5, 5)):
+        with pytest.MonkeyPatch.context() as patched, full.open("w") as stream:
+            Progress(stream).stage("ranking")
+            patched.setattr(sys, "stdout", stream)
+            assert print_outcome(Outcome(summary={}, exit_code=code)) == shown
+    assert "stdout could not be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,11 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "canary" not in str(raised.value)
 
 
+def test_what_is_no_url_of_a_server() -> None:
+    with pytest.raises(ConfigError, match="--remote"):
+        JOB_SESSION._start_spark("a job", {}, SessionRequest(remote="localhost:15002"))
+
+
 def test_a_request_ends_with_its_job() -> None:
     with session_requested(SessionRequest(engine="spark")):
         assert current_request().engine == "spark"
