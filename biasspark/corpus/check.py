@@ -139,10 +139,10 @@ class ColumnNames:
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
-        close, (column, *fields) = self.closest(name), name.split(".")
-        if fields and column in self.names:
-            return Fault(path, value, problem, f"A field of '{column}' is no column. Make it one, in a view or a copy.")
+        close, column = self.closest(name), name.partition(".")[0]
         hint = f"Did you mean '{close}'?" if close else (fix or self.fix) if self.are_certain else ""
+        if column != name and column in self.names:
+            hint = f"A field of '{column}' is no column. Make it one, in a view or a copy."
         return Fault(path, value, f"{problem} {self.describe()}".rstrip(), hint)
 
     def closest(self, name: str) -> str | None:
