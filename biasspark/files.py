@@ -16,6 +16,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from biasspark.errors import ConfigError, Fault, KeyPath, redact
+from biasspark.replaced_files import replace_local_file
 from biasspark.session import is_connect, is_embedded, sees_files
 from biasspark.text import show_value
 
@@ -156,18 +157,6 @@ def replace_file(spark: SparkSession, folder: str, name: str, content: bytes) ->
         )
     else:
         _replace_hadoop_file(spark, folder, name, content)
-
-
-def replace_local_file(file: Path, content: bytes) -> None:
-    """Write or replace a file in an existing folder, atomically."""
-    draft = file.with_name(f".{file.name}.{uuid4().hex}")
-    try:
-        draft.write_bytes(content)
-        draft.replace(file)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise
 
 
 def _replace_hadoop_file(spark: SparkSession, folder: str, name: str, content: bytes) -> None:

@@ -6,12 +6,12 @@ import csv
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TextIO
-from uuid import uuid4
 
 from biasspark.errors import ConfigError
+from biasspark.replaced_files import replacing
 from biasspark.text import show_value, show_visibly
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
@@ -53,24 +53,22 @@ def _csv_cell(value: object) -> object:
 def open_out(path: Path) -> Iterator[TextIO]:
     """Open a file to replace its content with UTF-8 text, without translating line ends.
 
-    A file is replaced at the end. A symbolic link, as /dev/stdout is, and a pipe are written to. Raises `ConfigError`
-    if it cannot be written; then an earlier file is as it was.
+    A file is replaced at the end, and stays as it was if that fails. A link, as /dev/stdout is, or a pipe is written
+    to. Raises `ConfigError` if it cannot be written.
     """
-    is_replaced = path.is_file() or not path.exists()
-    written = path.with_name(f".{path.name}.{uuid4().hex}") if is_replaced and not path.is_symlink() else path
+    is_replaced = not path.is_symlink() and (path.is_file() or not path.exists())
     try:
-        with written.open("w", encoding="utf-8", newline="") as file:
+        with (
+            replacing(path) if is_replaced else nullcontext(path) as written,
+            written.open("w", encoding="utf-8", newline="") as file,
+        ):
             yield file
-        written.replace(path)
     except OSError as error:
         if not path.parent.exists():
             folder = show_value(str(path.parent))
             raise ConfigError(f"out: the folder {folder} does not exist. Create it, or name another.") from None
         cause = (error.strerror or str(error)).lower()
         raise ConfigError(f"out: {show_value(str(path))} could not be written: {cause}. Name another file.") from None
-    finally:
-        if written != path:
-            written.unlink(missing_ok=True)
 
 
 def write_out(path: Path, text: str) -> None:

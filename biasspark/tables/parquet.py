@@ -33,10 +33,10 @@ from biasspark.files import (
     delete_folder,
     list_folder,
     local_folder,
-    replace_local_file,
     shared_folder,
     try_folder,
 )
+from biasspark.replaced_files import replace_local_file
 from biasspark.session import analyze, describe, is_embedded, run_side_by_side, sees_files
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Column, Table

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from biasspark.columns import SUITE_GAPS, SUMMARIZED_AUCS
 from biasspark.errors import BiasSparkError, InputError, has_condition
 from biasspark.expressions.sql import quote_string
-from biasspark.files import replace_local_file
+from biasspark.replaced_files import replace_local_file
 from biasspark.tables.parquet import find_data_files
 from biasspark.tables.runs import ACCEPTED
 from biasspark.tables.schemas import (

@@ -178,12 +178,15 @@ class TestOut:
             write_out(out, text)
             assert out.read_bytes() == text.encode()
 
-    def test_an_earlier_file_stays_if_writing_fails(self, tmp_path: Path) -> None:
+    def test_an_earlier_file_stays_if_writing_fails_and_keeps_its_permissions(self, tmp_path: Path) -> None:
         out = tmp_path / "x.csv"
         out.write_text("earlier")
         with pytest.raises(ConfigError, match="no space left"), open_out(out):
             raise OSError(errno.ENOSPC, "No space left on device")
         assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x.csv", "earlier")]
+        out.chmod(0o600)
+        write_out(out, "later")
+        assert (out.read_text(), out.stat().st_mode & 0o777) == ("later", 0o600)
 
     def test_what_a_link_names_is_written(self, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "file")
