@@ -80,7 +80,7 @@ class Keywords(Language):
             faults.append(Fault(("narrow",), self.narrow, "It must be True or False.", "Correct it, or leave it out."))
         what, fix = "Identities that are a dict have a threshold and unannotated of their own.", "Set it there."
         if "identities" not in self.given:
-            what, fix = "It is for identities that are columns, and there are none.", "Leave it out."
+            what, fix = "Only identities that are columns use it.", "Leave it out."
         for name, default in _OF_COLUMNS.items():
             if PATHS[name] not in self.names and self.given.get(name) not in (None, default):
                 faults.append(Fault((name,), self.given[name], what, fix))

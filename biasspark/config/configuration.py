@@ -475,6 +475,7 @@ class Config(Measures, _Source):
                 at = self.thresholds.at if self.thresholds else ()
                 if rule.threshold not in at:
                     known = f"[thresholds] has {list_choices(at)}." if at else "[thresholds] is missing."
+                    # So many thresholds are probably those of a grid.
                     with_it = sorted({rule.threshold, *(at if len(at) < 10 else ())})
                     fix = ("Add it: ", Setting(("thresholds", "at"), with_it), ".")
                     of_rule["threshold"].refuse(known, fix)
