@@ -138,7 +138,7 @@ class LabelBalance(Section):
         """Report lengths from two columns, and buckets without lengths."""
         if "text" in written and "length" in written:
             written.complain("text and length are both given. A length comes from one of them.", "Remove one.")
-        if "buckets" in written and "text" not in written and "length" not in written:
+        if self.buckets != LabelBalance.buckets and "text" not in written and "length" not in written:
             fix = written.write(text="comment_text")
             written["buckets"].refuse("They are buckets of lengths, and neither text nor length is given.", fix)
 

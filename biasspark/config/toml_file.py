@@ -78,9 +78,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"{where}: it is nested too deeply. Make it flatter.") from None
     except tomllib.TOMLDecodeError as error:
-        is_repeated = str(error).startswith(_REPEATED)
-        fix = "A key or table is given twice. Rename or remove one." if is_repeated else "Correct that line."
-        raise ConfigError(f"{where}: {error}. The configuration must be TOML. {fix}") from None
+        _, _, line = str(error).rpartition(" (at ")
+        if str(error).startswith(_REPEATED):
+            raise ConfigError(f"{where}: a key or table is given twice (at {line}. Rename or remove one.") from None
+        raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct that line.") from None
     except ValueError:
         raise ConfigError(f"{where}: a number in it has too many digits. Write it shorter.") from None
 

@@ -129,12 +129,10 @@ class ColumnNames:
         in_header = (written for separator, written in SEPARATORS.items() if separator in self.names[0])
         if len(self.names) == 1 and (separator := next(in_header, "")):
             return f'It has 1 column, with "{separator}" in its header line. Set `options = {{ sep = "{separator}" }}`.'
-        other = (
-            ', and one with another separator than commas `options = { sep = ";" }`' if self.separator == "," else ""
-        )
+        other = ', and one with other separators `options = { sep = ";" }`' if self.separator == "," else ""
         return (
             f"It has {format_count(len(self.names), 'column')}, not named here since names may be data. A CSV without "
-            f"a header line needs `options = {{ header = false }}` and a `schema`{other}."
+            f"a header line needs one, or on Spark `options = {{ header = false }}` and a `schema`{other}."
         )
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:

@@ -83,7 +83,8 @@ def refuse_utf_16(names: Sequence[str]) -> None:
     with_mark, big_endian = names[0].startswith("\ufffd\ufffd"), names[0].startswith("\0")
     encoding = "UTF-16" if with_mark else "UTF-16BE" if big_endian else "UTF-16LE"
     rule = "the header line of a CSV file has NUL characters, like a file in UTF-16 that is read as UTF-8."
-    raise InputError(Fault(("corpus", "options"), ABSENT, rule, f'Set `options = {{ encoding = "{encoding}" }}`.'))
+    fix = f'Rewrite it in UTF-8, or on Spark set `options = {{ encoding = "{encoding}" }}`.'
+    raise InputError(Fault(("corpus", "options"), ABSENT, rule, fix))
 
 
 def _is_named(name: str, expressions: Sequence[str]) -> bool:

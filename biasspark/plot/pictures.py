@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from numbers import Real
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -350,6 +351,9 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     """
     table = schemas.LABEL_BALANCE
     rows = _Rows.read(balance, table, table.value_columns, "plot.label_balance()", most)
+    given: object = level
+    if not (isinstance(given, Real) and 0 < float(given) < 1):
+        raise rows.error(f"level = {show_value(level)}. It must be a number above 0 and below 1.")
     asked = rows.filter(pc.field("identity") != OVERALL).names(identities=identities)[0]
     shares = tabulate_balance(rows.keep(identity=[OVERALL, *asked]), level, config={})
     by_rank = [identity for identity in shares.rows if identity != OVERALL]

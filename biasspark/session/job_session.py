@@ -98,6 +98,7 @@ _GET_JAVA = (
     "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
 )
 _NO_SERVER_URL = "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
+_NO_MASTER = "--master: it must be yarn, or a form such as local[4] or spark://host:7077. Correct it."
 _LONGEST_SILENCE = 15.0
 """Seconds for which a server may not answer."""
 # Artifacts of Iceberg, and of Delta from 4.0 on, name the version of Spark. Earlier releases of Delta are for one each.
@@ -257,6 +258,8 @@ def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
 def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
     if request.master:
+        if not re.match(r"local|yarn$|\w+://", request.master):
+            raise ConfigError(_NO_MASTER)
         settings = {**settings, "spark.master": request.master}
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if request.remote:

@@ -73,8 +73,8 @@ _EXPLANATIONS: dict[str, str | errors.Words] = {
     "CSV_HEADER": (
         "the header line of a CSV file names other columns than that of the first file (or than the `schema`), or the "
         "same in another order, so values would end up in the wrong columns; or it repeats a name or leaves one empty "
-        "(pandas: index=False). Rewrite the file, or set `options = { enforceSchema = true }` to identify columns by "
-        "position"
+        "(pandas: index=False), as if it had no header line. Rewrite the file, or on Spark set `options = { "
+        "enforceSchema = true }` to identify columns by position"
     ),
     "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Remove the mode FAILFAST from its options",
     "PARSE_SYNTAX_ERROR": "this is not valid Spark SQL",

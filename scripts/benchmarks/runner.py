@@ -141,6 +141,8 @@ def main() -> int:
     if arguments.against:
         # A class data archive is of one checkout: without it, both start Java alike.
         os.environ["SPARK_SUBMIT_OPTS"] = f'-Dlog4j2.configurationFile="{ROOT / "conf" / "log4j2.properties"}"'
+    else:
+        subprocess.run([ROOT / "scripts" / "dev" / "build_class_data_archive"], check=True)
     machine = describe_machine()
     BUILD.mkdir(parents=True, exist_ok=True)
     try:

@@ -99,6 +99,7 @@ GRID = {"low": 0.0, "high": 1.0, "steps": 10}
         ({"label": {"positive": ["x", ""]}}, Label(column="toxic", positive=("x", ""))),
         ({"label": {"positive": [1, 2.5]}}, Label(column="toxic", positive=(1, 2.5))),
         ({"label": {"positive": True}}, Label(column="toxic", positive=(True,))),
+        ({"label_balance": {}}, LabelBalance()),
     ],
     ids=str,
 )

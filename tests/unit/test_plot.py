@@ -281,6 +281,9 @@ def test_names_that_there_are_not_are_refused_with_those_that_there_are() -> Non
     for most in (0, 1.5, "a"):
         with pytest.raises(InputError, match="most = "):
             plot.histograms(scores, most=most)  # type: ignore[arg-type]
+    for level in (0, 2, "a"):
+        with pytest.raises(InputError, match="level = "):
+            plot.label_balance(table("label_balance"), level=level)  # type: ignore[arg-type]
     with pytest.raises(InputError) as caught:
         plot.intervals(table("bias_metrics"), identities=["zz", "yy"], models=["q"], slices=3)  # type: ignore[arg-type]
     faults = [re.search(r"(\w+) = ", str(fault)) for fault in caught.value.faults]
