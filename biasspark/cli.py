@@ -245,7 +245,7 @@ class Progress:
         """Print the start of a stage: ``[  3.2 s] ranking: 2 models, 24 identities``."""
         with self._lock:
             self._stage, self._stage_start, self._next_reminder = show_visibly(text), self.seconds, REMINDER
-            self._write(self._stage_start, f"{self._stage}\n")
+            self._print(self._stage_start, f"{self._stage}\n")
 
     def reminding(self, every: float = 0.5) -> AbstractContextManager[None]:
         """Print reminders of a long stage: after 3 s, then each time its duration has doubled."""
@@ -257,11 +257,14 @@ class Progress:
             seconds = self.seconds
             if seconds - self._stage_start >= self._next_reminder:
                 self._next_reminder *= 2
-                self._write(seconds, f"still {self._stage}\n")
+                self._print(seconds, f"still {self._stage}\n")
 
-    def _write(self, seconds: float, text: str) -> None:
-        with suppress(OSError):  # a full disk below stderr stops no job
-            self._stream.write(f"{ERASE_LINE if self._redraws else ''}{_stamp(seconds)} {text}")
+    def _print(self, seconds: float, text: str) -> None:
+        self._write(f"{ERASE_LINE if self._redraws else ''}{_stamp(seconds)} {text}")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # a full disk below stderr, or a closed terminal, stops no job
+            self._stream.write(text)
             self._stream.flush()
 
     def end(self, outcome: Outcome) -> Outcome:
@@ -283,8 +286,7 @@ class Progress:
                 filled = BAR_WIDTH * min(done, total) // total
                 bar = "#" * filled + "." * (BAR_WIDTH - filled)
                 line = f"{_stamp(self.seconds)} [{bar}] {done}/{total} {self._stage}"
-            self._stream.write(ERASE_LINE + line[: shutil.get_terminal_size().columns - 1])
-            self._stream.flush()
+            self._write(ERASE_LINE + line[: shutil.get_terminal_size().columns - 1])
 
 
 def _stamp(seconds: float) -> str:

@@ -183,6 +183,8 @@ def check_document(out: object, title: object, keywords: Keywords | None = None)
 def _broken_out_rule(out: object) -> Text:
     if not isinstance(out, str | os.PathLike):
         return ("It must be a path, not ", type_of(out), ".")
+    if not os.fspath(out):
+        return "It is empty."
     if os.path.isdir(out):  # Path.is_dir raises in a folder that may not be read
         return "It is a folder."
     if not os.path.isdir(Path(out).parent):

@@ -113,6 +113,13 @@ def list_columns(df: Frame, name: str) -> list[str]:
     return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).checked().schema.names)
 
 
+def read_stream(df: Frame, name: str) -> Frame:
+    """Return a frame that can be read again: an Arrow table of the rows of a stream, any other frame itself."""
+    if isinstance(df, str | Path | pa.Table) or is_spark(df) or is_of(df, "pandas") or is_of(df, "polars"):
+        return df
+    return open_frame(df, name).checked().read_all()
+
+
 def is_spark(df: Frame) -> bool:
     """Return whether a frame is a DataFrame of Spark, classic or Connect."""
     return hasattr(df, "sparkSession")

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from biasspark.api.frame_kinds import collect_columns, collect_first
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.measured import check_document, measure
-from biasspark.api.record_batches import Frame, list_columns
+from biasspark.api.record_batches import Frame, list_columns, read_stream
 from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
@@ -109,6 +109,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     InputError
         If the columns are not those of any table, before any Spark job; or if the table or the slice has no row.
     """
+    table = read_stream(table, "metric_table(): table")
     columns = list_columns(table, "metric_table(): table")
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)

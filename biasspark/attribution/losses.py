@@ -233,4 +233,4 @@ def _pearson(both: OfLabels, total: bool, loss: str) -> float | None:
         y_squares += other.squares
         products += weight * (sum_of.squares - attribution.squares - other.squares) / 2
     spread = (n * x_squares - x**2) * (n * y_squares - y**2)
-    return float(n * products - x * y) / sqrt(spread) if spread > 0 else None
+    return max(-1.0, min(float(n * products - x * y) / sqrt(spread), 1.0)) if spread > 0 else None

@@ -91,7 +91,7 @@ class Thresholds(Section):
     def check(self, written: Spot) -> None:
         """Report missing thresholds, and too many of them."""
         if "at" not in written and "grid" not in written:
-            written.complain("neither at nor grid is given. A threshold is required.", written.write(at=[0.5]))
+            written["at"].complain("a threshold is required, in it or in grid.", written.write(at=[0.5]))
         if (n_thresholds := len(self._all())) > MAX_THRESHOLDS:
             what = f"there are {n_thresholds:,} thresholds. At most {MAX_THRESHOLDS:,} are allowed."
             written.complain(what, "Take a coarser grid.")
@@ -118,7 +118,9 @@ def _read_buckets(spot: Spot) -> Any:
     whole_edges = all(is_finite_number(edge) and edge == int(edge) and 0 <= edge < 2**31 for edge in edges)
     if whole_edges and 1 < len(edges) <= MAX_BUCKETS and all(low < high for low, high in pairwise(edges)):
         return tuple(map(int, edges))
-    return spot.refuse(f"It must be a list of 2 to {MAX_BUCKETS} whole numbers, not negative and ascending.")
+    return spot.refuse(
+        f"It must be a list of 2 to {MAX_BUCKETS} whole numbers from 0 to 2,147,483,647, in ascending order."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +230,7 @@ class Compare(Section):
             rule = f"It must be one of the models {list_choices(models)}."
             written["baseline"].refuse(rule, "Name one of them.")
         if "models" not in written and not candidates:
-            written.complain("there is one model. A comparison needs two.", "Add another model.")
+            written["baseline"].complain("there is no other model to compare with it.", "Add another model.")
         for name in [name for name in dict.fromkeys(self.models) if name not in candidates]:
             known = f"one of {list_choices(candidates)}" if candidates else "one of the models"
             rule = f"It must be {known}, and not the baseline."

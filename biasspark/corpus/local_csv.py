@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +27,16 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
     """Return the names of the columns in the header line of a file."""
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         lines = (line for line in text if line.strip("\r\n"))
-        return next(csv.reader(lines, delimiter=corpus.separator), [])
+        return _parse_record(lines, corpus.separator)
+
+
+def _parse_record(lines: Iterable[str], separator: str) -> list[str]:
+    """Return the fields of the first record, of any length."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        return next(csv.reader(lines, delimiter=separator), [])
+    finally:
+        csv.field_size_limit(limit)
 
 
 def csv_schema(names: Sequence[str]) -> pa.Schema:
@@ -68,11 +77,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None
     if malformed:
         kept = [name for name in names if name in (corpus.id, corpus.run_date_column)]
-        limit = csv.field_size_limit(sys.maxsize)
-        try:
-            fields = [next(csv.reader([text], delimiter=corpus.separator), []) for text in malformed]
-        finally:
-            csv.field_size_limit(limit)
+        fields = [_parse_record([text], corpus.separator) for text in malformed]
         known = [dict(zip(names, of_line, strict=False)) for of_line in fields]
         rows = [{MALFORMED: True, **{name: of_line.get(name) or None for name in kept}} for of_line in known]
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from threading import Lock
@@ -349,12 +350,12 @@ def _convert_files(
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = None
-    for batch in batches:
-        writer = writer or pq.ParquetWriter(path, batch.schema)
-        writer.write_batch(batch)
-    if writer is not None:
-        writer.close()
+    batches = iter(batches)
+    if (first := next(batches, None)) is None:
+        return
+    with pq.ParquetWriter(path, first.schema) as writer:
+        for batch in chain([first], batches):
+            writer.write_batch(batch)
 
 
 def _temporary_folder() -> Path:

@@ -9,7 +9,7 @@ are refused as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import Literal
@@ -73,6 +73,7 @@ _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
 _CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nullif": 0, "nvl": 0, "nvl2": 1}
 """Functions that return one of their arguments, and the number of arguments before these."""
 _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
+_FINITE = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(?:\d|\.\d|nan|inf)", re.IGNORECASE)
 """The start of a text that Spark casts to a double."""
 _ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
@@ -106,7 +107,7 @@ class _Token:
 
 def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
     """Translate Spark SQL over columns of these kinds for the embedded engine, or raise `NotOnTheEmbeddedEngine`."""
-    tokens = list(_read(text))
+    tokens = _replace_constants(_read(text))
     _mark_roles(tokens, {name.lower(): kind for name, kind in columns.items()})
     if any(token.text == "(" and (after.kind, after.value) == ("name", "select") for token, after in pairwise(tokens)):
         raise NotOnTheEmbeddedEngine("takes no subquery")
@@ -126,6 +127,37 @@ def _read(text: str) -> Iterator[_Token]:
         elif kind == "text":
             value = _unescape(part)
         yield _Token(kind, part, value)
+
+
+def _replace_constants(tokens: Iterable[_Token]) -> list[_Token]:
+    """Return tokens with literals in place of the constants that predicates of attribution hold.
+
+    These are casts of numbers in quotes to DOUBLE, characters by their numbers, and concatenations of texts.
+    """
+    result: list[_Token] = []
+    for token in tokens:
+        result.append(token)
+        if token.text != ")":
+            continue
+        values = [(each.kind, each.value) for each in result]
+        match values[-6:]:
+            case [("name", "cast"), _, ("text", number), ("name", "as"), ("name", "double"), ("sign", ")")]:
+                if _FINITE.fullmatch(number):
+                    result[-6:] = _read(f"{number}D")
+            case [*_, ("name", "chr"), ("sign", "("), ("number", code), ("sign", ")")]:
+                if code.isdecimal() and 0 < int(code) < 128:
+                    result[-4:] = [_text_token(chr(int(code)))]
+            case [*_, ("text", _), ("sign", ")")]:
+                start = len(values) - 2
+                while values[start - 1] == ("sign", ",") and values[start - 2][0] == "text":
+                    start -= 2
+                if values[start - 2 : start] == [("name", "concat"), ("sign", "(")]:
+                    result[start - 2 :] = [_text_token("".join(value for _, value in values[start:-1:2]))]
+    return result
+
+
+def _text_token(value: str) -> _Token:
+    return _Token("text", _write_literal(value), value)
 
 
 def _unescape(literal: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame
+from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame, read_stream
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
 from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
@@ -315,8 +315,10 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     >>> biasspark.plot.tree(biasspark.attribution_segments(df, numeric=["age"], tree={}, **keywords))  # doctest: +SKIP
     """
     table, list_trees = schemas.ATTRIBUTION_SEGMENTS, list_segment_trees
-    is_frame = not hasattr(type(segments), table.name)
-    if "negative_rule" in list_columns(_frame_of(segments, table, "plot.tree()"), "plot.tree()") if is_frame else pairs:
+    if not hasattr(type(segments), table.name):
+        segments = read_stream(_frame_of(segments, table, "plot.tree()"), "plot.tree()")
+        pairs = "negative_rule" in list_columns(segments, "plot.tree()")
+    if pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     known = _Rows.read(segments, table, table.value_columns, "plot.tree()")
     slice, rows = known.one_slice(slice, models=models)
@@ -358,7 +360,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     shares = tabulate_balance(rows.keep(identity=[OVERALL, *asked]), level, config={})
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
-    titles = {OVERALL: "all rows"} | {identity: identity for identity in shown}
+    titles = {OVERALL: OVERALL if "all rows" in shown else "all rows"} | {identity: identity for identity in shown}
     lines = {title: shares.rows[identity] for identity, title in titles.items() if identity in shares.rows}
     cells = {
         (title, column): cell for title, line in lines.items() for column, cell in zip(shares.bins, line, strict=True)
@@ -391,7 +393,7 @@ class _Rows(NamedTuple):
         """
         if not hasattr(most, "__index__") or most < 1:
             raise InputError(f"{caller}: most = {show_value(most)}. It must be a whole number of 1 or more.")
-        frame = _frame_of(given, table, caller)
+        frame = read_stream(_frame_of(given, table, caller), caller)
         known = list_columns(frame, caller)
         missing = [column for column in needed if column not in known]
         if missing:

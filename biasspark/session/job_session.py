@@ -74,9 +74,9 @@ _BORROW_LOCK = Lock()
 def borrow(spark: SparkSession, keys: Iterable[str]) -> Iterator[None]:
     """Borrow a session, and restore some settings when the last job that borrows it ends."""
     with _BORROW_LOCK:
-        _N_JOBS[spark] += 1
         before = _PREVIOUS_SETTINGS[spark]
         before |= {key: spark.conf.get(key, None) for key in keys if key not in before}
+        _N_JOBS[spark] += 1
     try:
         yield
     finally:

@@ -236,11 +236,12 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
     if "biasspark.errors.InputError: " in text:  # raised by this package on an executor
         return errors.InputError(text.split("biasspark.errors.InputError: ", 1)[1].splitlines()[0])
     if _WORKER_DIED.search(text):
-        explanation: str | errors.Words = (
+        advice = (
             "a Python worker has run out of memory, or was killed. Give workers more memory "
             "(spark.executor.pyspark.memory if it is set, else spark.executor.memoryOverhead), or increase "
-            "`[ranking] ranges`, so that a task holds less"
+            "{}, so that a task holds less"
         )
+        explanation: str | errors.Words = errors.Words(advice.format("`[ranking] ranges`"), advice.format("`ranges`"))
         return errors.BiasSparkError(_fault(where, value, explanation))
     of_a_value = errors.find_condition_of_a_value(text)
     for sentence, problem in () if of_a_value else _PYTHON_FAULTS.items():

@@ -48,8 +48,13 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
     """Return the run of a job that the views show for a date and corpus. Raises `InputError` with those that exist."""
     rows = latest_by_date(_select(read_ledger(spark, store, run_date), job, corpus))
-    if run_date in rows:
-        return to_run(rows[run_date])
+    if run_date not in rows:
+        raise explain_no_run(spark, store, job, run_date, corpus)
+    return to_run(rows[run_date])
+
+
+def explain_no_run(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> InputError:
+    """Return the error that a job has no published run for a date and corpus, with the dates and corpora that exist."""
     of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
     dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MAX_LISTED]
     corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MAX_LISTED]
@@ -58,7 +63,7 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
     command = name_command(job)
     choices += [f"Name one of these, or run {command} first." if choices else f"Run {command} first."]
     absence = f"run_date: {run_date}, corpus {show_value(corpus)}: no run of {job} is published in {store.root}."
-    raise InputError(" ".join((absence, *choices)))
+    return InputError(" ".join((absence, *choices)))
 
 
 def list_published(spark: SparkSession, store: Store, job: str, corpus: str) -> dict[date, LedgerRow]:

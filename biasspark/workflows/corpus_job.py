@@ -274,17 +274,17 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
         if starts_workers:
             stack.enter_context(starting_workers(spark, "biasspark.ranking.engine"))
         store.check(spark, tables)
-        first = read(spark, run_date=days[0])
         if plan:
+            columns = read(spark, run_date=days[0]).drop(MALFORMED).columns
             written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
             session = engine_of(spark)
-            text = describe_plan(plan, config, len(first.drop(MALFORMED).columns), written, session)
+            text = describe_plan(plan, config, len(columns), written, session)
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
             return cli.Outcome(summary=summary, table=text)
         count = cache(partial(count_days, spark, config.corpus))
 
         def measure(day: date) -> cli.Outcome:
-            corpus = first if day == days[0] else read(spark, run_date=day)
+            corpus = read(spark, run_date=day)
             run = new_run(day, config.corpus.name, job.name)
             try:
                 return job.run(corpus, RunContext(spark, config, store, run, progress))

@@ -21,7 +21,7 @@ from biasspark.report import report_data
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
 from biasspark.tables import schemas
-from biasspark.tables.ledger import LedgerRow, find_published, read_ledger, to_run
+from biasspark.tables.ledger import LedgerRow, explain_no_run, read_ledger, to_run
 from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
@@ -83,10 +83,11 @@ def read_report_data(
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
     runs = report_data.latest_runs(ledger, run_date)
     job = next((job for job in (BIAS_METRICS.job, *_ALONE) if job in runs), BIAS_METRICS.job)
-    run = find_published(spark, store, job, run_date, corpus)
-    main = next(row for row in ledger if row["run_id"] == run.run_id)
+    if job not in runs:
+        raise explain_no_run(spark, store, job, run_date, corpus)
+    main = runs[job]
     if job == BIAS_METRICS.job:  # runs without models are in no trend
-        ledger = [row for row in ledger if row["job"] != run.job or row is main or _has_table(row, BIAS_METRICS)]
+        ledger = [row for row in ledger if row["job"] != job or row is main or _has_table(row, BIAS_METRICS)]
     else:
         runs = {job: row for job, row in runs.items() if job in _ALONE}
     stored, lost = _read_tables(spark, store, runs)

@@ -385,6 +385,12 @@ def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
     assert ask(tmp_path / "warehouse", query) == [(30,)]
 
 
+def test_a_long_header_line_whose_quote_has_no_end(tmp_path: Path) -> None:
+    write_csv(tmp_path, f'id,target,score,male,length,"comment_text{"x" * 200_000}\n', "c,1,0.5,1,5,a\n")
+    done = measure_csv(tmp_path)
+    assert done.code == 3, done.err
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     "line",

@@ -420,6 +420,17 @@ class TestProgress:
             "[  0.0 s] corpus\n[  3.2 s] ranking: 2 models, 24 identities\\x1b[2J\n[1134.5 s] publish\n"
         )
 
+    def test_a_terminal_that_is_closed_stops_nothing(self) -> None:
+        class Closed(io.StringIO):
+            isatty = staticmethod(lambda: True)
+
+            def write(self, _: str) -> int:
+                raise OSError
+
+        progress = Progress(Closed())
+        progress.stage("ranking")
+        progress.advance(1, 2)
+
     def test_a_long_stage_is_said_to_run_still(self) -> None:
         """After 3 s, then whenever its duration has doubled; reset at the next stage."""
         now, stream = [0.0], io.StringIO()

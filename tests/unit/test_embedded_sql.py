@@ -48,6 +48,9 @@ def translate(text: str) -> str:
         ("NOT isnan(score)", "coalesce(isnan("),
         ("text = 'sqrt(2)' /* floor(1) */", "text = 'sqrt(2)'"),
         ("`case` > 1", "`case` > 1"),
+        ("n < CAST('-27.5' AS DOUBLE) OR n >= CAST('1e+22' AS DOUBLE)", "n < - 27.5D OR n >= 1e+22D"),
+        ("text IN (concat('O', chr(39), 'B', chr(92)), chr(36))", r"text IN ('O\'B\\' , '$')"),
+        ("concat('a', text) = concat('a', 'b')", "concat('a', text) = 'ab'"),
         ("CASE WHEN n > 1 THEN true END", "CASE WHEN n > 1 THEN true END"),
     ],
 )

@@ -49,6 +49,12 @@ def test_a_replicate_is_the_corpus_without_the_group(edges: list[float], monkeyp
                 assert tuple(left) == wanted
 
 
+def test_without_identities_there_is_nothing_to_leave_out() -> None:
+    encoding, batch, _ = make_examples(11)
+    rows = batch.append_column(GROUP, pa.array(np.zeros(len(batch)), pa.int32()))
+    assert not len(count_replicates(frame_of([rows]), encoding, [np.array([])] * 2, [], G))
+
+
 def test_sums_of_a_large_corpus_do_not_wrap_around() -> None:
     n_rows = np.full((1, 4, 2), 1 << 40)
     one = GroupSums(n_rows, np.zeros((1, 6), np.int64), np.zeros((1, 6, 2), np.int64))

@@ -193,7 +193,7 @@ def test_leaving_out_a_table_is_not_called_its_default() -> None:
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
-    wrong: tuple[Any, ...] = (tmp_path, tmp_path / "none" / "x.html", 3)
+    wrong: tuple[Any, ...] = ("", tmp_path, tmp_path / "none" / "x.html", 3)
     for out in wrong:
         with pytest.raises(ConfigError) as caught:
             biasspark.bias_report(NO_FRAME, **ASKED, out=out, title=None, level=2)  # type: ignore[arg-type]

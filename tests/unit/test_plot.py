@@ -294,6 +294,17 @@ def test_names_that_there_are_not_are_refused_with_those_that_there_are() -> Non
         plot.crosses(two)
 
 
+def test_a_stream_is_drawn() -> None:
+    rows = table("attribution_segments")
+    assert texts(plot.tree(rows.to_reader())) == texts(plot.tree(rows))
+
+
+def test_an_identity_may_be_named_like_the_line_of_all_rows() -> None:
+    rows = table("label_balance").to_pylist()
+    rows = [row | {"identity": "all rows" if row["identity"] == "gay" else row["identity"]} for row in rows]
+    assert {"(overall)", "all rows"} <= set(texts(plot.label_balance(pa.Table.from_pylist(rows))))
+
+
 def test_a_picture_of_the_other_function_says_which_it_needs() -> None:
     for draw in (plot.crosses, plot.tree):
         with pytest.raises(TypeError, match=r"biasspark\.attribute"):
