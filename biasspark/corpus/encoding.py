@@ -309,9 +309,17 @@ def _nonzero(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def any_term(terms: Iterable[str]) -> str:
-    """Return a regular expression for any of the terms, the longest first, for Python and Java alike.
+_EQUAL_LETTERS = {
+    letter: f"[{letters}]" for letters in ("iI\u0130\u0131", "ßẞ", "ΐ\u1fd3", "ΰ\u1fe3", "ﬅﬆ") for letter in letters
+}
+"""Letters that are equal in Python if case is ignored, but not in Java or Rust: those of Turkish, for example."""
 
-    Python's escapes are valid in Java, too: a backslash before characters other than letters and digits.
+
+def any_term(terms: Iterable[str]) -> str:
+    """Return a regular expression for any of the terms, the longest first, alike in Python, Java and Rust without case.
+
+    Python's escapes are valid in the others, too: a backslash before characters other than letters and digits.
     """
-    return f"(?:{'|'.join(re.escape(term) for term in sorted(set(terms), key=len, reverse=True))})"
+    longest_first = sorted(set(terms), key=len, reverse=True)
+    written = ("".join(_EQUAL_LETTERS.get(char, re.escape(char)) for char in term) for term in longest_first)
+    return f"(?:{'|'.join(written)})"

@@ -19,6 +19,9 @@ _PART = re.compile(
     |(?P<char>.)""",
     re.DOTALL | re.VERBOSE,
 )
+_EQUAL_TO_I = "iI\u0130\u0131"
+"""With (?iu), Java ignores the dots of these letters, and Rust does not."""
+_ODD_LETTERS = set("ßẞΐ\u1fd3ΰ\u1fe3ﬅﬆƛ\ua7dc")
 _NESTED = "has no classes within classes in regular expressions like Java's"
 _PART_OF_CLASS = re.compile(r"\\(?P<escape>.?)|(?P<nested>\[|&&)|(?P<double>~~|--)|(?P<char>.)", re.DOTALL)
 
@@ -29,16 +32,16 @@ def to_rust(pattern: str, only_matches: bool = True) -> str:
     If it `only_matches`, only whether there is a match counts, not where it ends, which may be before ``$``. Raises
     `ValueError` with the rule if there is no such pattern, as in "has no regular expressions with look-around".
     """
-    start = re.match(r"\(\?([a-z]+)\)", pattern)
-    flags = start[1] if start else ""
-    if set(flags) - set("ius"):
-        raise ValueError(f"has no flags (?{flags}) in regular expressions like Java's")
+    flags, start = _read_flags(pattern)
+    ignores_case = {"i", "u"} <= flags
     has_cases = "i" in flags and "u" not in flags  # without (?u), Java ignores only the case of ASCII letters
     plain = {".": r"(?s:.)" if "s" in flags else f"[^{_ENDS}]"}
+    if ignores_case:
+        plain |= dict.fromkeys(_EQUAL_TO_I, f"[{_EQUAL_TO_I}]")
+    parts = ["(?i)"] if ignores_case else []
     if only_matches:
         plain["$"] = rf"(?:\r\n|[{_ENDS}])?\z"
-    parts = ["(?i)"] if "i" in flags and "u" in flags else []
-    for part in _PART.finditer(pattern, start.end() if start else 0):
+    for part in _PART.finditer(pattern, start):
         match part.lastgroup, part[0]:
             case "group", text:
                 if text == "(" and pattern.startswith("?", part.end()):
@@ -47,7 +50,7 @@ def to_rust(pattern: str, only_matches: bool = True) -> str:
                 if len(text) > 1 and text.endswith("+"):
                     raise ValueError("has no possessive repetitions in regular expressions")
             case "class", _:
-                text = _write_class(part["content"], bool(part["end"]), has_cases)
+                text = _write_class(part["content"], bool(part["end"]), has_cases, ignores_case)
             case "escape", _:
                 text = _write_escape(part["escape"], "i" in flags)
             case _, "{":
@@ -59,6 +62,19 @@ def to_rust(pattern: str, only_matches: bool = True) -> str:
                 text = f"[{char.lower()}{char.upper()}]" if is_letter else plain.get(char, char)
         parts.append(text)
     return "".join(parts)
+
+
+def _read_flags(pattern: str) -> tuple[set[str], int]:
+    """Return the flags at the start of a pattern, and where they end."""
+    start = re.match(r"\(\?([a-z]+)\)", pattern)
+    if start is None:
+        return set(), 0
+    flags = set(start[1])
+    if flags - set("ius"):
+        raise ValueError(f"has no flags (?{start[1]}) in regular expressions like Java's")
+    if flags >= {"i", "u"} and (odd := set(pattern) & _ODD_LETTERS):
+        raise ValueError(f"ignores the case of {min(odd)} differently from Java")
+    return flags, start.end()
 
 
 def _write_escape(escaped: str, ignores_case: bool) -> str:
@@ -78,7 +94,7 @@ def _write_escape(escaped: str, ignores_case: bool) -> str:
     return re.escape(escaped)
 
 
-def _write_class(content: str, has_end: bool, has_cases: bool) -> str:
+def _write_class(content: str, has_end: bool, has_cases: bool, ignores_case: bool) -> str:
     """Translate what is within the brackets of a class."""
     negation = "^" if content.startswith("^") else ""
     if has_end and content == negation:  # then the first bracket is a member
@@ -102,6 +118,8 @@ def _write_class(content: str, has_end: bool, has_cases: bool) -> str:
     if not has_end:
         raise ValueError("finds no end of a class in a regular expression")
     body = "".join(parts)
+    if ignores_case and re.match(f"[{body}]", "i", re.IGNORECASE):
+        body += _EQUAL_TO_I
     if not has_letters:
         return f"[{negation}{body}]"
     is_odd = re.search(r"[^A-Za-z0-9 _^\-]|(?<![A-Za-z0-9])-(?=.)|-(?![A-Za-z0-9])(?=.)", body)

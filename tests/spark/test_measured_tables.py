@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from statistics import fmean, stdev
 from typing import Any
@@ -143,6 +144,17 @@ def assert_drawn_alike(row: Mapping[str, Any], others: list[float]) -> None:
     assert abs(row["sampled_mean"] - fmean(others)) < 4 * error
     assert 0.7 < row["sampled_sd"] / stdev(others) < 1.4  # its standard error is a fourteenth of it
     assert abs(row["sampled_mean"] - row["pinned_auc"]) < 4 * error + 0.005
+
+
+def test_terms_ignore_case_as_python_does(spark: SparkSession) -> None:
+    """Letters of which engines disagree: dotless i, sharp s, ligatures, signs that are letters, such as kelvin."""
+    letters = list("aiI\u0130\u0131sS\u017fkK\u212aßẞΐ\u1fd3ΰ\u1fe3ﬅﬆσςΣ")
+    rows = [(n % 2, n / 7, letter) for n, letter in enumerate(letters * 2)]
+    identities = {"terms": {"column": "text", "list": letters}}
+    corpus = spark.createDataFrame(rows, "label INT, score DOUBLE, text STRING")
+    scores = biasspark.template_scores(corpus, models="score", label="label", identities=identities, template="text")
+    pairs = {(row["identity"], row["template"]) for row in scores.collect()} - {("(overall)", text) for text in letters}
+    assert pairs == {(term, text) for term in letters for text in letters if re.match(term, text, re.IGNORECASE)}
 
 
 def test_trials_vary_as_draws_without_replacement_do(golden: MeasuredCorpus) -> None:

@@ -132,6 +132,7 @@ def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(t
         (r"\d", ["1"], ["\u0661"]),
         (r"\s", [" ", "\t"], ["\u00a0"]),
         (r"(?i)k", ["K", "k"], ["\u212a"]),
+        (r"(?iu)^[h-j]i$", ["\u0130\u0131", "II"], ["k\u0131"]),
         (r"(?i)[a-k]s", ["KS", "as"], ["\u212as", "a\u017f"]),
         (r"a.b", ["axb"], ["a\rb", "a\nb", "a\u2028b"]),
         (r"(?s)a.b", ["a\rb", "a\nb"], ["ab"]),
@@ -150,7 +151,7 @@ def test_patterns_match_as_in_java(pattern: str, matching: list[str], others: li
 
 @pytest.mark.parametrize(
     "pattern",
-    ["a(?=b)", "(?<!a)b", r"(a)\1", "a++", "[[:alpha:]]", "[a&&b]", r"\h", r"\Qa\E", "{", "a(?i)b", "(?m)^a", "["],
+    ["a(?=b)", "(?<!a)b", r"(a)\1", "a++", "[[:alpha:]]", "[a&&b]", r"\h", r"\Qa\E", "{", "a(?i)b", "(?m)^a", "[", "(?iu)ß"],
 )
 def test_patterns_without_such_a_form(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
