@@ -309,16 +309,14 @@ def _nonzero(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-_EQUAL_LETTERS = {
-    letter: f"[{letters}]" for letters in ("iI\u0130\u0131", "ßẞ", "ΐ\u1fd3", "ΰ\u1fe3", "ﬅﬆ") for letter in letters
-}
-"""Letters that are equal in Python if case is ignored, but not in Java or Rust: those of Turkish, for example."""
+_EQUAL_LETTERS = {letter: f"[{pair}]" for pair in ("ßẞ", "ΐ\u1fd3", "ΰ\u1fe3", "ﬅﬆ") for letter in pair}
+"""Letters that are equal in Python and Rust if case is ignored, but not in Java."""
 
 
 def any_term(terms: Iterable[str]) -> str:
-    """Return a regular expression for any of the terms, the longest first, alike in Python, Java and Rust without case.
+    """Return a regular expression for any of the terms, the longest first, for Python, and for Java by ``(?iu)``.
 
-    Python's escapes are valid in the others, too: a backslash before characters other than letters and digits.
+    Python's escapes are valid in Java, too: a backslash before characters other than letters and digits.
     """
     longest_first = sorted(set(terms), key=len, reverse=True)
     written = ("".join(_EQUAL_LETTERS.get(char, re.escape(char)) for char in term) for term in longest_first)

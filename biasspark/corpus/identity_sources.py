@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import pyspark.sql.functions as F
@@ -11,6 +12,7 @@ from pyspark.sql.types import StructType
 from biasspark.config import Identities
 from biasspark.corpus.encoding import NO_WORD_LETTER, WORD_LETTER, Source, any_term
 from biasspark.corpus.values import at_least, category, column, combine, outside
+from biasspark.expressions.java_regex import EQUAL_TO_I
 from biasspark.session import expression, is_embedded
 
 COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
@@ -59,9 +61,10 @@ def value_column(source: Source, identities: Identities, corpus: DataFrame) -> C
         pattern = rf"(?iu)(?<!{WORD_LETTER})(?=({any_term(terms)})(?!{WORD_LETTER}))"
         return F.regexp_extract_all(text, F.lit(pattern), F.lit(1))
     # That engine has no lookahead. Each term, as configured, is looked for by itself: the memberships are the same.
+    patterns = (re.sub(f"[{EQUAL_TO_I}]", f"[{EQUAL_TO_I}]", any_term([term])) for term in terms)
     listed = [
-        F.when(text.rlike(rf"(?i)(^|{NO_WORD_LETTER}){any_term([term])}({NO_WORD_LETTER}|\z)"), F.lit(term))
-        for term in terms
+        F.when(text.rlike(rf"(?i)(^|{NO_WORD_LETTER}){pattern}({NO_WORD_LETTER}|\z)"), F.lit(term))
+        for term, pattern in zip(terms, patterns, strict=True)
     ]
     return F.when(text.isNotNull(), F.array_compact(F.array(*listed)))
 

@@ -19,7 +19,7 @@ _PART = re.compile(
     |(?P<char>.)""",
     re.DOTALL | re.VERBOSE,
 )
-_EQUAL_TO_I = "iI\u0130\u0131"
+EQUAL_TO_I = "iI\u0130\u0131"
 """With (?iu), Java ignores the dots of these letters, and Rust does not."""
 _ODD_LETTERS = set("ßẞΐ\u1fd3ΰ\u1fe3ﬅﬆƛ\ua7dc")
 _NESTED = "has no classes within classes in regular expressions like Java's"
@@ -37,7 +37,7 @@ def to_rust(pattern: str, only_matches: bool = True) -> str:
     has_cases = "i" in flags and "u" not in flags  # without (?u), Java ignores only the case of ASCII letters
     plain = {".": r"(?s:.)" if "s" in flags else f"[^{_ENDS}]"}
     if ignores_case:
-        plain |= dict.fromkeys(_EQUAL_TO_I, f"[{_EQUAL_TO_I}]")
+        plain |= dict.fromkeys(EQUAL_TO_I, f"[{EQUAL_TO_I}]")
     parts = ["(?i)"] if ignores_case else []
     if only_matches:
         plain["$"] = rf"(?:\r\n|[{_ENDS}])?\z"
@@ -119,7 +119,7 @@ def _write_class(content: str, has_end: bool, has_cases: bool, ignores_case: boo
         raise ValueError("finds no end of a class in a regular expression")
     body = "".join(parts)
     if ignores_case and re.match(f"[{body}]", "i", re.IGNORECASE):
-        body += _EQUAL_TO_I
+        body += EQUAL_TO_I
     if not has_letters:
         return f"[{negation}{body}]"
     is_odd = re.search(r"[^A-Za-z0-9 _^\-]|(?<![A-Za-z0-9])-(?=.)|-(?![A-Za-z0-9])(?=.)", body)

@@ -151,7 +151,21 @@ def test_patterns_match_as_in_java(pattern: str, matching: list[str], others: li
 
 @pytest.mark.parametrize(
     "pattern",
-    ["a(?=b)", "(?<!a)b", r"(a)\1", "a++", "[[:alpha:]]", "[a&&b]", r"\h", r"\Qa\E", "{", "a(?i)b", "(?m)^a", "[", "(?iu)ß"],
+    [
+        "a(?=b)",
+        "(?<!a)b",
+        r"(a)\1",
+        "a++",
+        "[[:alpha:]]",
+        "[a&&b]",
+        r"\h",
+        r"\Qa\E",
+        "{",
+        "a(?i)b",
+        "(?m)^a",
+        "[",
+        "(?iu)ß",
+    ],
 )
 def test_patterns_without_such_a_form(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
