@@ -231,8 +231,9 @@ class DeltaFolder(DeltaStore):
                 raise
             types = None
         if not types and read_types(spark, self._path(table.name)):
-            path = redact(self._path(table.name))
-            raise InputError(f"{path}: it is plain Parquet. Tables are Delta. Move it away, or choose another output.")
+            rule = f"{redact(self._path(table.name))} is a table of plain Parquet."
+            fix = 'Set it to "parquet", or name another output.'
+            raise InputError(Fault(("output", "format"), self.provider, rule, fix))
         return types or None
 
     def write(self, spark: SparkSession, table: Table, rows: pa.Table | DataFrame, run: Run) -> None:

@@ -300,17 +300,19 @@ class PathStore(ParquetStore):
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """Return the rows of the ledger, of one run date or of all; none if there is no ledger yet.
 
-        Raises `ConfigError` if the session has no file system for the path, and `InputError` if this user may not read
-        a directory or file: what cannot be read is not absent.
+        Raises `ConfigError` if the session has no file system for the path, and `InputError` for a Delta table, and if
+        this user may not read a directory or file: what cannot be read is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
-        of_date = f"run_date={run_date}"
-        if folder := shared_folder(spark, self._folder(BIAS_RUNS)):
-            dates = list_visible(folder) if run_date is None else [folder / of_date]
-            runs = [run for path in dates if _DATE_FOLDER.fullmatch(path.name) for run in list_visible(path)]
+        location, of_date = self._folder(BIAS_RUNS), f"run_date={run_date}"
+        with storage_errors(location, "read"):
+            dates = _list_dates(spark, location) if sees_files(spark) else []
+        if folder := shared_folder(spark, location):
+            read = [day for day in dates if run_date is None or day == of_date]
+            runs = [run for day in read for run in list_visible(folder / day)]
             return read_files(BIAS_RUNS, [run for run in runs if _RUN_FOLDER.fullmatch(run.name)], skip_missing=True)
-        files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", self._folder(BIAS_RUNS))
-        path = self._folder(BIAS_RUNS) if run_date is None else f"{self._folder(BIAS_RUNS)}/{of_date}"
+        files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", location)
+        path = location if run_date is None else f"{location}/{of_date}"
         with suppress(FileNotFoundError), absence(path):
             return to_arrow(analyze(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
         return BIAS_RUNS.full_arrow_schema.empty_table()
@@ -501,4 +503,9 @@ def _partition(run: Run) -> str:
 
 
 def _list_dates(spark: SparkSession, folder: str) -> list[str]:
-    return sorted(entry.name for entry in list_folder(spark, folder) if _DATE_FOLDER.fullmatch(entry.name))
+    """Return the folders of dates in that of a table. Raises `InputError` for a Delta table."""
+    names = [entry.name for entry in list_folder(spark, folder)]
+    if "_delta_log" in names:
+        rule, fix = f"{redact(folder)} is a Delta table.", 'Set it to "delta", or name another output.'
+        raise InputError(Fault(("output", "format"), "parquet", rule, fix))
+    return sorted(filter(_DATE_FOLDER.fullmatch, names))

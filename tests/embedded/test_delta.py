@@ -198,6 +198,7 @@ def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_pat
     run("measure", "--config", configure(tmp_path, "parquet"), "--run-date", RUN_DATE)
     done = run_embedded(*flags)
     assert ("plain Parquet" in done.err, done.code) == (True, 3)
+    assert 'Set it to "parquet"' in done.err
     (tmp_path / "delta").unlink()
     run(*flags)
     deltalake.DeltaTable(tmp_path / "delta" / "u_statistics").alter.add_feature(
@@ -205,6 +206,25 @@ def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_pat
     )
     done = run_embedded(*flags)
     assert ("deletionVectors" in done.err, done.code) == (True, 3)
+
+
+JOBS = {
+    "measure": (),
+    "report": ("--out", "report.html"),
+    "export": ("--table", "bias_metrics", "--out", "metrics.csv"),
+    "accept": ("--reason", "known"),
+    "maintain": (),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_folder_of_delta_is_no_output_of_parquet(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpus(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run("measure", "--config", configure(tmp_path, "delta"), "--run-date", RUN_DATE)
+    (tmp_path / "parquet").symlink_to(tmp_path / "delta")
+    done = run_embedded(name, "--config", configure(tmp_path, "parquet"), "--run-date", RUN_DATE, *JOBS[name])
+    assert ("[output] format" in done.err, "delta" in done.err, done.code) == (True, True, 3), done.err
 
 
 def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

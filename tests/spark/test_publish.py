@@ -220,6 +220,10 @@ def test_on_another_file_system_each_table_takes_a_job_and_reading_back_one(
     assert [row["table_rows"] for row in read_ledger(spark, store)] == [published.table_rows]
     assert store.list_runs(spark, U_STATISTICS) == {(RUN_DATE, "r1")}
     assert read_latest(tmp_path, "identity, subgroup_auc") == [("female", 0.75), ("male", 0.75)]
+    for table in (U_STATISTICS, BIAS_RUNS):
+        (tmp_path / table.name / "_delta_log").mkdir()
+    assert raised_fault(InputError, store.check, spark, tables).path == ("output", "format")
+    assert raised_fault(InputError, read_ledger, spark, store).path == ("output", "format")
 
 
 def test_large_tables_are_frames(spark: SparkSession, tmp_path: Path) -> None:
