@@ -46,11 +46,20 @@ def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None)
 
 
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
-    """Return the run of a job that the views show for a date and corpus. Raises `InputError` with those that exist."""
-    rows = latest_by_date(_select(read_ledger(spark, store, run_date), job, corpus))
-    if run_date not in rows:
+    """Return the run of a job without windows that the views show for a date and corpus. Raises as `list_shown`."""
+    (run,) = list_shown(spark, store, job, run_date, corpus)
+    return run
+
+
+def list_shown(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> list[Run]:
+    """Return the runs of a job that the views show for a date and corpus: one, or one of each window that ends then.
+
+    Raises `InputError` with the dates and corpora that exist if there is none.
+    """
+    rows = latest_runs(_select(read_ledger(spark, store, run_date), job, corpus))
+    if not rows:
         raise explain_no_run(spark, store, job, run_date, corpus)
-    return to_run(rows[run_date])
+    return list(map(to_run, rows.values()))
 
 
 def explain_no_run(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> InputError:

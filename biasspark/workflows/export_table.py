@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_out
 from biasspark.config import load_config
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
-from biasspark.tables.ledger import find_published
+from biasspark.tables.ledger import list_shown
 from biasspark.tables.publish import describe_absence, read_frame, read_run
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, sort_rows
@@ -25,15 +26,20 @@ EXPORTED = tuple(sorted(name for name, table in TABLES.items() if table is not B
 """The tables with rows of a run."""
 
 
-def read_table(spark: SparkSession, store: Store, table: Table, run: Run) -> Iterable[Iterable[object]]:
-    """Return the rows of a table in the order of its key. Tables with a row per example come a partition at a time."""
-    if not run.wrote(table):
+def read_table(spark: SparkSession, store: Store, table: Table, runs: Sequence[Run]) -> Iterable[Iterable[object]]:
+    """Return the rows of runs in a table, in the order of its key.
+
+    A table with a row per example comes a partition at a time, and of one run: its job has no windows.
+    """
+    if not runs:
         return ()
     with describe(spark, "export"):
         if table.per_row:
+            (run,) = runs
             frame = read_frame(spark, store, table, run).select(*table.names)
             return frame.orderBy(*table.key_columns).toLocalIterator()
-        batches = sort_rows(table, read_run(spark, store, table, run)).to_batches()
+        rows = pa.concat_tables([read_run(spark, store, table, run) for run in runs])
+        batches = sort_rows(table, rows).to_batches()
     return (values for batch in batches for values in zip(*(c.to_pylist() for c in batch.columns), strict=True))
 
 
@@ -46,14 +52,14 @@ examples:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Write a table of the latest published run of its job."""
+    """Write a table of the latest published run of its job, or of those of all windows that end on the date."""
     config = load_config(arguments.config, arguments.overrides)
     table, run_date, progress = TABLES[arguments.table], arguments.run_date, Progress()
     with open_tables(JOB, config, progress) as (spark, store):
         progress.stage(f"reading {table.name} of {run_date}")
-        run = find_published(spark, store, table.job, run_date, config.corpus.name)
-        warnings = [] if run.wrote(table) else [describe_absence(store, table, run)]
-        rows = read_table(spark, store, table, run)
+        runs = list_shown(spark, store, table.job, run_date, config.corpus.name)
+        warnings = [describe_absence(store, table, run) for run in runs if not run.wrote(table)]
+        rows = read_table(spark, store, table, [run for run in runs if run.wrote(table)])
         with open_out(arguments.out) as file:
             n_rows = write_csv(file, table.names, rows)
     for warning in warnings:

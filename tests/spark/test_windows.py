@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.tables.schemas import WINDOW_TABLES
 from biasspark.windows.sketch import RangeBoundaries, SketchHeader, sketch_rows
+from biasspark.workflows import export_table
 from biasspark.workflows import window as window_metrics
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
 from tests.harness.main_job import run, write_config
@@ -140,6 +144,18 @@ def test_a_window_is_told_apart_by_its_first_date(place: Place) -> None:
     assert ask(place.warehouse, "SELECT DISTINCT merged_run_ids FROM bias_runs WHERE job = 'bias_metrics'") == [(None,)]
     assert place.window.summary["missing"] == [SECOND]
     assert place.window.summary["nights"] == 2
+
+
+def test_all_windows_that_end_on_a_date_are_exported(place: Place, tmp_path: Path) -> None:
+    flags = ["--set", f"output.path={shutil.copytree(place.warehouse, tmp_path / 'warehouse')}"]
+    assert merge(place.config, LAST, LAST, *flags).code == 0
+    out = tmp_path / "metrics.csv"
+    flags += ["--table", "window_bias_metrics", "--out", str(out)]
+    done = run_main(export_table.COMMAND, "--config", place.config, "--run-date", LAST, *flags)
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert done.summary["rows"] == len(rows)
+    assert [start for start, _ in groupby(row["window_start"] for row in rows)] == [FIRST, LAST]
 
 
 def test_boundaries_are_those_of_the_first_run(place: Place) -> None:
