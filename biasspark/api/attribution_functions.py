@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from biasspark.api.frame_kinds import find_requested, give, hold, spark_rows, warn
+from biasspark.api.frame_kinds import find_table, give, hold, spark_rows, warn
 from biasspark.api.keywords import Keywords, Models
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.encoding import RowCounts
@@ -84,9 +84,9 @@ class AttributedCorpus:
         """Return the share of every row in the AUC; lazy if the frame is a DataFrame of Spark."""
         return self.table(schemas.EXAMPLE_ATTRIBUTIONS)
 
-    def table(self, table: Table) -> Frame:
-        """Return one of the tables above. Raises `ConfigError` if it was not requested."""
-        return find_requested(table, self._tables, _TURNED_ON_BY, "attribute")
+    def table(self, table: Table | str) -> Frame:
+        """Return one of the tables above by its name. Raises `ConfigError` if it was not requested."""
+        return self._tables[find_table(table, self._tables, _TURNED_ON_BY, "attribute")]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(table.name for table in self._tables)}>"

@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from biasspark.api.record_batches import Frame, cast_columns, is_of, is_parquet, is_spark, path_of, read_rows
 from biasspark.config import Corpus
+from biasspark.config.declaration import guess
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import TOML, BiasSparkError, ConfigError, Fault, InputWarning
 from biasspark.interrupts import interrupted_by
@@ -32,6 +33,7 @@ from biasspark.session import build_session, describe, is_connect, is_embedded, 
 from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
+from biasspark.text import list_choices, show_value
 
 
 @contextmanager
@@ -142,12 +144,22 @@ def give(df: Frame, table: Table, rows: DataFrame) -> Frame:
         return hold(df, table, rows.toArrow().cast(schema) if is_new else to_arrow(rows, schema))
 
 
-def find_requested(table: Table, tables: Mapping[Table, Any], turned_on_by: Mapping[Table, str], function: str) -> Any:
-    """Return one of the tables of a function. Raises `ConfigError`, with the keyword, if it was not requested."""
-    if table not in tables:
-        fix = f"Add, for example, {turned_on_by[table]} to the call of biasspark.{function}."
-        raise ConfigError(f"{table.name}: it was not requested when the rows were ranked. {fix}")
-    return tables[table]
+def find_table(
+    table: Table | str, tables: Collection[Table], turned_on_by: Mapping[Table, str], function: str
+) -> Table:
+    """Return one of the tables that a function has computed, given it or its name.
+
+    Raises `ConfigError` if the function has no such table, or with the keyword if it was not requested.
+    """
+    name = table if isinstance(table, str) else table.name
+    known = {each.name: each for each in (*tables, *turned_on_by)}
+    if name not in known:
+        advice = guess(name, known, f"Name one of {list_choices(list(known))}.")
+        raise ConfigError(f"table = {show_value(name)}. biasspark.{function} has no such table. {advice}")
+    if known[name] not in tables:
+        fix = f"Add, for example, {turned_on_by[known[name]]} to the call of biasspark.{function}."
+        raise ConfigError(f"{name}: it was not requested when the rows were ranked. {fix}")
+    return known[name]
 
 
 def warn(texts: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import StructType
 
-from biasspark.api.frame_kinds import collect_columns, find_requested, give, like, spark_rows, warn
+from biasspark.api.frame_kinds import collect_columns, find_table, give, like, spark_rows, warn
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.record_batches import Frame
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
@@ -108,12 +108,13 @@ class MeasuredCorpus:
         """
         return self.table(schemas.TEMPLATE_SCORES)
 
-    def table(self, table: Table) -> Frame:
-        """Return one of the tables above. Raises `ConfigError` if it was not requested."""
-        if table is schemas.TEMPLATE_SCORES and self._template_scores is not None:
-            return self._template_scores
-        rows = find_requested(table, self._measurement.tables, _TURNED_ON_BY, "measure")
-        return self._like(rows, value_schema(table))
+    def table(self, table: Table | str) -> Frame:
+        """Return one of the tables above by its name. Raises `ConfigError` if it was not requested."""
+        tables = dict(self._measurement.tables)
+        if self._template_scores is not None:
+            tables[schemas.TEMPLATE_SCORES] = self._template_scores
+        table = find_table(table, tables, _TURNED_ON_BY, "measure")
+        return tables[table] if table is schemas.TEMPLATE_SCORES else self._like(tables[table], value_schema(table))
 
     def bias_report(self, out: str | Path | None = None, title: str = "a data frame") -> Document:
         """Return the report of the corpus as one HTML page, with charts of all requested tables.

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
-from biasspark import MeasuredCorpus
+from biasspark import ConfigError, MeasuredCorpus
 from biasspark.tables.schemas import LABEL_BALANCE, PINNED_AUC, SCORE_HISTOGRAMS, TEMPLATE_SCORES, Table
 from tests.fixtures.edge_case_corpus import (
     LENGTHS,
@@ -144,6 +144,14 @@ def assert_drawn_alike(row: Mapping[str, Any], others: list[float]) -> None:
     assert abs(row["sampled_mean"] - fmean(others)) < 4 * error
     assert 0.7 < row["sampled_sd"] / stdev(others) < 1.4  # its standard error is a fourteenth of it
     assert abs(row["sampled_mean"] - row["pinned_auc"]) < 4 * error + 0.005
+
+
+def test_a_table_is_named_by_its_name(golden: MeasuredCorpus) -> None:
+    assert golden.table("bias_metrics").count() == golden.bias_metrics().count()
+    assert golden.table("template_scores").count() == golden.template_scores().count()
+    for name in ("bias_metric", "auc_crosses"):
+        with pytest.raises(ConfigError, match="no such table"):
+            golden.table(name)
 
 
 def test_terms_ignore_case_as_python_does(spark: SparkSession) -> None:
