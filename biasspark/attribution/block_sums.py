@@ -109,7 +109,7 @@ SUM_BITS = 62
 """Of a sum of values in whole units, int64."""
 
 CELLS_AT_ONCE = 1 << 18
-"""Sums of so many cells are joined: at 300 bytes for each cell, with ten values, they take 80 MB."""
+"""The sums of at most this many cells are joined: at 300 bytes for each cell, with ten values, they take 80 MB."""
 
 
 class SummedValue(NamedTuple):

@@ -98,14 +98,14 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
                 ordered, n_opposite = block.placed(number, distinct), block.totals[1 - label, number]
                 normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
                 summed = np.stack([np.ones_like(ordered), *cut_moments(normalized), *chain(*limbs)])
-                sums[number, :, label, : len(summed)] += _weigh(of_sets, summed)
+                sums[number, :, label, : len(summed)] += _sum_by_set(of_sets, summed)
                 if with_losses:  # Only correlations need these, and they are of all rows.
                     both = np.concatenate([cut_moments(normalized + loss) for loss in of_losses])
-                    sums[number, :1, label, len(summed) :] += _weigh(of_sets[:1], both)
+                    sums[number, :1, label, len(summed) :] += _sum_by_set(of_sets[:1], both)
     return [*sums]
 
 
-def _weigh(counts: Ints, columns: Ints) -> Ints:
+def _sum_by_set(counts: Ints, columns: Ints) -> Ints:
     """Return the sums of columns over the rows of each set, given its rows with each score; shape (sets, columns)."""
     # Columns are within ±2^33: sums over 2^20 rows are below 2^53, so that doubles hold them, and multiply faster.
     if counts.sum(axis=1).max(initial=0) > 1 << 20:

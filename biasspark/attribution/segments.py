@@ -77,7 +77,7 @@ def list_slices(
     features: Sequence[Feature],
     level: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``attribution_slices`` of one model and slice of the corpus, the greatest score first.
+    """Return the rows of ``attribution_slices`` of one model and slice of the corpus, the highest score first.
 
     The score is n_train·(mean of all training rows - mean_train). Slices that are no worse than all rows are left out;
     equal scores keep their order. The estimation half does not choose slices, so p-values are adjusted for the number

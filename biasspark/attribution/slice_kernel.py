@@ -114,7 +114,7 @@ class BestSlices:
     """The best slices of a target so far. Scores and bounds are held times its training rows: in integers, exactly.
 
     `whole` are the counts of all rows, and `seen` those and the counts of slices. `best` are the listed slices, the
-    greatest score first, `parents` the slices of one length that may be extended, the greatest bound first, and
+    highest score first, `parents` the slices of one length that may be extended, the highest bound first, and
     `steepest` is by parent the most that a row lacks on average in it or in a shorter conjunction of its predicates, 0
     or more. `left_out` is the greatest bound of a candidate that was not counted for lack of room.
     """
@@ -170,7 +170,7 @@ class BestSlices:
         return [conjunction for _, conjunction in extended]
 
     def conditions(self) -> list[Condition]:
-        """Return the conditions of the best slices, joined, the greatest score first.
+        """Return the conditions of the best slices, joined, the highest score first.
 
         Every slice has at least `min_rows` rows of either half, a score above 0, and lacks at least a quarter more per
         row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the shorter

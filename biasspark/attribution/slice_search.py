@@ -27,7 +27,7 @@ Count: TypeAlias = Callable[[SmallInts, Ints], list[Ints]]
 
 
 class SearchedSlices(NamedTuple):
-    """The conditions of the best slices by target, the greatest score first.
+    """The conditions of the best slices by target, the highest score first.
 
     `warnings` tell by target that more conjunctions might have been among the best than could be counted.
     """

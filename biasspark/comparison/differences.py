@@ -44,7 +44,7 @@ class PairedMetric(NamedTuple):
     intervals: tuple[Ends, Ends] | None = None
 
     def as_gap(self, interval: Ends, baseline_interval: Ends) -> PairedMetric:
-        """Return the gaps of which these are the AUCs, 1/2 less, given the intervals of both AUCs."""
+        """Return the gaps for these AUCs, 1/2 less, given the intervals of both AUCs."""
         ends = *interval, *baseline_interval
         value, baseline, low, high, baseline_low, baseline_high = (
             None if auc is None else auc - 0.5 for auc in (self.value, self.baseline_value, *ends)

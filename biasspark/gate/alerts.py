@@ -454,7 +454,7 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
 
 
 def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
-    """Return alerts, of which each has p-values or a message that says why not, with outcomes, sorted by their keys."""
+    """Return alerts with outcomes, sorted by their keys. Each has p-values, or a message that says why it has none."""
     rows = sorted(tested, key=attrgetter("model", "slice", "identity"))
     violation = intervals.benjamini_hochberg([row.p_violation for row in rows])
     compliance = intervals.benjamini_hochberg([row.p_compliance for row in rows])

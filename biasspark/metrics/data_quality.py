@@ -53,7 +53,7 @@ _OF_COUNTS = {
         "{number_in_text}"
     ),
     "unreadable feature": (
-        "features: values that are no numbers count as missing: {counts}. If they are categories, name the column in "
+        "features: values that are not numbers count as missing: {counts}. If they are categories, name the column in "
         "`categorical`. {number_in_text}"
     ),
 }
@@ -198,14 +198,14 @@ def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> Iterator[str
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> Iterator[str]:
     """Yield a sentence on each model whose scores are all on one side of all thresholds, which then decide nothing."""
     for profile in profiles if thresholds else ():
-        side, (least, greatest) = "", (min(thresholds), max(thresholds))
-        if profile.highest is not None and profile.highest < least:
-            side = f"below the least threshold, {least:g}"
-        elif profile.lowest is not None and profile.lowest > greatest:
-            side = f"above the greatest threshold, {greatest:g}"
+        side, (lowest, highest) = "", (min(thresholds), max(thresholds))
+        if profile.highest is not None and profile.highest < lowest:
+            side = f"below the lowest threshold, {lowest:g}"
+        elif profile.lowest is not None and profile.lowest > highest:
+            side = f"above the highest threshold, {highest:g}"
         if side and profile.n_rows >= FEW_ROWS:
-            alike = f"model {profile.model}: all its scores are {side}, so all rows are decided alike."
-            yield f"{alike} Are thresholds and scores on the same scale?"
+            decided = f"model {profile.model}: all its scores are {side}, so every row gets the same decision."
+            yield f"{decided} Are thresholds and scores on the same scale?"
 
 
 def _peculiarities(profile: ScoreProfile) -> Iterator[str]:

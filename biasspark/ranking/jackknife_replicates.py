@@ -86,5 +86,5 @@ def _list_pairs(sums: GroupSums, index: int, *, overall: bool) -> Iterator[tuple
         low, high = (sums.n_rows[index, cell] for cell in CELLS_OF_PAIRS[pair])
         n_low, n_high, two_u = int(low.sum()), int(high.sum()), int(sums.two_u[index, pair])
         left = [(total - of_groups).tolist() for total, of_groups in ((n_low, low), (n_high, high))]
-        left.append((two_u - sums.touched[index, pair]).tolist())
+        left.append((two_u - sums.two_u_of_group[index, pair]).tolist())
         yield (NEGATIVE, POSITIVE) if overall else CELL_PAIRS[pair], (n_low, n_high, two_u, *left)

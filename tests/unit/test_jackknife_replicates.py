@@ -60,4 +60,4 @@ def test_sums_of_a_large_corpus_do_not_wrap_around() -> None:
     one = GroupSums(n_rows, np.zeros((1, 6), np.int64), np.zeros((1, 6, 2), np.int64))
     total = merge_groups(*[GroupSums.decode(one.encode())] * 2)
     assert total.two_u[0, 0] == 2 * (1 << 41) ** 2
-    assert total.touched[0, 0].tolist() == [2 * 3 * (1 << 80)] * 2
+    assert total.two_u_of_group[0, 0].tolist() == [2 * 3 * (1 << 80)] * 2

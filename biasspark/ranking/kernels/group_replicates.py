@@ -1,9 +1,9 @@
 """U statistics with each group of rows left out in turn: the replicates of the delete-a-group jackknife. numpy only.
 
-A group g *touches* the pairs of two cells with a row of g on either side. With d the doubled placement of a row among
+The pairs of a group g are those with a row of g on either side. With d the doubled placement of a row among
 the opposite cell, and d_g its placement among the rows of the opposite cell in the same group,
 
-    2U touched by g = Σ_{high rows in g} d + Σ_{low rows in g} d - Σ_{high rows in g} d_g,
+    2U of the pairs of g = Σ_{high rows in g} d + Σ_{low rows in g} d - Σ_{high rows in g} d_g,
 
 as pairs with g on both sides are in both sums. 2U without the group is 2U less that. Pairs are never formed.
 """
@@ -30,7 +30,7 @@ class GroupSums(NamedTuple):
     """Rows of every cell in each group, shape (K, 4, G)."""
     two_u: Ints | BigInts
     """Twice U of every pair of cells, shape (K, 6)."""
-    touched: Ints | BigInts
+    two_u_of_group: Ints | BigInts
     """The part of `two_u` from pairs with a row of the group on either side, shape (K, 6, G)."""
 
     def encode(self) -> bytes:
@@ -68,7 +68,7 @@ def sum_groups(grouped: GroupedSets, identities: Sequence[int]) -> GroupSums:
             of_low = grouped.by_group(four[low] * above[high][grouped.score])
             within = grouped.by_group(four[high] * grouped.place_in_group(four[low]))
             sums.two_u[index, pair] = of_high.sum()
-            sums.touched[index, pair] = of_high + of_low - within
+            sums.two_u_of_group[index, pair] = of_high + of_low - within
     return sums
 
 
@@ -84,7 +84,7 @@ def merge_groups(lower: GroupSums, higher: GroupSums) -> GroupSums:
     return GroupSums(
         lower.n_rows + higher.n_rows,
         lower.two_u + higher.two_u + 2 * every_low * every_high,
-        lower.touched + higher.touched + 2 * across,
+        lower.two_u_of_group + higher.two_u_of_group + 2 * across,
     )
 
 
