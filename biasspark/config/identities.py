@@ -113,7 +113,7 @@ class Crossed(Section):
     pairs: bool = setting(False, kinds.flag(), example=True)
     """True for all pairs of all identities, including the values of columns."""
     min_rows: int = setting(1000, kinds.whole())
-    """The fewest rows with which a pair is reported. All pairs are ranked, whatever their rows."""
+    """The fewest rows, scored and labeled or not, with which a pair is reported. All pairs are ranked."""
     max_pairs: int | None = setting(None, kinds.whole())
     """The most pairs allowed: with more the job stops before anything is ranked. 20,000 if not set."""
 
@@ -139,7 +139,7 @@ class Identities(Section):
     array: str | None = setting(None, kinds.string())
     """A column of arrays of text, in which each value is an identity."""
     predicates: dict[str, str] = setting({}, kinds.expressions("an identity's name"), example={"young": "age < 30"})
-    """Names of identities, each with its Spark SQL predicate."""
+    """Names of identities, each with its Spark SQL predicate. A row where it is NULL is outside."""
     terms: Terms | None = setting(
         None, kinds.table(Terms), example={"column": "comment_text", "list": ["christian", "muslim"]}
     )

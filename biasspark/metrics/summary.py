@@ -17,6 +17,7 @@ from biasspark.tables.schemas import MODEL_SUMMARY, Masked, to_table
 
 POWER = -5
 """The exponent of the generalized mean: it gives low values, the worst-served identities, the most weight."""
+ROUNDING = 1e-15
 
 
 def model_summary(statistics: UStatistics, level: float, include_subgroup: bool = True) -> pa.Table:
@@ -68,12 +69,15 @@ def summarize_suite(values: dict[str, Floats], names: Strings) -> dict[str, Any]
 
 
 def _greatest(values: Floats, names: Strings) -> tuple[float, str | None]:
-    """Return the greatest value that is not NaN, and the first name with it; NaN and None without values."""
+    """Return the greatest value that is not NaN, and the first name with it; NaN and None without values.
+
+    Values are equal within `ROUNDING`: the gaps of two identities that are each other's background have one size.
+    """
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):
         return float("nan"), None
-    index = known[np.argmax(values[known])]
-    return float(values[index]), names[index]
+    greatest = values[known].max()
+    return float(greatest), names[known[values[known] >= greatest - ROUNDING][0]]
 
 
 def power_mean(values: Floats, power: int = POWER) -> float:

@@ -122,6 +122,15 @@ def test_of_equal_identities_the_first_name_is_the_worst(rows: dict[str, dict[st
     assert {row[name] for name in named} == {"Zoe"}
 
 
+@pytest.mark.parametrize("seed", range(9))
+def test_of_two_identities_that_are_all_rows_the_first_name_has_the_largest_gap(seed: int) -> None:
+    """Their gaps are opposite, whatever the rounding of either."""
+    score, label, identities = draw_corpus(seed)
+    halves = {"b": identities["common"], "a": 1 - identities["common"]}
+    row = model_summary(u_statistics(count_corpora({("m", "all"): (score, label, halves)})), 0.95).to_pylist()[0]
+    assert [row[f"{metric}_max_abs_identity"] for metric in GAPS] == ["a", "a"]
+
+
 def test_a_gap_counts_by_its_size_and_a_zero_makes_the_mean_zero(rows: dict[str, dict[str, Any]]) -> None:
     below, zero = rows["m below"], rows["m a zero"]
     assert (below["negative_aeg_max_abs"], below["negative_aeg_max_abs_identity"]) == (0.5, "below")
