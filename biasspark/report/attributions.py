@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -18,10 +17,6 @@ MAX_GROUPS, MAX_SPACIOUS = 20, 5
 MAX_SLICES, MAX_CROSSES = 10, 10
 MAX_ENDS = 3
 """Leaves of a tree of pairs that are listed from either end."""
-
-# An "and" between conditions is followed by a comparison, as `biasspark.features.describe_condition` writes it, before
-# the next "and". An "and" within a value is not.
-_BETWEEN_CONDITIONS = re.compile(r" and (?=(?:(?! and ).)* (?:is|=|<|<=|>=) )", re.DOTALL)
 
 _LOSSES = ("cross_entropy", "gini_impurity")
 
@@ -220,7 +215,8 @@ def _grow(rows: Rows, color: ColorOf) -> TreeNode:
 
     def grow(node_id: int, above: Sequence[Sequence[str]]) -> TreeNode:
         row = by_id[node_id]
-        conditions = [_conditions(row[f"{side}_rule".lstrip("_")]) for side in sides]
+        rules = [row[f"{side}_rule".lstrip("_")] or "" for side in sides]
+        conditions = [_split_rule(rule, parts) for rule, parts in zip(rules, above, strict=True)]
         added = [[part for part in parts if part not in known] for parts, known in zip(conditions, above, strict=True)]
         whole_rule = join(map(" and ".join, conditions)) or "all rows"
         mean, low, high = (row[f"mean_honest{end}"] for end in ("", "_low", "_high"))
@@ -237,8 +233,20 @@ def _grow(rows: Rows, color: ColorOf) -> TreeNode:
     return grow(1, [()] * len(sides))
 
 
-def _conditions(rule: str | None) -> list[str]:
-    return [part for part in _BETWEEN_CONDITIONS.split(rule or "") if part and part not in {"all", "all rows"}]
+def _split_rule(rule: str, above: Sequence[str]) -> Sequence[str]:
+    """Return the conditions of a rule, given those of the parent, of which a split adds one or narrows one.
+
+    So each is known whatever its values are: they may have an "and", too.
+    """
+    if rule in {"", "all", "all rows", " and ".join(above)}:
+        return above
+    added, narrowed = [(n, n) for n in range(len(above) + 1)], [(n, n + 1) for n in range(len(above))]
+    for start, stop in added + narrowed:
+        before = "".join(f"{part} and " for part in above[:start])
+        after = "".join(f" and {part}" for part in above[stop:])
+        if rule.startswith(before) and rule.endswith(after) and len(rule) > len(before) + len(after):
+            return [*above[:start], rule[len(before) : len(rule) - len(after)], *above[stop:]]
+    return [rule]
 
 
 SEGMENT_COLORS: Mapping[str, ColorOf] = {

@@ -265,7 +265,8 @@ class BalanceTable(NamedTuple):
 def list_balance(report: ReportData) -> BalanceTable | None:
     """Return the shares of positives by identity and text length; None without any.
 
-    Identities with enough rows come first, then the highest lower end of the interval over all lengths.
+    First come identities for which a high share over all lengths is most certain, by the lower end of its interval, and
+    last those with fewer than ten rows.
     """
     rows = report.rows("label_balance")
     return tabulate_balance(rows, report.level, report.config) if rows else None
@@ -306,9 +307,11 @@ def tabulate_balance(
         goal = goals.get(row["bucket"]) if row["identity"] != OVERALL else None
         by_key[key] = _balance_cell(row, intervals.get(key), goal, added)
 
+    sizes = {row["identity"]: row["n_rows"] or 0 for row in rows if row["bucket"] == EVERY_LENGTH}
+
     def order(name: str) -> tuple[bool, bool, float, str]:
-        low, _ = intervals.get((name, EVERY_LENGTH), (None, None))
-        return name != OVERALL, low is None or by_key[name, EVERY_LENGTH].weak, -(low or 0.0), name
+        low, _ = intervals.get((name, EVERY_LENGTH), (0.0, 1.0))
+        return name != OVERALL, sizes.get(name, 0) < FEWEST_ROWS, -low, name
 
     names = sorted({row["identity"] for row in rows}, key=order)
     titles = ["all lengths" if name == EVERY_LENGTH else name for name in bins]
@@ -322,10 +325,10 @@ def tabulate_balance(
 
 
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
-    """Return a share of positives. It is weak if its interval is wide and includes the goal, the rate of all rows.
+    """Return a share of positives. It is weak if its interval is wide and includes the goal, the share of all rows.
 
-    A wide interval that excludes the goal still answers the question: 85 % of 46 rows are more than 25 %. A share of
-    fewer than ten rows is always weak.
+    A narrow interval that includes the goal still answers the question: the share is about the goal. So does a wide one
+    that excludes it: 85 % of 46 rows are more than 25 %. A share of fewer than ten rows is always weak.
     """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS

@@ -26,7 +26,7 @@ from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
 from biasspark.tables.store import Store, open_tables
-from biasspark.text import format_count, list_first, show_value
+from biasspark.text import format_count, list_first, show_value, show_visibly
 
 JOB = "report"
 MAX_RUNS = 30
@@ -212,7 +212,7 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
         cause = describe_cause(error)
         kind = ConfigError if isinstance(error, OSError) or WRONG_PLACE.search(cause) else BiasSparkError
         raise kind(
-            f"--publish: {show_value(address)}, {cause}. It could not be written. Fix the cause, then run again."
+            f'--publish: "{show_visibly(address)}", {cause}. It could not be written. Fix the cause, then run again.'
         ) from error
     return address
 

@@ -128,6 +128,7 @@ def test_sums_say_how_many_of_their_identities_have_few_rows(report: ReportData,
     assert "False positive equality difference</a> ◦\u00a00.400 (◦ 5 of 8 identities)" in page
     assert "Pinned AUC equality difference</a>" in page
     assert page.count("◦\u00a00.400 (◦ 4 of 8 identities)") == len(MODELS)
+    assert "(4 of 7 identities: too few rows)" in write_model_card(report)
     sure = with_rows(report, model_summary=[row | counts for row in report.rows("model_summary")])
     assert not any(row[0].cell.weak for column, row in summarize_models(sure).items() if column.endswith("_mean"))
 
@@ -141,7 +142,7 @@ def test_shares_of_few_rows_come_last_and_are_marked(report: ReportData) -> None
     shares += [share("fewer", 1, 1), share("more", 10, 100), share("at least half", 39, 46)]
     balance = list_balance(with_rows(report, label_balance=shares))
     assert balance is not None
-    assert list(balance.rows) == ["(overall)", "at least half", "many", "few", "fewer", "more", "none"]
+    assert list(balance.rows) == ["(overall)", "at least half", "many", "more", "few", "fewer", "none"]
     assert balance.rows["few"][0].note == "5 of 7 rows, 0.36 to 0.92"
     weak = {name for name, (cell,) in balance.rows.items() if cell.weak}
     assert weak == {"few", "fewer", "more"}  # of fewer than ten rows, or wide and around the 9 % of all rows
