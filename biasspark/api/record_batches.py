@@ -87,9 +87,9 @@ def open_frame(df: Frame, name: str) -> Rows:
     except _REFUSALS:  # not an Arrow stream, or not one of rows
         pass
     conversion = next((method for method in ("to_spark", "collect") if hasattr(df, method)), "")
-    fix = f"Convert it: {name}.{conversion}()." if conversion else "Give one of these."
+    fix = f"Convert it: call its {conversion}()." if conversion else "Give one of these."
     if isinstance(df, Mapping | list):
-        fix = f"Convert it, as by pandas.DataFrame({name})."
+        fix = "Convert it, as by pandas.DataFrame()."
     raise TypeError(
         f"{name}: it must be a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB, or the path "
         f"of Parquet or CSV, not {'a dict' if isinstance(df, Mapping) else describe_type(df)}. {fix}"

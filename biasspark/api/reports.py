@@ -18,6 +18,7 @@ from biasspark.api.record_batches import Frame, list_columns, read_stream
 from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
+from biasspark.report.report_data import check_unique
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.text import describe_type, list_first, show_value
@@ -57,32 +58,25 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
     Raises
     ------
     TypeError
-        If an argument is of another type, such as a path for a store.
+        If ``store`` is no store, as for a path, or ``run_date`` no date.
     ConfigError
-        If ``nights`` is below 0.
+        If ``nights`` is no whole number of 0 or more.
     InputError
         If no such run is published, listing the dates and corpora that are.
     """
-    stores = "PathStore(path) or CatalogStore(schema) of biasspark.tables.store"
-    arguments = (
-        ("spark", spark, hasattr(spark, "createDataFrame"), "a SparkSession"),
-        ("store", store, isinstance(store, PathStore | CatalogStore), f"a store, {stores}"),
-        ("run_date", run_date, type(run_date) is date, "a datetime.date"),  # a datetime is one as well
-        ("corpus", corpus, isinstance(corpus, str), "the name of a corpus"),
-        ("nights", nights, hasattr(nights, "__index__"), "a whole number"),
-    )
-    if wrong := [
-        f"{name}: it must be {expected}, not {describe_type(value)}."
-        for name, value, is_right, expected in arguments
-        if not is_right
-    ]:
-        raise TypeError("\n".join(wrong))
+    given: object = store
+    if not isinstance(given, PathStore | CatalogStore):
+        stores = "PathStore(path) or CatalogStore(schema) of biasspark.tables.store"
+        raise TypeError(f"store: it must be {stores}, not {describe_type(given)}.")
+    if type(run_date) is not date:  # a datetime is one as well
+        raise TypeError(f"run_date: it must be a datetime.date, not of type {type(run_date).__name__}.")
     with Keywords({}).name_faults():
-        if nights < 0:
+        if isinstance(nights, bool) or not hasattr(nights, "__index__") or nights < 0:
             raise ConfigError(Fault(("nights",), nights, "It must be a whole number of 0 or more.", "Give one."))
     return RunReport(read_report_data(spark, store, run_date, corpus, nights))
 
 
+@Keywords({}).name_faults()
 def metric_table(table: Frame, slice: str = "all") -> Document:
     """Return any table of the public functions as a page that a notebook shows.
 
@@ -107,10 +101,11 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     TypeError
         If ``table`` is not a frame.
     InputError
-        If the columns are not those of any table, before any Spark job; or if the table or the slice has no row.
+        If the columns are not those of any table, before any Spark job; if the table or the slice has no row; or if
+        metrics have several rows of one key, as those of several runs.
     """
-    table = read_stream(table, "metric_table(): table")
-    columns = list_columns(table, "metric_table(): table")
+    table = read_stream(table, "table")
+    columns = list_columns(table, "table")
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)
     of_suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
@@ -121,7 +116,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
             "metric_table(): the columns are those of no table of biasspark. Of bias_metrics it lacks "
             f"{list_first(missing, 6)}. Give what biasspark.bias_metrics() or another function returns."
         )
-    rows = collect_first(table, MAX_ROWS + 1, "metric_table(): table")
+    rows = collect_first(table, MAX_ROWS + 1, "table")
     if not rows:
         raise InputError("metric_table(): the table has no row. Give one that has.")
     comments = {column.name: column.comment for column in shown.columns} if shown else {}
@@ -135,9 +130,10 @@ def _identity_table(metrics: Frame, slice_name: str) -> Document:
     """Return the color-coded table of ``bias_metrics``."""
     wanted = {*_NEEDED, "bias", "bias_size"}
     schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted])
-    rows = collect_columns(metrics, schema, "metrics")
+    rows = collect_columns(metrics, schema, "table")
     if not len(rows):
         raise InputError("metric_table(): the table has no row. Give one that has.")
+    check_unique(rows, BIAS_METRICS.key_columns, "metric_table()")
     of_slice = [row for row in rows.filter(~pc.field("crossed")).to_pylist() if row["slice"] == slice_name]
     if not of_slice:
         raise InputError(

@@ -53,9 +53,10 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
     highest = max(_room_above(grid, across)[1] for grid in grids)
     names = [*what.split("\n"), *(_join(*row, "  ") for grid in grids for row in grid.rows.items())]
     left = 26 + max(map(panels.text_width, names))
-    room = panels.Room(left=left, right=12, top=30 + highest, bottom=10, across=left, down=44 + highest)
     row_heights = [up * max(len(grid.rows) for grid in line) for line in lines]
     n_columns = max(len(grid.columns) for grid in grids)
+    right = 12 + max(0, max(panels.text_width(grid.title) for grid in grids) - across * n_columns)
+    room = panels.Room(left, right, top=30 + highest, bottom=10, across=max(left, right), down=44 + highest)
     figure, lines_of_axes = panels.make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes=notes)
     for axes, grid in zip(chain(*lines_of_axes), grids, strict=True):
         axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))

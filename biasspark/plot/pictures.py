@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from numbers import Real
 from typing import NamedTuple
@@ -11,23 +11,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
+from biasspark.api.keywords import Keywords
 from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame, read_stream
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
-from biasspark.errors import InputError
+from biasspark.errors import Fault, InputError
 from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
-from biasspark.plot.score_panels import arrange, by_panel, draw_curves, draw_histograms, read_histograms
+from biasspark.plot.score_panels import MOST_BARS, arrange, by_panel, draw_curves, draw_histograms, read_histograms
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import is_weak, show_count
 from biasspark.report.definitions import SUITE
 from biasspark.report.metric_tables import tabulate_balance
-from biasspark.report.report_data import SUITE_COLUMNS, Rows, keep, order_worst_first
+from biasspark.report.report_data import SUITE_COLUMNS, Rows, check_unique, group_rows, keep, order_worst_first
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count, list_choices, list_first, show_value, show_visibly
 
-Names = str | Sequence[str] | None
+Names = str | Iterable[str] | None
 _COLUMNS = {
     "identities": "identity",
     "models": "model",
@@ -68,7 +69,7 @@ def histograms(
     -------
     matplotlib.figure.Figure
         Slices are below each other, models side by side. Each area is scaled to its own peak, so areas compare where
-        rows are, not how many; the counts are below each panel.
+        rows are, not how many; the counts are below each panel. Of more than 50 bins, adjacent ones are merged.
 
     Examples
     --------
@@ -84,7 +85,9 @@ def histograms(
     known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.histograms()", most).without_pairs(identities)
     rows, shown, n_all = _choose_scores(known, known.suite_of(scores), (slices, identities, models), most)
     scales, cells_of = read_histograms(rows)
-    notes = ["Each area is scaled to its own peak.", _note_limit(len(shown[1]), n_all)]
+    is_merged = max((scale.n_bins for scale in scales.values()), default=0) > MOST_BARS
+    merged = f"Adjacent bins are merged into at most {MOST_BARS}." if is_merged else ""
+    notes = ["Each area is scaled to its own peak.", merged, _note_limit(len(shown[1]), n_all)]
     with notebook_style():
         return draw_histograms(arrange(*shown, n_columns=4), shown[2], scales, cells_of, notes)
 
@@ -174,6 +177,8 @@ def intervals(
             heading = f"slice {slice_name}" if shown_slices != [ALL_ROWS] else ""
             parts[heading] = ranked, [row for row in of_slice if row["identity"] in ranked]
     drawn = [row for _, rows_of_part in parts.values() for row in rows_of_part]
+    if all(row[metric] is None for row, metric in product(drawn, SUITE)):
+        raise rows.error("no metric has a value: rows of a label are missing, too few or withheld. Give others.")
     has_weak = any(is_weak(row, metric) for row, metric in product(drawn, SUITE))
     notes = [_WEAK if has_weak else "", _note_limit(len({row["identity"] for row in drawn}), len(known))]
     with notebook_style():
@@ -214,8 +219,7 @@ def pinned_auc(
     """
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
     rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()", most).without_pairs(identities)
-    slice, rows = rows.one_slice(slice, models=models, identities=identities)
-    chosen, order = rows.names(models=models, identities=identities)
+    slice, rows, (chosen, order) = rows.one_slice(slice, models=models, identities=identities)
     suite = rows.suite_of(pinned, metrics)
     weak = set()
     if suite is not None:
@@ -270,10 +274,10 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     """
     table = schemas.AUC_CROSSES
     known = _Rows.read(crosses, table, table.value_columns, "plot.crosses()")
-    slice, rows = known.one_slice(slice, groupings=groupings, models=models)
+    slice, rows, chosen = known.one_slice(slice, groupings=groupings, models=models)
     maps = {(heat_map.grouping, heat_map.model): heat_map for heat_map in list_heat_maps(rows.keep())}
     lines, n_hidden = [], 0
-    for grouping, model in product(*rows.names(groupings=groupings, models=models)):
+    for grouping, model in product(*chosen):
         heat_map = maps[grouping, model]
         down = {group: show_count(heat_map.n_positive[group]) for group in heat_map.groups}
         across = {group: show_count(heat_map.n_negative[group]) for group in heat_map.groups}
@@ -286,6 +290,7 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
         return draw_heat_maps(lines, "negatives →\npositives ↓", [_note_slice(slice), sides, _WEAK_CELLS, hidden])
 
 
+@Keywords({}).name_faults()
 def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pairs: bool = False) -> Figure:
     """Draw the trees of segments: where models gain and lose their AUC.
 
@@ -321,8 +326,13 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     if pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     known = _Rows.read(segments, table, table.value_columns, "plot.tree()")
-    slice, rows = known.one_slice(slice, models=models)
-    trees = list_trees(rows.keep(model=rows.names(models=models)[0]))
+    slice, rows, (chosen,) = known.one_slice(slice, models=models)
+    nodes = rows.keep(model=chosen)
+    for of_tree in group_rows(nodes, *(name for name in table.key_columns if name != "node_id")).values():
+        inner = (row["node_id"] for row in of_tree if not row["is_leaf"])
+        if {1, *(child for node in inner for child in (2 * node, 2 * node + 1))} - {row["node_id"] for row in of_tree}:
+            raise rows.error("a tree lacks nodes, as after a filter. Give all rows of each tree.")
+    trees = list_trees(nodes)
     weak = _WEAK_CELLS if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else ""
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
@@ -341,11 +351,12 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     balance : Frame or MeasuredCorpus
         The result of `biasspark.label_balance`, or a corpus measured with it.
     identities : str or list of str, optional
-        The names to draw in addition to all rows; by default ``most`` of them, those with the highest share first.
+        The names to draw in addition to all rows; by default ``most`` of them: those for which a high share is most
+        certain, by the lower end of its interval, and last those with fewer than ten rows.
     most : int
         The most identities that are drawn by default.
     level : float
-        The level of the intervals that decide whether a share may equal that of all rows.
+        The level of the intervals by which identities are sorted, and shares of too few rows marked.
 
     Examples
     --------
@@ -368,7 +379,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     grid = Grid(shares.title, dict.fromkeys(lines, ""), dict.fromkeys(shares.bins, ""), cells)
     notes = [
         "+ is how many negatives would bring a cell down to the share of all rows; for all lengths, their sum.",
-        "◦ may equal the share of all rows: its wide interval includes that, or it has fewer than ten rows.",
+        "◦ rests on too few rows: under ten, or an interval wider than 0.1 that includes the share of all rows.",
         shares.outside,
     ]
     with notebook_style():
@@ -385,14 +396,15 @@ class _Rows(NamedTuple):
     caller: str
 
     @classmethod
+    @Keywords({}).name_faults()
     def read(cls, given: Frame, table: Table, needed: Sequence[str], caller: str, most: int = 1) -> _Rows:
         """Read the needed columns of a table, given as a frame or by a measured corpus with a method of its name.
 
         Raises `TypeError` or `InputError` if it is not a frame, lacks columns, has no row, or has rows of several runs,
         or if `most`, the identities to draw, is no whole number of 1 or more.
         """
-        if not hasattr(most, "__index__") or most < 1:
-            raise InputError(f"{caller}: most = {show_value(most)}. It must be a whole number of 1 or more.")
+        if isinstance(most, bool) or not hasattr(most, "__index__") or most < 1:
+            raise InputError(Fault(("most",), most, "It must be a whole number of 1 or more.", "Give one."))
         frame = read_stream(_frame_of(given, table, caller), caller)
         known = list_columns(frame, caller)
         missing = [column for column in needed if column not in known]
@@ -409,8 +421,7 @@ class _Rows(NamedTuple):
         if not len(rows.table):
             raise rows.error("the table has no row. Give one that has.")
         key = [column for column in table.key_columns if column in needed]
-        if len(rows.table.group_by(key).aggregate([])) < len(rows.table):
-            raise rows.error("the table has several rows of one key, as those of several runs. Keep one run.")
+        check_unique(rows.table, key, caller)
         return rows
 
     def error(self, message: str) -> InputError:
@@ -431,7 +442,8 @@ class _Rows(NamedTuple):
             if given is None:
                 values = sorted(known, key=lambda value: value != ALL_ROWS) if keyword in ("slice", "slices") else known
             else:
-                values = list(given) if hasattr(given, "__iter__") and not isinstance(given, str) else [given]
+                is_list = hasattr(given, "__iter__") and not isinstance(given, str) and keyword != "slice"
+                values = list(given) if is_list else [given]
             unknown = [value for value in values if value not in known]
             if unknown or not values:
                 shown = show_value(unknown[0] if len(unknown) == 1 else unknown)
@@ -443,19 +455,22 @@ class _Rows(NamedTuple):
             raise InputError(*faults)
         return chosen
 
-    def one_slice(self, asked: str | None, **names: Names) -> tuple[str, _Rows]:
-        """Return the requested slice, by default ``all`` or the only slice, and its rows. Checks other names too."""
-        known = self.names(slice=asked, **names)[0]
+    def one_slice(self, asked: str | None, **names: Names) -> tuple[str, _Rows, list[list[str]]]:
+        """Return the requested slice, by default ``all`` or the only slice, its rows, and its requested values."""
+        known, *chosen = self.names(slice=asked, **names)
         if asked is None and known[0] != ALL_ROWS and len(known) > 1:
             raise self.error(f"the table has the slices {list_choices(known[:_MAX_LISTED])}. Name one.")
-        return known[0], self.filter(pc.field("slice") == known[0])
+        rows = self.filter(pc.field("slice") == known[0])
+        given = zip(names.items(), chosen, strict=True)  # each may be an iterator, which was read
+        in_slice = {keyword: None if value is None else values for (keyword, value), values in given}
+        return known[0], rows, rows.names(**in_slice)
 
     def without_pairs(self, identities: Names) -> _Rows:
         """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
         of_identities = pc.field("identity") != OVERALL
         kept = self.filter(of_identities if identities is not None else of_identities & ~pc.field("crossed"))
         if not len(kept.table):
-            raise self.error("the table has no identity. Measure some.")
+            raise self.error("the table has no identity. Measure some; privacy withholds those with few rows.")
         return kept
 
     def suite_of(self, given: Frame, metrics: Frame | None = None) -> pa.Table | None:

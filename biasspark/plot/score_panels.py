@@ -129,7 +129,7 @@ def draw_steps(counts: Bins, baseline: int) -> str:
 
 # ---- figures
 
-_MAX_FIGURE_BARS = 50
+MOST_BARS = 50
 _NO_SCALE = Scale(0.0, 1.0, 1)
 """The scale of a model without any scores to draw."""
 
@@ -181,7 +181,7 @@ def draw_histograms(
 def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
     for label, color in panels.LABEL_COLORS.items():
         for side, base in (("subgroup", 0.0), ("background", 1.1)):
-            bars = sum_bins(cells.get(f"{side}_{label}", ()), _MAX_FIGURE_BARS)
+            bars = sum_bins(cells.get(f"{side}_{label}", ()), MOST_BARS)
             if any(bars):
                 edges = [scale.low + (scale.high - scale.low) * number / len(bars) for number in range(len(bars) + 1)]
                 tops = [base + count / max(bars) for count in bars]

@@ -17,10 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
+from biasspark.errors import InputError
 from biasspark.report.cells import Row, goodness, is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
+from biasspark.text import format_count, show_value
 
 BY_GATE, BY_PERSON, RUN_BEFORE = "the last accepted run", "the last accepted run, accepted by hand", "the run before"
 """Why a run is the baseline."""
@@ -554,6 +556,16 @@ def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
 
 def _on_all_rows(table: pa.Table) -> pa.Table:
     return table.filter(pc.field("slice") == ALL_ROWS) if "slice" in table.column_names else table
+
+
+def check_unique(rows: pa.Table, key: Sequence[str], name: str, fix: str = "Keep one run.") -> None:
+    """Raise `InputError`, which calls the rows ``name``, if several have the same key."""
+    n_rows = rows.group_by(key, use_threads=False).aggregate([([], "count_all")])
+    repeated = n_rows.filter(pc.field("count_all") > 1).to_pylist()
+    if repeated:
+        example = ", ".join(f"{column} {show_value(repeated[0][column])}" for column in key)
+        several = format_count(len(repeated), "key of several rows", "keys of several rows")
+        raise InputError(f"{name}: {several}, such as {example}. Each has one row in a run. {fix}")
 
 
 def keep(table: pa.Table, **columns: Collection[Any]) -> pa.Table:

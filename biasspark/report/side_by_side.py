@@ -19,6 +19,7 @@ from biasspark.columns import ALL_ROWS, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.cells import WIDE, Row, drop_zeros, format_decimal, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES, describe_bias
+from biasspark.report.report_data import check_unique, keep
 from biasspark.report.text_formats import escape_markdown, write_csv
 from biasspark.tables.runs import Run
 from biasspark.text import cut_to_width, format_count, list_choices, measure_width, show_value, show_visibly
@@ -112,7 +113,8 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     of several runs without their ``run_date``.
     """
     key = [name for name in KEY if name in metrics.column_names]
-    _check_unique(metrics.filter(pc.is_in(pc.field("model"), pa.array([first, second]))), ["model", *key])
+    fix = "Keep one run, or keep the columns run_date, corpus and run_id."
+    check_unique(keep(metrics, model=[first, second]), ["model", *key], "metrics", fix)
     a, b = (_side(metrics.filter(pc.field("model") == model), key) for model in (first, second))
     both = a.join(b, key, join_type="full outer", left_suffix="_first", right_suffix="_second")
     both = both.sort_by([(name, "ascending") for name in key])
@@ -132,17 +134,6 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
             columns |= {f"{name}_{side}{part}": both[f"{name}{part}_{side}"] for side in _SIDES for part in _PARTS}
     last = [f"{name}_{side}" for name in NAMED if name in metrics.column_names for side in _SIDES]
     return pa.table(columns | {name: both[name] for name in (*last, *(name for name in key if name == "run_id"))})
-
-
-def _check_unique(metrics: pa.Table, key: Sequence[str]) -> None:
-    n_rows = metrics.group_by(key, use_threads=False).aggregate([([], "count_all")])
-    repeated = n_rows.filter(pc.field("count_all") > 1).to_pylist()
-    if repeated:
-        example = ", ".join(f"{name} {show_value(repeated[0][name])}" for name in key if repeated[0][name] is not None)
-        raise InputError(
-            f"metrics: {format_count(len(repeated), 'key')} of several rows, such as {example}. Each model has one row "
-            "for each slice and identity of a run. Choose one run, or keep the columns run_date, corpus and run_id."
-        )
 
 
 def list_without_value(metrics: pa.Table, models: Sequence[str]) -> tuple[str, ...]:

@@ -233,12 +233,9 @@ def test_a_frame_of_no_table_is_refused_before_any_work(spark: SparkSession) -> 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("spark", None),
         ("store", "warehouse"),
         ("run_date", "2026-01-15"),
         ("run_date", datetime.now(UTC)),
-        ("corpus", 1),
-        ("nights", "three"),
     ],
 )
 def test_arguments_of_other_types_are_named(warehouse: PathStore, spark: SparkSession, name: str, value: Any) -> None:
@@ -247,19 +244,16 @@ def test_arguments_of_other_types_are_named(warehouse: PathStore, spark: SparkSe
         night_report(**arguments | {name: value})
 
 
-def test_faults_of_arguments_are_all_named(warehouse: PathStore, spark: SparkSession) -> None:
-    wrong: dict[str, Any] = {"spark": None, "store": "x", "run_date": "2020", "corpus": 3, "nights": "three"}
-    with pytest.raises(TypeError) as caught:
-        night_report(**wrong)
-    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == list(wrong)
+@pytest.mark.parametrize("nights", [-1, 3.0, True, "three"])
+def test_nights_are_a_whole_number(warehouse: PathStore, spark: SparkSession, nights: Any) -> None:
     with pytest.raises(ConfigError) as refused:
-        night_report(spark, warehouse, RUN_DATE, "civil", -1)
+        night_report(spark, warehouse, RUN_DATE, "civil", nights)
     assert [fault.path for fault in refused.value.faults if isinstance(fault, Fault)] == [("nights",)]
 
 
 def test_other_objects_are_refused(warehouse: PathStore) -> None:
     for other in ([{"model": "m"}], None, warehouse):
-        with pytest.raises(TypeError, match=r"^metric_table\(\): table"):
+        with pytest.raises(TypeError, match=r"^table: "):
             metric_table(other)
     with pytest.raises(InputError, match=r"metric_table.*bias_metrics"):
         metric_table(pd.DataFrame({"model": ["m"]}))
@@ -379,7 +373,7 @@ def test_a_file_in_the_way_is_named(publish: Callable[..., Done], tmp_path: Path
     (tmp_path / "reports").write_text("", encoding="utf-8")
     done = publish(setting(tmp_path / "reports"))
     assert done.code == 2
-    assert all(word in done.err for word in ("--publish", str(tmp_path / "reports")))
+    assert all(word in done.err for word in ("--publish", str(tmp_path / "reports" / PAGE)))
 
 
 @pytest.fixture

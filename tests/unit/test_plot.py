@@ -22,6 +22,7 @@ from biasspark.errors import InputError
 from biasspark.plot.panels import LABEL_COLORS, SOFT, short_name
 from biasspark.report.cells import MINUS, show_number
 from biasspark.report.charts import drawing, write_figure
+from biasspark.report.definitions import SUITE
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report
 
@@ -99,6 +100,13 @@ def test_areas_are_the_counts_of_the_cells_each_to_its_own_peak() -> None:
     (of_suite,) = REPORT.rows("bias_metrics", identity="gay", model=MODELS[0], slice="all")
     n = [of_suite[f"n_subgroup_{label}"] for label in ("positive", "negative")]
     assert f"{n[0]} positives, {n[1]} negatives" in texts(figure)
+
+
+def test_more_than_fifty_bins_are_merged() -> None:
+    few, many = table("score_histograms"), table("score_histograms").to_pylist()
+    many = [row | {"bin": 4 * row["bin"], "bin_high": row["bin_low"] + 0.0125} for row in many]
+    fine = pa.Table.from_pylist(many, TABLES["score_histograms"].arrow_schema)
+    assert [any("merged" in text for text in texts(plot.histograms(one))) for one in (few, fine)] == [False, True]
 
 
 def test_curves_have_the_gap_of_the_metrics_or_about_their_area() -> None:
@@ -223,6 +231,9 @@ def test_label_balance_has_a_number_in_each_cell() -> None:
     written = [text.get_text() for text in axes.texts]
     assert written.count("40 %") == 2 * 3  # of few rows, and more than 10 % for sure
     assert not any("2 of 6" in text for text in texts(figure))
+    canvas: Any = FigureCanvasAgg(plot.label_balance(table("label_balance").filter(pc.field("bucket") == "(all)")))
+    (title,) = (text for text in canvas.figure.findobj(Text) if text.get_text() == "Share of positives")
+    assert title.get_window_extent(canvas.get_renderer()).x1 < canvas.get_width_height()[0]
     assert any("2 of 6" in text for text in texts(plot.label_balance(table("label_balance"), most=2)))
 
 
@@ -266,7 +277,7 @@ def test_what_is_no_such_table_is_refused(name: str) -> None:
         DRAWINGS[name](pa.table({"model": ["m"]}))
     with pytest.raises(InputError, match="no row"):
         DRAWINGS[name](table(name).slice(0, 0))
-    with pytest.raises(InputError, match="several runs"):
+    with pytest.raises(InputError, match="several rows"):
         DRAWINGS[name](pa.concat_tables([table(name)] * 2))
     with pytest.raises(TypeError, match=r"plot\."):
         DRAWINGS[name](3)
@@ -278,7 +289,7 @@ def test_names_that_there_are_not_are_refused_with_those_that_there_are() -> Non
     for asked in (*wrong, {"slices": []}):
         with pytest.raises(InputError, match="Name one that it has"):
             plot.histograms(scores, **asked)
-    for most in (0, 1.5, "a"):
+    for most in (0, 1.5, "a", True):
         with pytest.raises(InputError, match="most = "):
             plot.histograms(scores, most=most)  # type: ignore[arg-type]
     for level in (0, 2, "a"):
@@ -289,9 +300,32 @@ def test_names_that_there_are_not_are_refused_with_those_that_there_are() -> Non
     faults = [re.search(r"(\w+) = ", str(fault)) for fault in caught.value.faults]
     assert [fault and fault[1] for fault in faults] == ["identities", "models", "slices"]
     assert all(name in str(caught.value) for name in ("zz", "yy", "q", "3"))
+    for one_slice in (["all", "short"], ["all"]):
+        with pytest.raises(InputError, match="slice = "):
+            plot.pinned_auc(table("pinned_auc"), slice=one_slice)  # type: ignore[arg-type]
     two = pa.concat_tables([table("auc_crosses", slice=cut).slice(0, 9) for cut in ("a", "b")])
     with pytest.raises(InputError, match='"a", "b"'):
         plot.crosses(two)
+
+
+def test_names_may_be_an_iterator() -> None:
+    assert "gay" in texts(plot.pinned_auc(table("pinned_auc"), identities=iter(["gay"])))
+
+
+@pytest.mark.parametrize("kept", [pc.field("is_leaf"), pc.field("node_id") != 2])
+@pytest.mark.parametrize("name", ["attribution_segments", "pair_segments"])
+def test_a_tree_without_some_nodes_is_refused(name: str, kept: pc.Expression) -> None:
+    with pytest.raises(InputError, match="lacks nodes"):
+        plot.tree(table(name).filter(kept))
+
+
+def test_faults_of_a_table_name_the_function() -> None:
+    with pytest.raises(InputError, match=r"^plot\.intervals\(\) = "):
+        plot.intervals("")
+    with pytest.raises(InputError, match=r"^plot\.tree\(\) = "):
+        plot.tree("")
+    with pytest.raises(TypeError, match=r"as by pandas\.DataFrame\(\)"):
+        plot.intervals([{}])
 
 
 def test_a_stream_is_drawn() -> None:
@@ -314,8 +348,10 @@ def test_a_picture_of_the_other_function_says_which_it_needs() -> None:
 
 
 def test_without_identities_or_scores_nothing_breaks() -> None:
-    with pytest.raises(InputError, match="no identity"):
+    with pytest.raises(InputError, match=r"no identity.*privacy"):
         plot.intervals(table("bias_metrics", identity="(overall)").slice(0, 1))
+    with pytest.raises(InputError, match="no metric has a value"):
+        plot.intervals(table("bias_metrics", **dict.fromkeys(SUITE)))
     unscored = [
         row for row in table("score_histograms").to_pylist() if row["model"] == MODELS[0] or row["slice"] == "all"
     ]

@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from biasspark.api.reports import metric_table
 from biasspark.columns import SUMMARIZED_AUCS
+from biasspark.errors import InputError
 from biasspark.report.attributions import list_heat_maps, list_segment_trees
 from biasspark.report.baseline_comparison import compare_with_baselines
 from biasspark.report.cells import drop_zeros, metric_cell
@@ -301,6 +303,10 @@ def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> N
 def test_metric_table_stands_alone(report: ReportData) -> None:
     page = write_metric_page(report.rows("bias_metrics", slice="short"), "short")
     assert "Slice <bdi>short</bdi>: 8 identities" in page
+    metrics = pa.Table.from_pylist(report.rows("bias_metrics"), TABLES["bias_metrics"].arrow_schema)
+    assert page == metric_table(metrics, "short").html
+    with pytest.raises(InputError, match="several rows"):
+        metric_table(pa.concat_tables([metrics] * 2))
 
 
 def test_a_card_is_of_rows(report: ReportData) -> None:
