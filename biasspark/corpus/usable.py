@@ -11,7 +11,7 @@ from fractions import Fraction
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType
 
 from biasspark.arrays import Ints
-from biasspark.columns import NOT_NUMERIC, ROW_REASONS, SCORE_REASONS
+from biasspark.columns import NOT_NUMERIC, ROW_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
 from biasspark.corpus.encoding import RowCounts
 from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
@@ -71,9 +71,10 @@ def _excess_of_models(counts: RowCounts, columns: Mapping[str, str], max_share: 
 
 def _excess_of_corpus(counts: RowCounts, max_share: float, *, with_scores: bool) -> Iterator[str]:
     """Yield a fault if too many rows are rejected for all models, or, without their scores, for the whole row."""
-    n = counts.n_rejected if with_scores else counts.n_rows - counts.n_labeled
-    counted = (*ROW_REASONS, *SCORE_REASONS) if with_scores else ROW_REASONS
-    reasons = {reason: count for reason, count in counts.rejects.items() if reason in counted}
+    reasons = {reason: count for reason, count in counts.rejects.items() if reason in ROW_REASONS}
+    if with_scores and counts.n_rejected > sum(reasons.values()):
+        reasons["no usable score"] = counts.n_rejected - sum(reasons.values())
+    n = sum(reasons.values())
     what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
     fix = "Check the input, [corpus] and [label], or raise max_share."
     yield from _excess(what, reasons, Fraction(n, counts.n_rows), max_share, fix)

@@ -188,8 +188,10 @@ def test_a_share_that_is_just_allowed_passes(counts: RowCounts, max_share: float
         (
             counts_of(null_label=300, a={"null_score": 300}, b={"null_score": 300}, n_rejected=600),
             0.5,
-            [("corpus", "600", "null_label 300", "null_score 600")],
+            [("corpus", "600", "null_label 300", "no usable score 300")],
         ),
+        # Scores that only one model rejects are not listed.
+        (counts_of(null_label=300, a={"nan_score": 20}), 0.2, [("corpus", "300 of", "(null_label 300)")]),
         # The corpus has no fault where the scores of the models with a fault are the reason.
         (
             counts_of(a={"null_score": 900}, b={"null_score": 900}, n_rejected=900),
