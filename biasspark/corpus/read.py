@@ -95,10 +95,11 @@ def duplicates_marked(corpus: DataFrame, id_column: str | None, duplicates: str)
         yield corpus.join(repeated, is_repeated, "left").drop("_biasspark_id")
 
 
-def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int]]:
+def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date | None, int, int]]:
     """Return the days that a corpus has, in order: each day, its rows, and how many of them the filter chooses.
 
-    Runs one Spark job when called, a scan of the columns of the run date and of the filter. Files are not checked.
+    The day of rows without a date is None. Runs one Spark job when called, a scan of the columns of the run date and of
+    the filter. Files are not checked.
     """
     assert corpus.run_date_column is not None
     if is_embedded(spark):
@@ -106,11 +107,12 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date, int, int
     else:
         rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
     is_chosen = expression(rows, corpus.filter) if corpus.filter else F.lit(True)
-    days = rows.groupBy(_day(rows, corpus.run_date_column).alias("day")).agg(
+    day = _day(rows, corpus.run_date_column)
+    days = rows.groupBy(F.when(day.between(date(1900, 1, 1), date.max), day).alias("day")).agg(
         F.count(F.lit(1)).alias("n_rows"), F.count_if(is_chosen).alias("n_chosen")
     )
     with describe(spark, "list the dates of the corpus"):
-        counts = days.where(F.col("day").between(date(1900, 1, 1), date.max)).orderBy("day").collect()
+        counts = days.orderBy("day").collect()
     return [(row["day"], row["n_rows"], row["n_chosen"]) for row in counts]
 
 

@@ -160,13 +160,13 @@ def list_dates(first: date, last: date) -> list[date]:
     return [first + timedelta(days=day) for day in range((last - first).days + 1)]
 
 
-Days: TypeAlias = list[tuple[date, int, int]]
-"""The dates in a corpus, each with its rows, and with those that the filter leaves."""
+Days: TypeAlias = list[tuple[date | None, int, int]]
+"""The dates in a corpus, None for rows without one: each with its rows, and with those that the filter leaves."""
 
 
-def _describe_no_rows_at_all(corpus: Corpus) -> Fault:
+def _describe_no_rows_at_all(corpus: Corpus, *, is_empty: bool) -> Fault:
     key, source = ("table", corpus.table) if corpus.table else ("path", corpus.path)
-    if not corpus.filter:
+    if is_empty:
         return Fault(("corpus", key), source, "It has no rows, so there is nothing to measure.", "Name another.")
     rule: Text = ("It leaves no row of ", Setting(("corpus", key), source), ", so there is nothing to measure.")
     return Fault(FILTER, corpus.filter, rule, f"Correct it, or check the {key}.")
@@ -178,16 +178,16 @@ def describe_no_rows(corpus: Corpus, run_date: date, count: Callable[[], Days]) 
     If a column has the dates of rows, the first, the last and the nearest of those that `count` returns are named.
     """
     path, value, no_row = ("corpus", "run_date_column"), corpus.run_date_column, f"There is no row of {run_date}."
-    if value is None:
-        return _describe_no_rows_at_all(corpus)
     try:
-        days = count()
+        days = count() if value else []
     except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
         return Fault(("corpus",), ABSENT, no_row, "Check --run-date and the keys of this table.")
     if not days:
+        return _describe_no_rows_at_all(corpus, is_empty=value is not None or not corpus.filter)
+    if not any(day for day, _, _ in days):
         rule = f"{no_row} The column has no date in any row. A date that is text is written YYYY-MM-DD."
         return Fault(path, value, rule, "Name another column, convert this one in a view, or check the path.")
-    chosen = [day for day, _, n_chosen in days if n_chosen]
+    chosen = [day for day, _, n_chosen in days if day and n_chosen]
     if not chosen:
         return Fault(FILTER, corpus.filter, f"{no_row} The filter leaves no row of any date.", "Correct it.")
     nearest = min(chosen, key=lambda day: abs(day - run_date))

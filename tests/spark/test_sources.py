@@ -229,6 +229,12 @@ def test_the_dates_of_a_view_and_none_at_all(spark: SparkSession) -> None:
         assert "15.01" not in str(fault)
 
 
+def test_a_view_without_rows_has_no_fault_of_dates(spark: SparkSession) -> None:
+    spark.createDataFrame([], "day STRING").createOrReplaceTempView("nothing")
+    fault = fault_without_rows(spark, corpus_of(table="nothing", run_date_column="day", filter="true"), RUN_DATE)
+    assert fault.path == ("corpus", "table")
+
+
 @pytest.fixture(scope="module")
 def partitions(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return write_days(spark_session, tmp_path_factory.mktemp("days"), "partition")
