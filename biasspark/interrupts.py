@@ -38,14 +38,25 @@ def guard_interrupts(
 
 @contextmanager
 def interrupted_by(signum: signal.Signals, error: type[KeyboardInterrupt] = KeyboardInterrupt) -> Iterator[None]:
-    """Let a signal raise an error within a block, once that is safe."""
+    """Let a signal raise an error within a block, once that is safe, also if another error then follows."""
     before = signal.getsignal(signum)
     is_guarded = guard_interrupts(signum, error)
     try:
         yield
+    except Exception as failure:
+        raise_earlier_interrupt(failure)
+        raise
     finally:
         if is_guarded:
             signal.signal(signum, before)
+
+
+def raise_earlier_interrupt(error: BaseException | None) -> None:
+    """Raise the interrupt, if any, that an error followed: what closes a session fails if the session is gone."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        error = error.__context__
 
 
 @contextmanager

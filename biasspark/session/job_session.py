@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread, main_thread
 from typing import Any
 
 from pyspark import SparkConf
@@ -51,9 +52,11 @@ _SETTINGS = {
     # Recording the Python line of every Column makes them twice as slow to build.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-# They log failures that are caught and explained: values of failed tasks, plans that cannot be analyzed, and code that
-# is too large to compile, which Spark then splits.
+# They log failures that are caught and explained: values of failed tasks, plans that cannot be analyzed, schemas that
+# exist already, and code that is too large to compile, which Spark then splits.
 _LOGGERS_OF_FAILURES = (
+    "org.apache.hadoop.hive.metastore.RetryingHMSHandler",
+    "org.apache.spark.TaskContextImpl",
     "org.apache.spark.api.python",
     "org.apache.spark.executor.Executor",
     "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator",
@@ -194,6 +197,12 @@ def silence_query_context() -> None:
         loggers.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
+def silence_py4j() -> None:
+    """Keep py4j from logging calls that are interrupted, in part by the root logger: the job says that it was."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+
+
 # ---- the session
 
 
@@ -270,12 +279,21 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark keeps it when a Connect session stops
     use_driver_python_on_local_masters(settings)
     silence_query_context()
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    if not remote:
+        silence_py4j()
+        settings = {**settings, "spark.ui.showConsoleProgress": "false"}  # jobs show their own progress
+    of_session = {key: value for key, value in settings.items() if not key.startswith("spark.")}
+    for key in settings.keys() - of_session:  # the others are refused when Spark starts, with a warning
+        builder = builder.config(key, settings[key])
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
+    handler = signal.getsignal(signal.SIGINT)
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, handler)  # PySpark's calls Java, and fails if the interrupted code does, too
+    for key, value in of_session.items():
+        spark.conf.set(key, value)
     return spark
 
 

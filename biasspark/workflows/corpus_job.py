@@ -20,6 +20,7 @@ from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import count_days, read_corpus
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
+from biasspark.interrupts import raise_earlier_interrupt
 from biasspark.session import engine_of, engine_version, follow_tasks, is_session_there, starting_workers
 from biasspark.tables.ledger import list_published
 from biasspark.tables.publish import Rows, publish
@@ -319,6 +320,7 @@ def measure_dates(
         try:
             outcome = measure(day)
         except Exception as error:  # noqa: BLE001 - the other dates are measured whatever has happened
+            raise_earlier_interrupt(error)
             code, faults = cli.print_failure(str(day), error, debug)
             failure = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": code}
             outcome = cli.Outcome(summary=failure | {"faults": faults}, exit_code=code)

@@ -1,15 +1,19 @@
-"""Jobs that cannot start or read their corpus: without Java, with jars for another Spark, without the right to read."""
+"""Jobs that cannot start or read their corpus, without Java or the right to read, or that are interrupted."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 from tests.harness.main_job import CANARY, RUN_DATE, make_rows, write_config, write_parquet
-from tests.harness.submitting import ROOT, run_python, submit
+from tests.harness.submitting import ROOT, clean_environment, run_python, submit
 
 JOB = str(ROOT / "jobs" / "bias_metrics.py")
 ALL_FILES = "-dac_override,-dac_read_search"
@@ -86,6 +90,22 @@ def test_a_java_that_ends_at_once_is_no_missing_one(config: Path) -> None:
     assert done.returncode == 1
     assert "ended at once" in error
     assert "Java 17 or newer" not in error
+
+
+# ---- a session that starts
+
+
+def test_an_interrupted_job_says_so_in_one_line(config: Path) -> None:
+    """Py4j logs nothing, and spark-submit has no setting to warn of."""
+    command = ["-m", "biasspark", "measure", "--engine", "spark", "--config", str(config), "--run-date", RUN_DATE]
+    environment = clean_environment(PYTHONPATH=str(ROOT))
+    with subprocess.Popen([sys.executable, *command], env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        before = list(takewhile(lambda line: "surveying" not in line, process.stderr))
+        process.send_signal(signal.SIGINT)
+        after = process.stderr.read()
+    assert not any("Ignoring" in line for line in before)
+    assert (process.returncode, after) == (130, "biasspark measure: error: interrupted\n")
 
 
 # ---- files that may not be read

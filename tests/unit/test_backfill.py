@@ -139,6 +139,13 @@ def test_a_run_that_fails_keeps_no_other_from_being_measured(
     assert CANARY not in shown.out + shown.err
 
 
+def test_an_interrupt_ends_the_range() -> None:
+    failure = ValueError("the session is gone")
+    failure.__context__ = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        measure_dates(DAYS, [], failing({DAYS[0].day: failure}), Progress(), False)
+
+
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     measure_dates(DAYS, [], failing({28: ValueError(CANARY)}), Progress(), True)
     assert CANARY in capsys.readouterr().err

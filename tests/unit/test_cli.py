@@ -243,6 +243,15 @@ class TestExit:
         assert ended == [True]
         assert [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)] == handlers
 
+    def test_an_error_that_follows_an_interrupt_does_not_hide_it(self, run: Run) -> None:
+        def work(_: argparse.Namespace) -> int:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise ValueError("the session is gone")
+
+        assert run(work) == (130, "", "job.py: error: interrupted\n")
+
     def test_the_unexpected_is_one_line_without_its_message(self, run: Run) -> None:
         code, _, shown = run(fail_with(SparkFailure("CAST_INVALID_INPUT")))
         assert (code, shown.count("\n")) == (1, 1)
