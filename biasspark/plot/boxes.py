@@ -114,12 +114,14 @@ def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
     depth = max(node.row["node_id"].bit_length() for tree in trees for node in tree.root.nodes())
     row_heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
     room = panels.Room(left=8, right=8, top=40, bottom=8, down=48)
-    figure, grid = panels.make_grid(row_heights, 1, depth * (_WIDTH + _GAP) - _GAP, room, notes=notes)
-    for [axes], tree, height in zip(grid, trees, row_heights, strict=True):
+    titles = [f"{tree.title} ({tree.best})" for tree in trees]
+    width = max(depth * (_WIDTH + _GAP) - _GAP, *map(panels.text_width, titles))
+    figure, grid = panels.make_grid(row_heights, 1, width, room, notes=notes)
+    for [axes], tree, title, height in zip(grid, trees, titles, row_heights, strict=True):
         axes.set_axis_off()
-        axes.set(xlim=(0, depth * (_WIDTH + _GAP) - _GAP), ylim=(height, 0))
+        axes.set(xlim=(0, width), ylim=(height, 0))
         _draw_node(axes, tree.root, 0, 0.0)
-        panels.write_above(axes, f"{tree.title} ({tree.best})", 14, fontsize=12)
+        panels.write_above(axes, title, 14, fontsize=12)
     return figure
 
 

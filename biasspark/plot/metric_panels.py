@@ -82,9 +82,12 @@ def _align_scales(line: Sequence[Axes], rows: Rows) -> None:
     lowest = min((0.9, *(end for name in SUMMARIZED_AUCS for end in _extents(rows, name))))
     widest = max((0.1, *(abs(end) for name in SUMMARIZED_GAPS for end in _extents(rows, name))))
     for axes, name in zip(line, SUITE, strict=True):
-        # A fifth beyond the widest gap: the numbers at the ends of two panels do not touch.
-        axes.set_xlim((-1.2 * widest, 1.2 * widest) if name in SUMMARIZED_GAPS else (lowest - 0.02, 1.012))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+        is_gap = name in SUMMARIZED_GAPS
+        low, high = (-widest, widest) if is_gap else (lowest - 0.02, 1.012)
+        ticks = MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+        axes.set_xticks([tick for tick in ticks if low <= tick <= high])
+        margin = 1.2 if is_gap else 1.0  # a fifth beyond the widest gap: numbers of two panels do not touch
+        axes.set_xlim(margin * low, margin * high)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:z.3g}".replace("-", MINUS))
 
 

@@ -145,7 +145,7 @@ def test_names_of_civil_comments_are_drawn_whole() -> None:
     assert name in texts(plot.intervals(table("bias_metrics", identity=name).slice(0, 1)))
 
 
-@pytest.mark.parametrize("gap", [0.06, 0.185, 0.3, 0.48])
+@pytest.mark.parametrize("gap", [0.06, 0.185, 0.3, 0.42, 0.48])
 def test_the_numbers_of_neighboring_panels_do_not_touch(gap: float) -> None:
     metrics = {f"{name}{end}": gap for name in ("negative_aeg", "positive_aeg") for end in ("", "_low", "_high")}
     figure = plot.intervals(table("bias_metrics", **metrics), slices="all")
@@ -221,6 +221,13 @@ def test_trees_have_a_box_for_each_node() -> None:
     pairs = texts(plot.tree(table("pair_segments")))
     assert "negatives: age < 30" in pairs
     assert "400 × 300 rows" in pairs
+
+
+def test_a_title_is_whole_above_a_single_node() -> None:
+    root = table("attribution_segments", is_leaf=True).filter(pc.field("node_id") == 1)
+    canvas: Any = FigureCanvasAgg(plot.tree(root, models=MODELS[0], slice="all"))
+    (title,) = (text for text in canvas.figure.findobj(Text) if "0.25 is chance" in text.get_text())
+    assert title.get_window_extent(canvas.get_renderer()).x1 < canvas.get_width_height()[0]
 
 
 def test_label_balance_has_a_number_in_each_cell() -> None:
