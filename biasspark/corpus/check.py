@@ -275,5 +275,7 @@ def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_emb
         return replace(expected, rule="The embedded engine cannot compute it.", fix="Correct it, or run it on Spark.")
     unresolved = _UNRESOLVED.search(str(fault.rule))
     close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
+    unquoted = [name for name in columns.names if "." in name and columns.are_certain and name in str(fault.value)]
     rule = f"{fault.rule} {expected.rule} {columns.describe()}".rstrip()
-    return replace(fault, rule=rule, fix=f"Did you mean '{close}'?" if close else "Correct it.")
+    advice = f"Did you mean '{close}'?" if close else "Correct it."
+    return replace(fault, rule=rule, fix=f"Write `{unquoted[0]}` in backquotes." if unquoted else advice)

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Corpus
+from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.input_files import open_files
 from biasspark.corpus.read import count_days, read_corpus
@@ -94,6 +95,13 @@ def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSess
         *(("slices", "x"), ("identities", "predicates", "old")),
     ]
     assert "`age`" in of_columns.value.messages[-1]
+
+
+def test_a_column_with_a_dot_is_written_in_backquotes(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([(True, 0.5, 1, 1)], "y BOOLEAN, s DOUBLE, `a.b` INT, u INT")
+    fault = raised_fault(InputError, check_schema, corpus, measures_of(slices={"x": "a.b > 0"}))
+    assert fault.path == ("slices", "x")
+    assert "`a.b`" in str(fault.fix)
 
 
 def test_another_separator_than_commas_is_named_once(spark: SparkSession, tmp_path: Path) -> None:
