@@ -75,6 +75,8 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
         rows = rows.where(_day(rows, corpus.run_date_column) == F.lit(run_date))
     if corpus.filter:
         is_chosen = expression(plain, corpus.filter)
+        if is_embedded(spark):  # it would keep partitions for which the filter is NULL
+            is_chosen = F.coalesce(is_chosen, F.lit(False))
         # It is unknown whether the filter would choose an unreadable record, so it is kept and counted.
         rows = rows.where(F.col(MALFORMED) | is_chosen if MALFORMED in rows.columns else is_chosen)
     return rows

@@ -251,6 +251,14 @@ def test_a_run_of_partitions_of_which_one_has_no_date(tmp_path: Path) -> None:
         assert run_well("measure", *configure(tmp_path, corpus=corpus))["n_rows"] == len(rows["id"])
 
 
+def test_a_filter_leaves_out_partitions_where_it_is_null(tmp_path: Path) -> None:
+    rows = make_rows()
+    for value in ("en", "de", "__HIVE_DEFAULT_PARTITION__"):
+        write_parquet(tmp_path / "corpus" / f"lang={value}", rows)
+    summary = run_well("measure", *configure(tmp_path, corpus={"filter": "lang != 'en'"}))
+    assert summary["n_rows"] == len(rows["id"])
+
+
 def write_other_types(folder: Path) -> None:
     write_parquet(folder, make_rows())
     rows = pa.table(make_rows())
