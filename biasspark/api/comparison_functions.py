@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
-from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
+from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated, check_whole
 from biasspark.api.record_batches import Frame, list_columns, read_stream
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
@@ -56,9 +56,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
     >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
     """
     with Keywords({}).name_faults():
-        wrong = []
-        if isinstance(min_rows, bool) or not hasattr(min_rows, "__index__") or min_rows < 0:
-            wrong.append(Fault(("min_rows",), min_rows, "It must be a whole number of 0 or more.", "Give one."))
+        wrong = check_whole("min_rows", min_rows, 0)
         if first == second:
             same = Fault(("second",), second, "It is first as well: a comparison takes two.", "Name another model.")
             raise ConfigError(same, *wrong)

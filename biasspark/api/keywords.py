@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from biasspark.config import Identities, Measures, parse_measures
-from biasspark.config.declaration import USE_DEFAULT, OtherKey, broken_text_rule
+from biasspark.config import Identities, Measures, kinds, parse_measures
+from biasspark.config.declaration import USE_DEFAULT, OtherKey, Reader, Spot, broken_text_rule
 from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Language, Setting, Text
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
@@ -42,6 +43,13 @@ MAIN_KEYS = {
 """Tables that may be given by a single value, and its key. True stands for all defaults, False for no table."""
 _SHARED = {"models", "identities", "slices", *PATHS, *MAIN_KEYS}
 """Keywords that mean the same in every function that has them."""
+
+
+def check_whole(name: str, value: object, least: int) -> list[Fault]:
+    """Return the faults of an argument that must be a whole number."""
+    reader = Reader(Path())
+    kinds.whole(least).read(Spot((name,), value, "Give one.", reader))
+    return reader.faults
 
 
 class Keywords(Language):

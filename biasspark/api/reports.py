@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from biasspark.api.frame_kinds import collect_columns, collect_first
-from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
+from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated, check_whole
 from biasspark.api.measured import check_document, measure
 from biasspark.api.record_batches import Frame, list_columns, read_stream
-from biasspark.errors import ConfigError, Fault, InputError
+from biasspark.errors import ConfigError, InputError
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
 from biasspark.report.report_data import check_unique
@@ -60,7 +60,7 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
     TypeError
         If ``store`` is no store, as for a path, or ``run_date`` no date.
     ConfigError
-        If ``nights`` is no whole number of 0 or more.
+        If ``nights`` is not a whole number of 0 or more.
     InputError
         If no such run is published, listing the dates and corpora that are.
     """
@@ -71,8 +71,8 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
     if type(run_date) is not date:  # a datetime is one as well
         raise TypeError(f"run_date: it must be a datetime.date, not of type {type(run_date).__name__}.")
     with Keywords({}).name_faults():
-        if isinstance(nights, bool) or not hasattr(nights, "__index__") or nights < 0:
-            raise ConfigError(Fault(("nights",), nights, "It must be a whole number of 0 or more.", "Give one."))
+        if wrong := check_whole("nights", nights, 0):
+            raise ConfigError(*wrong)
     return RunReport(read_report_data(spark, store, run_date, corpus, nights))
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from biasspark.api.keywords import Keywords
+from biasspark.api.keywords import Keywords, check_whole
 from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame, read_stream
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
-from biasspark.errors import Fault, InputError
+from biasspark.errors import InputError
 from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
 from biasspark.plot.panels import notebook_style
@@ -401,10 +401,10 @@ class _Rows(NamedTuple):
         """Read the needed columns of a table, given as a frame or by a measured corpus with a method of its name.
 
         Raises `TypeError` or `InputError` if it is not a frame, lacks columns, has no row, or has rows of several runs,
-        or if `most`, the identities to draw, is no whole number of 1 or more.
+        or if `most`, the identities to draw, is not a whole number of 1 or more.
         """
-        if isinstance(most, bool) or not hasattr(most, "__index__") or most < 1:
-            raise InputError(Fault(("most",), most, "It must be a whole number of 1 or more.", "Give one."))
+        if wrong := check_whole("most", most, 1):
+            raise InputError(*wrong)
         frame = read_stream(_frame_of(given, table, caller), caller)
         known = list_columns(frame, caller)
         missing = [column for column in needed if column not in known]

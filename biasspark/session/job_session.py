@@ -200,7 +200,11 @@ def silence_query_context() -> None:
 def silence_py4j() -> None:
     """Keep py4j from logging calls that are interrupted, in part by the root logger: the job says that it was."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
 
 
 # ---- the session
@@ -280,18 +284,14 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     use_driver_python_on_local_masters(settings)
     silence_query_context()
     if not remote:
-        silence_py4j()
         settings = {**settings, "spark.ui.showConsoleProgress": "false"}  # jobs show their own progress
     of_session = {key: value for key, value in settings.items() if not key.startswith("spark.")}
     for key in settings.keys() - of_session:  # the others are refused when Spark starts, with a warning
         builder = builder.config(key, settings[key])
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
-    handler = signal.getsignal(signal.SIGINT)
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
-    if current_thread() is main_thread():
-        signal.signal(signal.SIGINT, handler)  # PySpark's calls Java, and fails if the interrupted code does, too
     for key, value in of_session.items():
         spark.conf.set(key, value)
     return spark
@@ -332,12 +332,19 @@ def _current_session(settings: Mapping[str, str], request: SessionRequest) -> Sp
 
 @contextmanager
 def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Yield the session of a job, and stop it. An existing session is kept, and its settings are restored."""
+    """Yield the session of a job, and stop it. An existing session is kept, and its settings are restored.
+
+    A new session leaves Ctrl-C to the job: PySpark's handler calls Java, and fails if the interrupted code does, too.
+    """
     if engines.is_session_there():
         with borrow(engines.find_session(), (*_SETTINGS, *(settings or ()))):
             yield build_session(app_name, settings)
         return
+    silence_py4j()
+    handler = signal.getsignal(signal.SIGINT)
     spark = build_session(app_name, settings)
+    if handler is not None and current_thread() is main_thread():
+        signal.signal(signal.SIGINT, handler)
     try:
         yield spark
     finally:

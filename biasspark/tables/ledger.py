@@ -54,7 +54,7 @@ def find_published(spark: SparkSession, store: Store, job: str, run_date: date, 
 def list_shown(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> list[Run]:
     """Return the runs of a job that the views show for a date and corpus: one, or one of each window that ends then.
 
-    Raises `InputError` with the dates and corpora that exist if there is none.
+    Without such a run, raises `InputError` with the dates and corpora that exist.
     """
     rows = latest_runs(_select(read_ledger(spark, store, run_date), job, corpus))
     if not rows:
