@@ -65,14 +65,17 @@ def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> tuple[Dat
         return None, path
     chooses = (_FILE_OPTIONS | {"mergeschema"}) & corpus.lower_options.keys()
     if name and not chooses and not set(path + name) & set(OF_PATTERNS):
-        # A folder may have a time of day, or a date without leading zeros.
-        dates = dict.fromkeys((run_date.isoformat(), f"{run_date.year}-{run_date.month}-{run_date.day}"))
-        folders = f"{{{','.join(f'{name}={day}' for day in dates)}}}*"
+        folders = f"{{{','.join(f'{name}={day}' for day in write_date(run_date))}}}*"
         for above in ("", "*=*/", "*=*/*=*/"):
             pattern = f"{path.rstrip('/')}/{above}{folders}"
             if (rows := _list_if_any(spark, pattern)) is not None:
                 return rows, pattern
     return _list(spark, path), path
+
+
+def write_date(day: date) -> list[str]:
+    """Return how the names of partitions write a date, also without leading zeros; a time of day may follow."""
+    return sorted({day.isoformat(), f"{day.year}-{day.month}-{day.day}"})
 
 
 def _list(spark: SparkSession, path: str) -> DataFrame:

@@ -12,11 +12,12 @@ import os
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import date
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -40,13 +41,15 @@ from biasspark.corpus.input_files import (
     refuse_files_of_tables,
     refuse_other_format,
     refuse_skipped,
+    write_date,
 )
 from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed, list_features
-from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
+from biasspark.tables.storage_errors import describe_cause
 from biasspark.text import closest_match
 
 _VERSION = "versionasof"
@@ -65,7 +68,7 @@ _converted: dict[object, Path] = {}
 def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None = None) -> DataFrame:
     """Return the rows of the files of a path. Lazy; files that the engine cannot read are converted when called.
 
-    In a Delta table with a partition for each run date, other dates are left out. Raises `ConfigError` if the embedded
+    Files in partitions of other run dates are neither inspected nor read. Raises `ConfigError` if the embedded
     engine does not read such a corpus, and `InputError` if the path or data files are missing or cannot be read.
     """
     if faults := list(_unsupported(corpus)):
@@ -76,11 +79,13 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
     assert root is not None  # the check refuses others
     if corpus.file_format == "delta":
         return _read_delta(spark, corpus, root, run_date)
-    files = _list_files(root, corpus.location)
+    listed = _list_files(root, corpus.location)
+    files = _choose_files(listed, root, corpus, run_date)
+    _refuse_unreadable(files, corpus.location)
     refuse_empty([_uri(file) for file in files if not file.stat().st_size], corpus)
     names = list(map(_uri, files))
     refuse_files_of_tables(spark, names, corpus)
-    folder = _Folder(root, files, _list_partitions(files, root, corpus.location))
+    folder = _Folder(root, files, _list_partitions(files, root, corpus.location), len(files) == len(listed))
     read = [_uri(file) for file in files if len(_partitions_of(file, root)) == len(file.relative_to(root).parts[:-1])]
     refuse_skipped(list_skipped_files(names, read, folder.partitions), corpus)
     read_folder = _read_csv_folder if corpus.file_format == "csv" else _read_parquet_folder
@@ -93,6 +98,8 @@ class _Folder(NamedTuple):
     root: Path
     files: Sequence[Path]
     partitions: Sequence[str]
+    is_whole: bool
+    """Whether there are no other files below the path."""
 
 
 def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
@@ -105,17 +112,15 @@ def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
 def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date | None) -> DataFrame:
     """Return the rows of the files in a Delta log, read through links to them in partition folders like Spark's."""
     table = open_delta(corpus, root, run_date)
-    links_root, links = _temporary_folder(), []
-    for number, (file, values) in enumerate(table.files):
+    folders = []
+    for _, values in table.files:
         texts = zip(table.partitions, values, strict=True)
-        parts = (f"{name}={_NULL if text is None else quote(text, safe='')}" for name, text in texts)
-        links.append(links_root.joinpath(*parts, f"{number}.parquet"))
-        links[-1].parent.mkdir(parents=True, exist_ok=True)
-        links[-1].symlink_to(file)
+        folders.append(Path(*(f"{name}={_NULL if text is None else quote(text, safe='')}" for name, text in texts)))
+    links_root, links = _link_files([file for file, _ in table.files], folders)
     types = {field.name: from_arrow_type(field.type, prefer_timestamp_ntz=True) for field in table.schema}
     if not links:
         return spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in types.items()]))
-    folder = _Folder(links_root, links, table.partitions)
+    folder = _Folder(links_root, links, table.partitions, is_whole=True)
     stored = pa.schema([field for field in table.schema if field.name not in table.partitions])
     rows = _with_nulls(_read_parquet_folder(spark, corpus, folder, stored), folder)
     typed = {name: column(name).cast(types[name]) for name in table.partitions}
@@ -138,9 +143,17 @@ def _read_parquet_folder(
     merges = corpus.lower_options.get("mergeschema", "").lower() == "true"
     sources = list(zip(files, written, strict=True))
     merged = _merge(sources if declared is None else [(root, declared), *sources], where, merges)
-    schema = corpus.schema or _spark_schema(merged, folder.partitions, where)
+    if corpus.schema:
+        schema = spark.createDataFrame([], corpus.schema).schema
+        for name in folder.partitions:
+            if name not in schema.names:
+                schema.add(name, StringType())
+    else:
+        schema = _spark_schema(merged, folder.partitions, where)
     if _must_convert(written):
         root = _convert_files(files, root, lambda file: _read_parquet(file, merged, where), str(merged))
+    elif not folder.is_whole:
+        root, _ = _link_files(files, [file.relative_to(root).parent for file in files])
     return spark.read.schema(schema).parquet(str(root))
 
 
@@ -195,31 +208,47 @@ def _unsupported(corpus: Corpus) -> Iterator[Fault]:
 def _list_files(root: Path, where: str) -> list[Path]:
     """Return the data files below a path, in order."""
     try:
-        files = sorted(_data_files(root))
-        denied = [file for file in files if not os.access(file, os.R_OK)]
+        files = sorted(_data_files(root, where))
     except FileNotFoundError:
         raise InputError(condition_fault(where, "PATH_NOT_FOUND")) from None
     except PermissionError as error:
-        denied = [Path(error.filename)]
-    if denied:
-        raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {denied[0]}."))
+        raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {error.filename}.")) from None
     if not files:
         raise InputError(condition_fault(where, "UNABLE_TO_INFER_SCHEMA"))
     return files
 
 
-def _data_files(root: Path) -> Iterator[Path]:
-    """Yield the files below a path that Spark does not ignore as hidden."""
+def _choose_files(files: list[Path], root: Path, corpus: Corpus, run_date: date | None) -> list[Path]:
+    """Return the files in partitions of the run date, all if there are none, as `open_files` does."""
+    if not (run_date and corpus.run_date_column) or "mergeschema" in corpus.lower_options:
+        return files
+    of_date = tuple(f"{corpus.run_date_column}={day}" for day in write_date(run_date))
+    chosen = [file for file in files if any(part.startswith(of_date) for part in file.relative_to(root).parts)]
+    return chosen or files
+
+
+def _refuse_unreadable(files: Iterable[Path], where: str) -> None:
+    for file in files:
+        if not file.exists():
+            raise InputError(f"{where}: the link {file} leads to no file. Restore the file, or remove the link.")
+        if not os.access(file, os.R_OK):
+            raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {file}."))
+
+
+def _data_files(root: Path, where: str) -> Iterator[Path]:
+    """Yield the files below a path that Spark does not ignore as hidden, and the folders that may not be read."""
     if root.is_file():
         yield root
         return
-    for entry in os.scandir(root):
+    for entry in map(Path, os.scandir(root)):
         if entry.name.startswith(".") or (entry.name.startswith("_") and "=" not in entry.name):
             continue
-        if entry.is_dir():
-            yield from _data_files(Path(entry.path))
+        if not (entry.is_dir() and os.access(entry, os.R_OK | os.X_OK)):
+            yield entry
+        elif root.resolve().is_relative_to(entry.resolve()):
+            raise InputError(f"{where}: the link {entry} leads to a folder that contains it. Remove the link.")
         else:
-            yield Path(entry.path)
+            yield from _data_files(entry, where)
 
 
 def _uri(file: Path) -> str:
@@ -341,11 +370,33 @@ def _convert_files(
     key = (root, tuple(states), how)
     with _CONVERT_LOCK:
         if key not in _converted:
-            target = _temporary_folder()
-            for number, file in enumerate(files):
-                _write_parquet(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
+            with _copying():
+                target = _temporary_folder()
+                for number, file in enumerate(files):
+                    _write_parquet(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
             _converted[key] = target
         return _converted[key]
+
+
+def _link_files(files: Sequence[Path], folders: Sequence[Path]) -> tuple[Path, list[Path]]:
+    """Link to files from folders below a temporary one; return that and the links."""
+    with _copying():
+        root = _temporary_folder()
+        links = [root / folder / f"{number}.parquet" for number, folder in enumerate(folders)]
+        for file, link in zip(files, links, strict=True):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file)
+    return root, links
+
+
+@contextmanager
+def _copying() -> Iterator[None]:
+    """Name the system's temporary folder if a block cannot write to it."""
+    try:
+        yield
+    except OSError as error:
+        rule = f"copies of the files of the corpus could not be written to {gettempdir()}, {describe_cause(error)}."
+        raise BiasSparkError(f"{rule} Set TMPDIR to a folder with more space.") from error
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], path: Path) -> None:

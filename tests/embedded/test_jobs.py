@@ -11,15 +11,17 @@ import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
+from tests.harness.main_job import N_ROWS, RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import run_embedded as run
 from tests.harness.running_jobs import run_embedded_well as run_well
@@ -259,6 +261,43 @@ def test_a_filter_leaves_out_partitions_where_it_is_null(tmp_path: Path) -> None
     assert summary["n_rows"] == len(rows["id"])
 
 
+def test_a_date_without_rows_among_partitions_of_which_one_has_no_date(tmp_path: Path) -> None:
+    rows = make_rows()
+    del rows["day"]
+    for day in ("2026-01-16", "__HIVE_DEFAULT_PARTITION__"):
+        write_parquet(tmp_path / "corpus" / f"day={day}", rows)
+    done = run("measure", *configure(tmp_path, corpus={"run_date_column": "day"}))
+    assert done.code == 3
+    assert "2026-01-16 only" in done.err
+
+
+def test_files_of_other_dates_are_neither_inspected_nor_read(tmp_path: Path) -> None:
+    rows, corpus = make_rows(), tmp_path / "corpus"
+    del rows["day"]
+    write_parquet(corpus / f"day={RUN_DATE}", rows)
+    write_parquet(corpus / "day=2026-01-16", rows | {"score": ["0.5"] * N_ROWS})
+    (corpus / "day=2026-01-16" / "cut.parquet").write_bytes(b"PAR1")
+    (corpus / "day=2026-01-16" / "link.parquet").symlink_to("nothing")
+    assert run_well("measure", *configure(tmp_path, corpus={"run_date_column": "day"}))["n_rows"] == N_ROWS
+
+
+def test_a_schema_need_not_name_the_partitions(tmp_path: Path) -> None:
+    rows = make_rows()
+    del rows["day"]
+    write_parquet(tmp_path / "corpus" / f"day={RUN_DATE}", rows)
+    corpus = {"run_date_column": "day", "schema": "id STRING, target DOUBLE, score DOUBLE, male DOUBLE, female DOUBLE"}
+    assert run_well("measure", *configure(tmp_path, corpus=corpus))["n_rows"] == N_ROWS
+
+
+@pytest.mark.parametrize("leads_to", ["nothing", "."])
+def test_symbolic_links_that_lead_to_no_file(leads_to: str, tmp_path: Path) -> None:
+    (write_parquet(tmp_path / "corpus", make_rows()) / "link").symlink_to(leads_to)
+    done = run("measure", *configure(tmp_path))
+    assert done.code == 3
+    assert "link" in done.err
+    assert "permission" not in done.err
+
+
 def write_other_types(folder: Path) -> None:
     write_parquet(folder, make_rows())
     rows = pa.table(make_rows())
@@ -391,6 +430,14 @@ def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
     assert rejected == [("long", "malformed_row"), ("short", "malformed_row")]
     query = "SELECT n_negative + n_positive FROM latest_model_summary WHERE slice = 'long'"
     assert ask(tmp_path / "warehouse", query) == [(30,)]
+
+
+def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
+    write_csv(tmp_path, "id,target,score,male,length,comment_text\n", "c,1,0.5,1,5,a\n")
+    full = OSError(ENOSPC, "No space left on device")
+    with mock.patch("biasspark.corpus.local_files.pq.ParquetWriter", side_effect=full):
+        done = measure_csv(tmp_path)
+    assert (done.code, "TMPDIR" in done.err) == (1, True)
 
 
 def test_a_long_header_line_whose_quote_has_no_end(tmp_path: Path) -> None:

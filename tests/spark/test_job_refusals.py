@@ -38,7 +38,6 @@ def published(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-@pytest.mark.classic("the embedded engine inspects the files of all dates first")
 @pytest.mark.usefixtures("spark_session")
 def test_a_first_date_whose_file_is_broken_stops_no_other(tmp_path: Path) -> None:
     rows = make_rows(100)
