@@ -247,9 +247,9 @@ class Progress:
             self._stage, self._stage_start, self._next_reminder = show_visibly(text), self.seconds, REMINDER
             self._print(self._stage_start, f"{self._stage}\n")
 
-    def reminding(self, every: float = 0.5) -> AbstractContextManager[None]:
+    def reminding(self) -> AbstractContextManager[None]:
         """Print reminders of a long stage: after 3 s, then each time its duration has doubled."""
-        return repeating(self.remind, every)
+        return repeating(self.remind)
 
     def remind(self) -> None:
         """Print that the stage is still running, if it is due."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+REPEAT_SECONDS = 0.5
+
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, which ends a job like Ctrl-C."""
@@ -60,12 +62,12 @@ def raise_earlier_interrupt(error: BaseException | None) -> None:
 
 
 @contextmanager
-def repeating(call: Callable[[], object], every: float) -> Iterator[None]:
-    """Repeat a call every few seconds in another thread, for a block."""
+def repeating(call: Callable[[], object]) -> Iterator[None]:
+    """Repeat a call every `REPEAT_SECONDS` in another thread, for a block."""
     stopped = threading.Event()
 
     def repeat() -> None:
-        while not stopped.wait(every):
+        while not stopped.wait(REPEAT_SECONDS):
             call()
 
     thread = threading.Thread(target=repeat, daemon=True)

@@ -14,15 +14,12 @@ from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType
 
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, TreeSettings
-from biasspark.corpus.value_counts import ValueCounts, count_values
+from biasspark.corpus.value_counts import MAX_CATEGORIES, ValueCounts, count_values
 from biasspark.corpus.values import as_category, column, is_no_number, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
 from biasspark.session import expression
 from biasspark.text import NUMBER_IN_TEXT
-
-MAX_CATEGORIES = 1000
-"""A feature or a grouping with more values is unreadable, and may be the text itself."""
 
 MAX_GROUPS = 200
 """The number of most frequent values with a group each; all other values share one group."""
@@ -70,7 +67,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     numbers |= {("unreadable", name): F.when(is_no_number(name), F.lit(1.0)) for name in of_text}
     texts = {("categorical", name): _category(column(name), schema[name].dataType) for name in categorical}
     texts |= {("grouping", name): _category(*_grouping(corpus, text)) for name, text in groupings.items()}
-    counted = count_values(corpus, numbers, texts, attribution.split.max_bins, MAX_CATEGORIES)
+    counted = count_values(corpus, numbers, texts, attribution.split.max_bins)
     groups = {name: dict(counted.texts["grouping", name]) for name in groupings}
     reserved = {
         (name, group): counts.pop(group, 0) for name, counts in groups.items() for group in (NULL_GROUP, OTHER_GROUP)

@@ -30,7 +30,7 @@ def check_usable(
     counts: RowCounts,
     measures: Measures,
     schema: StructType,
-    id_column: str | None = None,
+    id_column: str | None,
     rejects: Rejects | None = None,
 ) -> None:
     """Stop a run that lacks a label or a model, or that rejects more than it may.

@@ -26,6 +26,9 @@ from biasspark.ranking.task_rows import Batches, Key, Part
 MAX_NUMBERS = 1 << 20
 """Distinct numbers of a column that one task counts; beyond that it keeps a sample, and they are counted by range."""
 
+MAX_CATEGORIES = 1000
+"""A feature or a grouping with more values is unreadable, and may be the text itself."""
+
 _ROWS_A_RANGE = 500_000
 _VALUES, _OFFSETS = 0, 1
 """The kinds of parts: values with their counts, and the number of rows below every range."""
@@ -101,12 +104,12 @@ class ValueCounts(NamedTuple):
 
 
 def count_values(
-    corpus: DataFrame, numbers: Mapping[Name, Column], texts: Mapping[Name, Column], most_bins: int, most_texts: int
+    corpus: DataFrame, numbers: Mapping[Name, Column], texts: Mapping[Name, Column], most_bins: int
 ) -> ValueCounts:
     """Count the values of DOUBLE columns, and of columns of STRING, integers or BOOLEAN as texts.
 
-    Numbers have a bin for each value, or `most_bins` at quantiles. A column with more than `most_texts` texts gets more
-    keys than that, and incomplete counts.
+    Numbers have a bin for each value, or `most_bins` at quantiles. A column with more than `MAX_CATEGORIES` texts gets
+    more keys than that, and incomplete counts.
 
     Runs one Spark job, a narrow scan; a second for numbers with more than a million distinct values. A task holds a
     million numbers of each column.
@@ -125,9 +128,9 @@ def count_values(
         total = Counter[str]()
         for data in tasks:
             total.update(json.loads(bytes(data)))
-        return json.dumps(dict(total.most_common(most_texts + 1))).encode()
+        return json.dumps(dict(total.most_common(MAX_CATEGORIES + 1))).encode()
 
-    count = partial(_count_task, n_numbers=n_numbers, n_columns=n_columns, most_texts=most_texts)
+    count = partial(_count_task, n_numbers=n_numbers, n_columns=n_columns)
     combined = range_job.combine_counts(range_job.map_to_counts(narrow, count), combine, 2 * n_columns)
     if not combined:
         no_numbers = Numbers(np.empty(0), 0)
@@ -148,7 +151,7 @@ def count_values(
     )
 
 
-def _count_task(batches: Batches, n_numbers: int, n_columns: int, most_texts: int) -> Iterator[range_job.CountsRow]:
+def _count_task(batches: Batches, n_numbers: int, n_columns: int) -> Iterator[range_job.CountsRow]:
     """Count the values in the batches of a task, whose columns of numbers are first, and the rows with NULL."""
     of_numbers = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
     of_texts = [Counter[str]() for _ in range(n_columns - n_numbers)]
@@ -159,7 +162,7 @@ def _count_task(batches: Batches, n_numbers: int, n_columns: int, most_texts: in
             values, counts = count_batch(column)
             if number < n_numbers:
                 of_numbers[number] = of_numbers[number].add(NumberCounts.of(values.to_numpy(), counts))
-            elif len(of_texts[number - n_numbers]) <= most_texts:
+            elif len(of_texts[number - n_numbers]) <= MAX_CATEGORIES:
                 names = values.cast(pa.string()).to_pylist()
                 of_texts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
     for number, counted in enumerate(of_numbers):

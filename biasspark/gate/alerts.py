@@ -411,7 +411,7 @@ def _known(value: float) -> float | None:
 
 
 def comparison_alerts(
-    compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str] = ()
+    compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str]
 ) -> pa.Table:
     """Return the table ``comparison_alerts`` of the rules with a baseline model, given the level of the intervals."""
     alerts = []

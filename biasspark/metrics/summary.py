@@ -80,10 +80,10 @@ def _greatest(values: Floats, names: Strings) -> tuple[float, str | None]:
     return float(greatest), names[known[values[known] >= greatest - ROUNDING][0]]
 
 
-def power_mean(values: Floats, power: int = POWER) -> float:
-    """Return the generalized mean (Σ x^p / n)^(1/p) of values in [0, 1], for p below 0.
+def power_mean(values: Floats) -> float:
+    """Return the generalized mean (Σ x^p / n)^(1/p) of values in [0, 1], where p is `POWER`.
 
-    If a value is zero, the mean is 0, its limit; without values it is NaN. The lower p, the closer to the minimum.
+    If a value is zero, the mean is 0, its limit; without values it is NaN.
     """
     if not len(values):
         return float("nan")
@@ -92,7 +92,7 @@ def power_mean(values: Floats, power: int = POWER) -> float:
     total = 0.0
     for value in values.tolist():
         product = value
-        for _ in range(-power - 1):
+        for _ in range(-POWER - 1):
             product *= value
         total += 1.0 / product
-    return float((total / len(values)) ** (1 / power))
+    return float((total / len(values)) ** (1 / POWER))

@@ -42,7 +42,7 @@ class Grid(NamedTuple):
     cells: Mapping[tuple[str, str], TableCell]
 
 
-def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Sequence[str] = ()) -> Figure:
+def draw_heat_maps(lines: Sequence[Sequence[Grid]], notes: Sequence[str], what: str = "") -> Figure:
     """Draw lines of heat maps, with row names at the left and column names above.
 
     A cell that rests on too few rows has only a colored edge, and a ◦. The corner explains columns and rows.
@@ -57,7 +57,7 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], what: str = "", notes: Seque
     n_columns = max(len(grid.columns) for grid in grids)
     right = 12 + max(0, max(panels.text_width(grid.title) for grid in grids) - across * n_columns)
     room = panels.Room(left, right, top=30 + highest, bottom=10, across=max(left, right), down=44 + highest)
-    figure, lines_of_axes = panels.make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes=notes)
+    figure, lines_of_axes = panels.make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes)
     for axes, grid in zip(chain(*lines_of_axes), grids, strict=True):
         axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
         is_level, above = _room_above(grid, across)
@@ -109,14 +109,14 @@ _LETTERS, _MAX_LINES = 38, 5
 """The letters per line of a rule, and the most lines drawn of it."""
 
 
-def draw_trees(trees: Sequence[Tree], notes: Sequence[str] = ()) -> Figure:
+def draw_trees(trees: Sequence[Tree], notes: Sequence[str]) -> Figure:
     """Draw trees below each other; a node shows its value with the interval, the gain of its split, and its rows."""
     depth = max(node.row["node_id"].bit_length() for tree in trees for node in tree.root.nodes())
     row_heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
     room = panels.Room(left=8, right=8, top=40, bottom=8, down=48)
     titles = [f"{tree.title} ({tree.best})" for tree in trees]
     width = max(depth * (_WIDTH + _GAP) - _GAP, *map(panels.text_width, titles))
-    figure, grid = panels.make_grid(row_heights, 1, width, room, notes=notes)
+    figure, grid = panels.make_grid(row_heights, 1, width, room, notes)
     for [axes], tree, title, height in zip(grid, trees, titles, row_heights, strict=True):
         axes.set_axis_off()
         axes.set(xlim=(0, width), ylim=(height, 0))

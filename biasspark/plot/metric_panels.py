@@ -37,7 +37,7 @@ def draw_intervals(
     gap, right = 19.0, 6.0
     width = (panels.WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
     room = panels.Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
-    figure, grid = panels.make_grid(row_heights, len(SUITE), width, room, notes=notes or (), sharey="row")
+    figure, grid = panels.make_grid(row_heights, len(SUITE), width, room, notes or (), sharey="row")
     drawn = [row for _, rows in parts.values() for row in rows]
     for line, (heading, (names, rows)) in zip(grid, parts.items(), strict=True):
         lines = {name: number for number, name in enumerate(names)}
@@ -120,7 +120,7 @@ def draw_pinned(
     step = (panels.WIDTH - 60) / len(labels)
     left = max(50, 8 + max(math.cos(slope) * width - (number + 0.7) * step for number, width in enumerate(widths)))
     room = panels.Room(left, right=6, top=10 if notes is None else 34, bottom=22 + math.sin(slope) * max(widths))
-    figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes=notes or ())
+    figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes or ())
     for number, model in enumerate(models):
         of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
         color, marker = panels.model_style(number)

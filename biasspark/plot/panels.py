@@ -95,7 +95,7 @@ def notebook_style() -> Iterator[None]:
 
 
 def make_grid(
-    row_heights: Sequence[float], n_columns: int, width: float, room: Room, *, notes: Sequence[str] = (), **options: Any
+    row_heights: Sequence[float], n_columns: int, width: float, room: Room, notes: Sequence[str], **options: Any
 ) -> tuple[Picture, list[list[Axes]]]:
     """Return a figure with a grid of panels, sizes in pixels, and notes below. Options are those of `subplots`."""
     across = room.left + n_columns * width + (n_columns - 1) * room.across + room.right

@@ -287,7 +287,7 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     sides = "Positives at the left against negatives above. Shares are colored by their square root."
     hidden = f"{n_hidden:,} smaller groups are not drawn." if n_hidden else ""
     with notebook_style():
-        return draw_heat_maps(lines, "negatives →\npositives ↓", [_note_slice(slice), sides, _WEAK_CELLS, hidden])
+        return draw_heat_maps(lines, [_note_slice(slice), sides, _WEAK_CELLS, hidden], "negatives →\npositives ↓")
 
 
 @Keywords({}).name_faults()
@@ -383,7 +383,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         shares.outside,
     ]
     with notebook_style():
-        return draw_heat_maps([[grid]], notes=[*notes, _note_limit(len(shown), len(by_rank))])
+        return draw_heat_maps([[grid]], [*notes, _note_limit(len(shown), len(by_rank))])
 
 
 # ---- the rows that a figure shows

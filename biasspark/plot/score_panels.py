@@ -165,7 +165,7 @@ def draw_histograms(
     """Draw the background above the identity, negatives and positives of each, every area scaled to its own peak."""
     width, heading = 236.0, _heading_room(models)
     room = panels.Room(left=82, right=14, top=36 + heading, bottom=40, across=24, down=56 + heading)
-    figure, grid = panels.make_grid([130] * len(lines), max(map(len, lines)), width, room, notes=notes)
+    figure, grid = panels.make_grid([130] * len(lines), max(map(len, lines)), width, room, notes)
     for line, keys in zip(grid, lines, strict=True):
         for axes, key in zip(line, keys, strict=False):
             _draw_histogram(axes, cells_of.get(key, {}), scales.get(key.model, _NO_SCALE))
@@ -213,7 +213,7 @@ def draw_curves(
     width, heading = 113.0, _heading_room(models)
     room = panels.Room(left=50, right=8, top=14 + heading, bottom=26, across=22.5, down=36)
     row_heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
-    figure, grid = panels.make_grid(row_heights[:-1], n_columns, width, room, notes=notes)
+    figure, grid = panels.make_grid(row_heights[:-1], n_columns, width, room, notes)
     for axes in (axes for spacer in grid[2::3] for axes in spacer):
         axes.set_axis_off()
     for number, keys in enumerate(lines):

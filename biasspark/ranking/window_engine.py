@@ -30,7 +30,7 @@ _SUMS = ("two_u", "low_squares", "high_squares")
 
 
 def count_windows(
-    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats] = ()
+    examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], edges: Sequence[Floats]
 ) -> Counts:
     """Rank by windows, and return the same COUNTS as sorted blocks: see `engine.rank`.
 

@@ -24,7 +24,7 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
-SCREEN_WIDTH, MAX_SHOWN, FEWEST_OF_MODEL = 120, 10, 3
+SCREEN_WIDTH, MAX_SHOWN, MAX_SKEWED, FEWEST_OF_MODEL = 120, 10, 5, 3
 _WORST = ("model", "slice", "identity", "n_rows", "metric", "value", "low", "high")
 _OVERALL = ("model", "slice", "n_rows", "auc", "auc_low", "auc_high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_adjusted")
@@ -33,10 +33,10 @@ _CHANGED_BY_SKEW = ("model", "slice", "n_rows", "n_dropped", "metric", "before",
 _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positive_rate", "n_negatives_to_add")
 
 
-def show_worst_identities(metrics: pa.Table, n: int = MAX_SHOWN) -> str:
+def show_worst_identities(metrics: pa.Table) -> str:
     """Return a table of each model's identities whose AUC is most certainly low, without crossed pairs.
 
-    They are at most ``n`` in all, or `FEWEST_OF_MODEL` of each model if that is more.
+    They are at most `MAX_SHOWN` in all, or `FEWEST_OF_MODEL` of each model if that is more.
 
     The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
     with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
@@ -53,7 +53,7 @@ def show_worst_identities(metrics: pa.Table, n: int = MAX_SHOWN) -> str:
     ]
     rows.sort(key=lambda row: (row["model"], row["high"], row["slice"], row["identity"]))
     by_model = group_rows(rows, "model").values()
-    rows = [row for of_model in by_model for row in of_model[: max(FEWEST_OF_MODEL, n // len(by_model))]]
+    rows = [row for of_model in by_model for row in of_model[: max(FEWEST_OF_MODEL, MAX_SHOWN // len(by_model))]]
     lines = []
     if rows:
         biases = ["bias", *map(describe_bias, rows)]
@@ -92,7 +92,7 @@ def show_balance(balance: pa.Table) -> str:
     return "\n".join(filter(None, [*lines, describe_outside(counts)]))
 
 
-def show_changes(comparisons: pa.Table, n: int = MAX_SHOWN) -> str:
+def show_changes(comparisons: pa.Table) -> str:
     """Return the metrics in which each model is significantly worse or better, and the number of each verdict.
 
     The most certain changes come first, but single identities before crossed pairs, and all rows before slices.
@@ -112,13 +112,13 @@ def show_changes(comparisons: pa.Table, n: int = MAX_SHOWN) -> str:
     for key in sorted(changes, key=lambda key: (*key[:2], key[2] != WORSE)):
         shown = sorted(changes[key], key=most_certain_first)
         title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(shown[0]))
-        more = [f"and {len(shown) - n:,} more"] if len(shown) > n else []
-        parts.append("\n".join([title, format_table(shown[:n], _CHANGED), *more]))
+        more = [f"and {len(shown) - MAX_SHOWN:,} more"] if len(shown) > MAX_SHOWN else []
+        parts.append("\n".join([title, format_table(shown[:MAX_SHOWN], _CHANGED), *more]))
     note = f"All comparisons, also those of background_auc, are counted here and in latest_{MODEL_COMPARISONS.name}."
     return "\n\n".join([*parts, _show_verdicts(rows), note])
 
 
-def show_skew(skewed: pa.Table, n: int = 5) -> str:
+def show_skew(skewed: pa.Table) -> str:
     """Return where pinned AUC changes most before and after rows are dropped, then where else it changes most."""
 
     def order(row: Row) -> tuple[Any, ...]:
@@ -128,10 +128,10 @@ def show_skew(skewed: pa.Table, n: int = 5) -> str:
     rows = sorted(skewed.to_pylist(), key=order)
     loses = [row for row in rows if row["identity"] == row["skewed_identity"]]
     stays = [row for row in rows if row["identity"] != row["skewed_identity"]]
-    text = format_table([change for row in loses[:n] for change in _skew_changes(row)], _CHANGED_BY_SKEW)
+    text = format_table([change for row in loses[:MAX_SKEWED] for change in _skew_changes(row)], _CHANGED_BY_SKEW)
     if not stays:
         return text
-    changes = [next(_skew_changes(row)) for row in stays[:n]]
+    changes = [next(_skew_changes(row)) for row in stays[:MAX_SKEWED]]
     columns = ("model", "slice", "identity", "metric", "before", "after", "change")
     return f"{text}\n\nother identities, largest change first:\n{format_table(changes, columns)}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -384,7 +384,7 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
     return cells
 
 
-def format_csv(comparison: SideBySide, _digits: int | None = None) -> str:
+def format_csv(comparison: SideBySide) -> str:
     """Return the rows of all slices as one CSV table with full precision (see `write_csv`)."""
     text = io.StringIO()
     rows = ([row[name] for name in comparison.columns] for part in comparison.slices for row in part.rows)
@@ -415,4 +415,8 @@ def _positive_rate(row: Row) -> str:
     return "-" if rate is None else format_decimal(100 * rate, 1, signed=False)
 
 
-FORMATS = {"text": format_text, "markdown": format_markdown, "csv": format_csv}
+FORMATS: dict[str, Callable[[SideBySide, int], str]] = {
+    "text": format_text,
+    "markdown": format_markdown,
+    "csv": lambda comparison, _: format_csv(comparison),
+}

@@ -32,7 +32,7 @@ _SPARK_SUBMIT_VARIABLES = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
 """Set by spark-submit, or by users to pass its arguments."""
 
 
-def choose_engine(request: SessionRequest, configured_master: str | None = None) -> Engine:
+def choose_engine(request: SessionRequest, configured_master: str | None) -> Engine:
     """Return the engine of a new session.
 
     The first that applies: the requested engine; Spark, if a server, a master (also in the settings of the session:

@@ -37,7 +37,7 @@ def describe(spark: SparkSession, text: str) -> Iterator[None]:
 
 
 @contextmanager
-def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every: float = 0.5) -> Iterator[None]:
+def follow_tasks(spark: SparkSession, report: Callable[[int, int], None]) -> Iterator[None]:
     """Report (completed, all) tasks of the running stages regularly, and (0, 0) at the end. Silent under Connect."""
     if is_connect(spark):
         yield
@@ -53,7 +53,7 @@ def follow_tasks(spark: SparkSession, report: Callable[[int, int], None], every:
         report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
 
     try:
-        with repeating(follow, every):
+        with repeating(follow):
             yield
     finally:
         report(0, 0)

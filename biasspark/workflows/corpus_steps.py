@@ -240,7 +240,7 @@ def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | No
 
 
 def check_counts(
-    surveyed: SurveyedCorpus, counts: RowCounts, sides: Iterable[tuple[int, int]], rejects: Rejects | None = None
+    surveyed: SurveyedCorpus, counts: RowCounts, sides: Iterable[tuple[int, int]], rejects: Rejects | None
 ) -> None:
     """Raise `InputError` if too few rows are usable, too many are rejected, or all identities are always unknown.
 

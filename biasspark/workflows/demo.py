@@ -68,7 +68,7 @@ _QUERY = (
 )
 
 
-def run_demo(folder: Path, rows: int, flags: Sequence[str] = (), *, both: bool = False) -> Outcome:
+def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Outcome:
     """Make the corpus unless it exists, measure it, write its report, and return the outcome.
 
     `flags` are added to the printed commands. If `both`, local Spark measures the corpus, too, and tables are compared.

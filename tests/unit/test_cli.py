@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from biasspark import interrupts
 from biasspark.cli import (
     DATED_EXAMPLES,
     DRY_RUN,
@@ -440,7 +441,7 @@ class TestProgress:
         progress.stage("ranking")
         progress.advance(1, 2)
 
-    def test_a_long_stage_is_said_to_run_still(self) -> None:
+    def test_a_long_stage_is_said_to_run_still(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """After 3 s, then whenever its duration has doubled; reset at the next stage."""
         now, stream = [0.0], io.StringIO()
         progress = Progress(stream, lambda: now[0])
@@ -454,7 +455,8 @@ class TestProgress:
             *[(0, "a"), (3, "still a"), (6, "still a"), (12, "still a")],
             *[(20, "b"), (23, "still b"), (26, "still b")],
         ]
-        with progress.reminding(every=0.001):
+        monkeypatch.setattr(interrupts, "REPEAT_SECONDS", 0.001)
+        with progress.reminding():
             now[0] = 100.0
             time.sleep(0.1)
         assert stream.getvalue().endswith("[100.0 s] still b\n")

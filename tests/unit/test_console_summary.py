@@ -8,8 +8,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 from biasspark.columns import ALL_ROWS, OVERALL
+from biasspark.report import console_summary
 from biasspark.report.console_summary import show_balance, show_changes, show_suite, show_worst_identities
 from biasspark.tables.schemas import BIAS_METRICS, LABEL_BALANCE, MODEL_COMPARISONS, MODEL_SUMMARY
 from biasspark.text import measure_width
@@ -31,9 +33,9 @@ def overall(slice_name: str = ALL_ROWS, model: str = "new", verdict: str = "no_e
     return change(OVERALL, 0.5, "auc", verdict, slice=slice_name, model=model, n_low=1_000, n_high=n_high)
 
 
-def show(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
+def show(rows: list[dict[str, Any]]) -> list[str]:
     """Return what is shown of a table with these rows, by paragraph."""
-    return show_changes(pa.Table.from_pylist(rows, MODEL_COMPARISONS.arrow_schema), n).split("\n\n")
+    return show_changes(pa.Table.from_pylist(rows, MODEL_COMPARISONS.arrow_schema)).split("\n\n")
 
 
 def read_rows(paragraph: str) -> Iterator[tuple[str, str, str]]:
@@ -77,11 +79,12 @@ def test_what_tells_most_comes_first_and_equal_rows_in_the_order_of_the_key() ->
     assert "more" not in worse + better
 
 
-def test_each_model_has_as_many_as_another_and_says_how_many_are_left() -> None:
+def test_each_model_has_as_many_as_another_and_says_how_many_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [change(f"i{place:02}", 0.001 * place) for place in range(6)]
     rows += [change("i00", 1e-9, model="newer"), change("i01", 1e-9, model="newer", verdict="better")]
     rows += [change("i00", 0.0, "background_auc"), overall(), overall(model="newer")]
-    *lists, _, everything = show(rows, n=4)
+    monkeypatch.setattr(console_summary, "MAX_SHOWN", 4)
+    *lists, _, everything = show(rows)
     titles = [paragraph.splitlines()[0] for paragraph in lists]
     assert titles == [
         "new significantly worse than old:",
@@ -147,11 +150,11 @@ MIXED = [
 ]
 
 
-def show_worst(rows: list[dict[str, Any]], n: int = 10) -> list[str]:
-    return show_worst_identities(pa.Table.from_pylist(rows, BIAS_METRICS.arrow_schema), n).splitlines()
+def show_worst(rows: list[dict[str, Any]]) -> list[str]:
+    return show_worst_identities(pa.Table.from_pylist(rows, BIAS_METRICS.arrow_schema)).splitlines()
 
 
-def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> None:
+def test_what_is_surely_low_comes_first_and_small_identities_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     _, headings, *lines, left_out = show_worst(MIXED)
     assert headings.split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
     assert [line.split()[2:] for line in lines] == [
@@ -164,7 +167,8 @@ def test_what_is_surely_low_comes_first_and_small_identities_are_counted() -> No
     assert "3 of 8 identities" in left_out  # lucky, absent, withheld
     assert "suppressed" in left_out
     assert "1 more" in left_out  # sure, in the short slice
-    _, _, *first, same = show_worst(MIXED, n=4)
+    monkeypatch.setattr(console_summary, "MAX_SHOWN", 4)
+    _, _, *first, same = show_worst(MIXED)
     assert [line.split() for line in first] == [line.split() for line in lines[:4]]
     assert same == left_out
 

@@ -107,7 +107,7 @@ def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.Mo
     context = SimpleNamespace(statusTracker=lambda: SimpleNamespace(getActiveStageIds=fail))
     monkeypatch.setattr(threading, "excepthook", raised.append)
     with session.follow_tasks(
-        cast("SparkSession", SimpleNamespace(sparkContext=context)), lambda *tasks: reported.append(tasks), every=0.001
+        cast("SparkSession", SimpleNamespace(sparkContext=context)), lambda *tasks: reported.append(tasks)
     ):
         assert asked.wait(10)
     assert raised == []
