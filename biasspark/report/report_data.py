@@ -28,7 +28,7 @@ BY_GATE, BY_PERSON, RUN_BEFORE = "the last accepted run", "the last accepted run
 """Why a run is the baseline."""
 
 
-def latest_runs(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
+def latest_by_job(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
     """Return the run of each job that readers see for a date: the one that was published last."""
     runs = [row for row in ledger if row["run_date"] == run_date and row["job"] != ACCEPT_RUN]
     return {row["job"]: row for row in sorted(runs, key=_by_publication)}

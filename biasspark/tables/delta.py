@@ -272,9 +272,9 @@ class DeltaFolder(DeltaStore):
 
     def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
         """See `ParquetStore.read_back`."""
-        by_spark = [table for table in tables if self._log(spark, table) is None]
-        rows = {table: self.read_rows(spark, table, run) for table in tables if table not in by_spark}
-        return rows | super().read_back(spark, by_spark, run)
+        logs = {table: self._log(spark, table) for table in tables}
+        rows = {table: log.read([run.run_date], [run.run_id]) for table, log in logs.items() if log}
+        return rows | super().read_back(spark, [table for table in tables if table not in rows], run)
 
     def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
         """See `PathStore.read_ledger`."""

@@ -81,7 +81,7 @@ def read_report_data(
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
-    runs = report_data.latest_runs(ledger, run_date)
+    runs = report_data.latest_by_job(ledger, run_date)
     job = next((job for job in (BIAS_METRICS.job, *_ALONE) if job in runs), BIAS_METRICS.job)
     if job not in runs:
         raise explain_no_run(spark, store, job, run_date, corpus)

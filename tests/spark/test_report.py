@@ -17,8 +17,8 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from biasspark import metric_table, night_report
 from biasspark.errors import ConfigError, Fault, InputError
-from biasspark.report import metric_table, night_report
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.spark_schemas import spark_schema
@@ -164,12 +164,6 @@ def test_a_run_that_is_not_published_is_refused_with_those_that_are(config: Path
     assert "2026-01-15, 2026-01-14" in err
 
 
-def test_a_report_without_a_document_is_refused(config: Path) -> None:
-    code, _, err = run(config, job=report)
-    assert code == 2
-    assert "--out" in err
-
-
 def test_any_table_is_exported_with_formulas_as_text(config: Path, tmp_path: Path) -> None:
     out = tmp_path / "metrics.csv"
     code, _, err = run(config, "--table", "bias_metrics", "--out", out, job=export)
@@ -209,7 +203,7 @@ def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathSto
     with pytest.raises(InputError, match="shrt"):
         metric_table(metrics, "shrt")
     with pytest.raises(InputError, match="slice = 3"):
-        metric_table(metrics, 3)
+        metric_table(metrics, 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no row"):
         metric_table(metrics.where("slice IS NULL"))
 

@@ -17,7 +17,7 @@ from biasspark.report.report_data import (
     ReportData,
     earlier_runs,
     find_baseline,
-    latest_runs,
+    latest_by_job,
     list_acceptances,
 )
 from tests.fixtures.made_up_report import (
@@ -201,7 +201,7 @@ def test_a_date_is_compared_with_the_last_accepted_run(
 
 def test_readers_see_the_latest_run_of_each_job_and_date() -> None:
     ledger = [ran("r1", 13), ran("r3", 14, "accepted"), ran("r2", 14), ran("r4", 15), THIS_RUN, accepts("r2", "r5")]
-    assert {job: row["run_id"] for job, row in latest_runs(ledger, RUN_DATE).items()} == {"bias_metrics": "r9"}
+    assert {job: row["run_id"] for job, row in latest_by_job(ledger, RUN_DATE).items()} == {"bias_metrics": "r9"}
     assert [row["run_id"] for row in earlier_runs(ledger, THIS_RUN, 30)] == ["r1", "r3"]
     assert [row["run_id"] for row in earlier_runs(ledger, THIS_RUN, 1)] == ["r3"]
 
