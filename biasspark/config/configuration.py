@@ -536,14 +536,15 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
     """Check a configuration, with paths relative to `base`. Raises `ConfigError` with all faults, those given first."""
-    table = _drop_empty_identities(table)
-    given = {name for name, part in table.items() if part is not None}
-    is_misspelled = closest_match("identities", sorted(given - {*declarations(Config)})) is not None
-    may_lack = "models" in given or "label_balance" not in given  # without models, these are the fault
-    only_scores = may_lack and not given & _NEED_IDENTITIES and not is_misspelled
-    reader = Reader(base, _optional_tables(table) | ({"identities"} if only_scores else set()))
+    given = _drop_absent(table)
+    optional = _optional_tables(given)
+    is_misspelled = closest_match("identities", sorted(given.keys() - declarations(Config).keys())) is not None
+    lacks_models = "label_balance" in given and "models" not in given  # then missing identities are the fault
+    if not (given.keys() & _NEED_IDENTITIES or is_misspelled or lacks_models):
+        optional.add("identities")
+    reader = Reader(base, optional)
     reader.faults.extend(faults)
-    return reader.read(Config, fill_experiment(table, reader))
+    return reader.read(Config, fill_experiment(given, reader))
 
 
 def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bool = True) -> Measures:
@@ -553,9 +554,8 @@ def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bo
     Unless `scored`, there are no models: only labels are counted. Unless `grouped`, identities are optional. Raises
     `ConfigError` with all faults.
     """
-    table = _drop_empty_identities(table)
-    given = {name: plain(part) for name, part in table.items() if scored or name != "models"}
-    optional = _optional_tables(table) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
+    given = {name: plain(part) for name, part in _drop_absent(table).items() if scored or name != "models"}
+    optional = _optional_tables(given) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
     return Reader(Path.cwd(), optional).read(Measures, given)
 
 
@@ -564,13 +564,13 @@ def parse_identities(value: object, base: Path | None = None) -> Identities:
     return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
 
 
-def _drop_empty_identities(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Drop identities that are empty, as ``resolved`` has them in a configuration without identities."""
-    return {name: part for name, part in table.items() if name != "identities" or part != plain(Identities())}
+def _drop_absent(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop parts that are None, and empty identities, which ``resolved`` has in a configuration without identities."""
+    empty = {"identities": plain(Identities())}
+    return {name: part for name, part in table.items() if part is not None and part != empty.get(name)}
 
 
-def _optional_tables(table: Mapping[str, Any]) -> set[str]:
+def _optional_tables(given: Mapping[str, Any]) -> set[str]:
     """Return the required tables that may be missing: identities in attribution, models for the label balance alone."""
-    given = {name for name, part in table.items() if part is not None}
-    only_labels = "label_balance" in given and not given & _NEED_MODELS
+    only_labels = "label_balance" in given and not given.keys() & _NEED_MODELS
     return {"identities"} if "attribution" in given else {"models"} if only_labels else set()
