@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command named by the arguments, by default those of the process, and return its exit code."""
     name, *flags = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("--help", "-h"):
-        listed = "".join(f"  {job:<14}{of_job.text}\n" for job, of_job in JOBS.items())
+        listed = "".join(f"  {job:<14}{job_command.text}\n" for job, job_command in JOBS.items())
         sys.stdout.write(f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one.\n")
         return 0
     if name == "--version":

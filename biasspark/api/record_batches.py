@@ -61,8 +61,8 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
         no_column = Fault((name,), ABSENT, "it has no column.", "Give one with columns.")
         raise InputError(*(unreadable.values() or [no_column]))
     # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
-    of_values = {field.name: _as_in_parquet(field.type, keeps_dictionaries=True) for field in batches.schema}
-    values = pa.schema([(column, of_values[column]) for column in schema.names])
+    types = {field.name: _as_in_parquet(field.type, keeps_dictionaries=True) for field in batches.schema}
+    values = pa.schema([(column, types[column]) for column in schema.names])
     # Not safe, since nanoseconds are truncated to microseconds.
     tables = (
         pa.Table.from_batches([batch]).select(schema.names).cast(values, safe=False).cast(schema) for batch in batches

@@ -108,8 +108,8 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     columns = list_columns(table, "table")
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)
-    of_suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
-    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), of_suite)
+    suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
+    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), suite)
     if shown is None and "worst_auc_difference" not in columns:  # which only side_by_side returns
         missing = [name for name in _NEEDED if name not in columns]
         raise InputError(
@@ -134,13 +134,13 @@ def _identity_table(metrics: Frame, slice_name: str) -> Document:
     if not len(rows):
         raise InputError("metric_table(): the table has no row. Give one that has.")
     check_unique(rows, BIAS_METRICS.key_columns, "metric_table()")
-    of_slice = [row for row in rows.filter(~pc.field("crossed")).to_pylist() if row["slice"] == slice_name]
-    if not of_slice:
+    slice_rows = [row for row in rows.filter(~pc.field("crossed")).to_pylist() if row["slice"] == slice_name]
+    if not slice_rows:
         raise InputError(
             f"metric_table(): slice = {show_value(slice_name)}. The metrics have no identity in a slice of that name. "
             "Pass the name of one of their slices."
         )
-    return Document(f"Metrics of slice {slice_name}", write_metric_page(of_slice, slice_name), height=600)
+    return Document(f"Metrics of slice {slice_name}", write_metric_page(slice_rows, slice_name), height=600)
 
 
 def bias_report(

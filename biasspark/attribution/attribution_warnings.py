@@ -84,9 +84,9 @@ def link_warnings(attribution: Attribution, within_0_and_1: Mapping[str, bool]) 
 
 def pair_warnings(pairs: pa.Table) -> Iterator[str]:
     """Yield a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
-    of_all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
-    empty = {row["pair"] for row in of_all_rows if row["n_pairs"] == 0}
-    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in of_all_rows)), empty)
+    all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
+    empty = {row["pair"] for row in all_rows if row["n_pairs"] == 0}
+    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in all_rows)), empty)
 
 
 def grouping_warnings(crosses: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -66,11 +66,11 @@ def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
         return shares
     values = np.empty(len(rows))
     for label in (0, 1):
-        of_label = np.flatnonzero(block.label[rows] == label)
-        scores = block.scores[rows[of_label]]
+        chosen = np.flatnonzero(block.label[rows] == label)
+        scores = block.scores[rows[chosen]]
         starts = find_starts(scores)
-        of_scores = losses(scores[starts], label, target.link)[LOSSES.index(target.name)]
-        values[of_label] = np.repeat(of_scores, np.diff(np.append(starts, len(scores))))
+        score_losses = losses(scores[starts], label, target.link)[LOSSES.index(target.name)]
+        values[chosen] = np.repeat(score_losses, np.diff(np.append(starts, len(scores))))
     return values
 
 
@@ -97,8 +97,8 @@ def meet(condition: Condition, bins: SmallInts) -> Flags:
 def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a hash of the bins of each cell, uint64. Each step is the finalizer of SplitMix64, a bijection."""
     hashed = np.zeros(bins.shape[1], np.uint64)
-    for of_feature in bins:
-        hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + of_feature.astype(np.uint64) + np.uint64(1)
+    for column in bins:
+        hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.uint64) + np.uint64(1)
         hashed = (hashed ^ (hashed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         hashed = (hashed ^ (hashed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         hashed ^= hashed >> np.uint64(31)
@@ -149,9 +149,9 @@ class CellSums(NamedTuple):
         ends = np.cumsum([part.cells.size for part in parts])
         sums: dict[SummedValue, Ints] = {}
         for part, cells in zip(parts, np.split(number, ends[:-1]), strict=True):
-            for value, of_value in part.sums.items():
-                total = sums.setdefault(value, np.zeros((len(of_value), values.shape[1]), np.int64))
-                total[:, cells] += of_value  # the cells of a part differ
+            for value, added in part.sums.items():
+                total = sums.setdefault(value, np.zeros((len(added), values.shape[1]), np.int64))
+                total[:, cells] += added  # the cells of a part differ
         return CellSums(Cells(parts[0].cells.columns, values), sums)
 
     def encode(self, values: Sequence[SummedValue]) -> bytes:
@@ -163,9 +163,9 @@ class CellSums(NamedTuple):
     @staticmethod
     def decode(values: Sequence[SummedValue], data: memoryview, columns: CellColumns) -> CellSums:
         """Return what `encode` wrote."""
-        of_cells, numbers, *arrays = unpack(data)
-        sums = {values[number]: of_value for number, of_value in zip(numbers.tolist(), arrays, strict=True)}
-        return CellSums(Cells(columns, of_cells), sums)
+        cells, numbers, *arrays = unpack(data)
+        sums = {values[number]: array for number, array in zip(numbers.tolist(), arrays, strict=True)}
+        return CellSums(Cells(columns, cells), sums)
 
 
 def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
@@ -174,8 +174,8 @@ def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
     models = {value.target.model for value in values}
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
-        for model, of_model in groupby(decode_blocks(batches, columns), key=itemgetter(0)):
-            sums = (CellSums.of(block, model, values) for _, _, block in of_model if model in models)
+        for model, model_blocks in groupby(decode_blocks(batches, columns), key=itemgetter(0)):
+            sums = (CellSums.of(block, model, values) for _, _, block in model_blocks if model in models)
             for number, joined in enumerate(join_sums(sums)):
                 yield model, 0, number, BLOCK, joined.encode(values)
 

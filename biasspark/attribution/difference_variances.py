@@ -48,11 +48,11 @@ class Regions(NamedTuple):
     @classmethod
     def of(cls, conditions: Sequence[Condition], counts: Mapping[int, Ints]) -> Regions:
         """Return the regions of sets, given by range the rows of each, shape (2, sets): see `count_regions`."""
-        of_ranges = np.array([of_range for _, of_range in sorted(counts.items())])
-        numbers = np.flatnonzero(of_ranges.any(axis=(0, 1)))
-        of_ranges = of_ranges[:, :, numbers].reshape(len(counts), -1)
-        below = of_ranges.cumsum(axis=0) - of_ranges
-        offsets = (RankOffsets(of_range, of_ranges.sum(axis=0)) for of_range in below)
+        n_rows = np.array([range_rows for _, range_rows in sorted(counts.items())])
+        numbers = np.flatnonzero(n_rows.any(axis=(0, 1)))
+        n_rows = n_rows[:, :, numbers].reshape(len(counts), -1)
+        below = n_rows.cumsum(axis=0) - n_rows
+        offsets = (RankOffsets(range_rows, n_rows.sum(axis=0)) for range_rows in below)
         return cls(conditions, numbers, dict(zip(sorted(counts), offsets, strict=True)))
 
     @property
@@ -83,12 +83,12 @@ def count_regions(conditions: Mapping[Target, Sequence[Condition]]) -> Query:
     """
 
     def measure(model: int, score_range: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
-        for target, of_target in conditions.items():
+        for target, listed in conditions.items():
             if target.model == model:
                 rows = block.cell[rows_with_opposite(block, target.slice)]
                 n_rows = np.bincount(rows, minlength=block.cells.size)
                 n_positive = np.where(block.cells.label, n_rows, 0)
-                chunks = (of_target[start : start + MAX_SETS] for start in range(0, len(of_target), MAX_SETS))
+                chunks = (listed[start : start + MAX_SETS] for start in range(0, len(listed), MAX_SETS))
                 regions = np.concatenate([list_regions(block.cells, sets) for sets in chunks])
                 yield target.slice, score_range, [np.array([n_rows - n_positive, n_positive]) @ regions.T]
 
@@ -110,13 +110,13 @@ def vary_differences(
     for start in range(0, max(map(len, conditions.values()), default=0), MAX_SETS):
         chosen = slice(start, start + MAX_SETS)
         regions = {}
-        for target, of_target in conditions.items():
-            counts = {key[2]: of_range[:, chosen] for key, [of_range] in counted.items() if key[:2] == target[:2]}
-            if any(of_range.any() for of_range in counts.values()):
-                regions[target] = Regions.of(of_target[chosen], counts)
-        of_chunk = _vary_chunk(blocks, regions, edges) if regions else {}
-        for target, of_target in conditions.items():
-            variances[target] += of_chunk.get(target, [None] * len(of_target[chosen]))
+        for target, listed in conditions.items():
+            counts = {key[2]: n_rows[:, chosen] for key, [n_rows] in counted.items() if key[:2] == target[:2]}
+            if any(n_rows.any() for n_rows in counts.values()):
+                regions[target] = Regions.of(listed[chosen], counts)
+        varied = _vary_chunk(blocks, regions, edges) if regions else {}
+        for target, listed in conditions.items():
+            variances[target] += varied.get(target, [None] * len(listed[chosen]))
     return variances
 
 
@@ -148,8 +148,8 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
     """Place the rows of a block among the regions by the model's scores, and cut them into ranges of the baseline."""
     assert block.baseline is not None
     rows = rows_with_opposite(block, target.slice)
-    of_cells = list_regions(block.cells, regions.conditions)
-    members = [of_cells[number][block.cell[rows]] for number in regions.numbers]
+    cell_regions = list_regions(block.cells, regions.conditions)
+    members = [cell_regions[number][block.cell[rows]] for number in regions.numbers]
     region = np.full(len(rows), len(members), np.uint8)
     for number, inside in enumerate(members):
         region[inside] = number
@@ -169,15 +169,15 @@ def sum_range(parts: Parts, within: Flags) -> bytes:
     Their shape is (labels, fields, sets); for `within` see `Regions`.
     """
     pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
-    arrays = [np.concatenate(of_tasks, axis=-1) for of_tasks in pieces]
+    arrays = [np.concatenate(task_arrays, axis=-1) for task_arrays in pieces]
     order = np.argsort(arrays[0])
     scores, label, of_all, region, placed = (array[..., order] for array in arrays)
     members = [region == number for number in range(within.shape[1])]
     inside = placed.astype(np.int64) - place_rows(scores, label == 1, members, RankOffsets.add_up(parts[Kind.OFFSETS]))
     sums = np.zeros((2, len(Placed._fields), len(within)), object)
     for value in (0, 1):
-        of_label = np.flatnonzero(label == value)
-        of_regions, of_all_rows, regions = inside[:, of_label], of_all[of_label], region[of_label]
+        label_rows = np.flatnonzero(label == value)
+        of_regions, of_all_rows, regions = inside[:, label_rows], of_all[label_rows], region[label_rows]
         for number, in_set in enumerate(within):
             every, chosen = of_regions[in_set].sum(axis=0), np.append(in_set, False)[regions]
             of_members = sum_placed(of_all_rows[chosen], every[chosen])

@@ -127,8 +127,8 @@ def place_all(counts: Counts) -> dict[tuple[str, str], PlacedSet]:
     placed: dict[tuple[str, str], PlacedSet] = {}
     for model, name, n, p, total, *squares in zip(*counts.groups[:2], *sizes, *sums, strict=True):
         if n and p:
-            of_labels = zip((n, p), squares, strict=True)
-            placed[model, name] = [Placed(k, k, total, total, one, one, one, total, one) for k, one in of_labels]
+            both = zip((n, p), squares, strict=True)
+            placed[model, name] = [Placed(k, k, total, total, one, one, one, total, one) for k, one in both]
     return placed
 
 
@@ -138,16 +138,16 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
     `rows` are those of the slice, and `sets` say which cells are in each set.
     """
     index, label = block.score_index[rows], block.label[rows]
-    of_label = [np.flatnonzero(label == value) for value in (False, True)]
+    chosen_rows = [np.flatnonzero(label == value) for value in (False, True)]
     # The rows of each label at or below every score, starting with 0.
     reached = [
-        np.append(0, np.cumsum(np.bincount(index[chosen], minlength=len(block.score_starts)))) for chosen in of_label
+        np.append(0, np.cumsum(np.bincount(index[chosen], minlength=len(block.score_starts)))) for chosen in chosen_rows
     ]
-    cells = [block.cell[rows[chosen]] for chosen in of_label]
+    cells = [block.cell[rows[chosen]] for chosen in chosen_rows]
     placements = block.placed(slice_number, rows)
     sums = np.zeros((2, len(Placed._fields), len(sets)), object)
     for number, inside in enumerate(sets):
-        members = [chosen[inside[of_cell]] for chosen, of_cell in zip(of_label, cells, strict=True)]
+        members = [chosen[inside[cell]] for chosen, cell in zip(chosen_rows, cells, strict=True)]
         scores = [index[chosen] for chosen in members]
         for side in (NEGATIVE, POSITIVE):
             d = place_among(scores[side], scores[1 - side])
@@ -155,14 +155,14 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
                 d = 2 * len(scores[POSITIVE]) - d
             of_members = sum_placed(placements[members[side]], d)
             of_all = _sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVE)
-            sums[side, :, number] = [len(of_label[side]), *of_members, *of_all]
+            sums[side, :, number] = [len(chosen_rows[side]), *of_members, *of_all]
     return pack([sums])
 
 
-def sum_placed(of_all: Ints, inside: Ints) -> list[int]:
+def sum_placed(placements: Ints, inside: Ints) -> list[int]:
     """Return the number of some rows of one label, and the sums over these of D, d, D², D·d and d²."""
-    sums = int(of_all.sum()), int(inside.sum())
-    return [len(inside), *sums, dot(of_all, of_all), dot(of_all, inside), dot(inside, inside)]
+    sums = int(placements.sum()), int(inside.sum())
+    return [len(inside), *sums, dot(placements, placements), dot(placements, inside), dot(inside, inside)]
 
 
 def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, int]:
@@ -186,12 +186,12 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
 
 def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
     """Combine the results of `place_in_sets` for all ranges, by ascending score, to those of the whole score line."""
-    of_ranges = [sums for data in ranges for sums in unpack(data)]
+    pairs = [sums for data in ranges for sums in unpack(data)]
     rows = Placed._fields.index("k")
-    below = np.zeros(of_ranges[0].shape[-1], object)
-    above = sum(positives[rows] for _, positives in of_ranges)
-    totals = np.zeros_like(of_ranges[0])
-    for negatives, positives in of_ranges:
+    below = np.zeros(pairs[0].shape[-1], object)
+    above = sum(positives[rows] for _, positives in pairs)
+    totals = np.zeros_like(pairs[0])
+    for negatives, positives in pairs:
         above = above - positives[rows]
         totals += np.stack([_shift(negatives, 2 * above), _shift(positives, 2 * below)])
         below = below + negatives[rows]
@@ -211,4 +211,4 @@ def _shift(sums: BigInts, offset: BigInts) -> BigInts:
 def read_sets(data: bytes) -> list[PlacedSet]:
     """Return the sums of the negatives and of the positives of each set."""
     [sums] = unpack(data)
-    return [[Placed(*of_label) for of_label in of_set] for of_set in sums.transpose(2, 0, 1).tolist()]
+    return [[Placed(*fields) for fields in labels] for labels in sums.transpose(2, 0, 1).tolist()]

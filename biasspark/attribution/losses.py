@@ -92,16 +92,16 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
             counts = members[:, :, cell]
             if len(cell) > len(begins):  # otherwise each row has its own score
                 counts = np.add.reduceat(counts, begins - begins[0], axis=2, dtype=np.int64)
-            of_losses = losses(block.scores[distinct], label, link) if with_losses else ()
-            limbs = [cut_moments(loss) for loss in of_losses]
-            for number, of_sets in enumerate(counts):
+            row_losses = losses(block.scores[distinct], label, link) if with_losses else ()
+            limbs = [cut_moments(loss) for loss in row_losses]
+            for number, set_counts in enumerate(counts):
                 ordered, n_opposite = block.placed(number, distinct), block.totals[1 - label, number]
                 normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
                 summed = np.stack([np.ones_like(ordered), *cut_moments(normalized), *chain(*limbs)])
-                sums[number, :, label, : len(summed)] += _sum_by_set(of_sets, summed)
+                sums[number, :, label, : len(summed)] += _sum_by_set(set_counts, summed)
                 if with_losses:  # Only correlations need these, and they are of all rows.
-                    both = np.concatenate([cut_moments(normalized + loss) for loss in of_losses])
-                    sums[number, :1, label, len(summed) :] += _sum_by_set(of_sets[:1], both)
+                    both = np.concatenate([cut_moments(normalized + loss) for loss in row_losses])
+                    sums[number, :1, label, len(summed) :] += _sum_by_set(set_counts[:1], both)
     return [*sums]
 
 
@@ -119,13 +119,13 @@ def read_losses(sums: Ints) -> list[OfLabels]:
     `sums` are those of `sum_losses` over all blocks.
     """
     sets: list[OfLabels] = []
-    for of_set in sums.tolist():
-        names, of_labels = _VALUES[: None if not sets else -len(LOSSES)], {}
-        for label, (n, *limbs) in zip((False, True), of_set, strict=True):
+    for limbs_by_label in sums.tolist():
+        names, by_label = _VALUES[: None if not sets else -len(LOSSES)], {}
+        for label, (n, *limbs) in zip((False, True), limbs_by_label, strict=True):
             parts = (limbs[start : start + N_LIMBS] for start in range(0, len(limbs), N_LIMBS))
             if n:
-                of_labels[label] = {name: read_moments(part, n) for name, part in zip(names, parts, strict=False)}
-        sets.append(of_labels)
+                by_label[label] = {name: read_moments(part, n) for name, part in zip(names, parts, strict=False)}
+        sets.append(by_label)
     return sets
 
 
@@ -139,7 +139,7 @@ def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
         )
 
 
-def list_correlations(of_segments: Losses, has_probabilities: Mapping[str, bool]) -> list[dict[str, Any]]:
+def list_correlations(losses_by_segment: Losses, has_probabilities: Mapping[str, bool]) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_correlations``: Pearson correlations of attributions with losses.
 
     `has_probabilities` says of each model whether its scores are probabilities.
@@ -153,7 +153,7 @@ def list_correlations(of_segments: Losses, has_probabilities: Mapping[str, bool]
             "pearson": _pearson(both, attribution == "total", loss) if has_probabilities[model] else None,
             "n_rows": add_moments(both, loss).n,
         }
-        for (model, name, segment), both in sorted(of_segments.items())
+        for (model, name, segment), both in sorted(losses_by_segment.items())
         if segment == OVERALL
         for attribution in ("total", "normalized")
         for loss in LOSSES
@@ -161,7 +161,7 @@ def list_correlations(of_segments: Losses, has_probabilities: Mapping[str, bool]
 
 
 def list_losses(
-    of_segments: Losses,
+    losses_by_segment: Losses,
     predicates: Mapping[str, str],
     placements: Mapping[tuple[str, str, str], PlacedSet],
     has_probabilities: Mapping[str, bool],
@@ -173,19 +173,19 @@ def list_losses(
     labels. `has_probabilities` says of each model whether its scores are probabilities.
     """
     rows = []
-    for model, name in sorted({key[:2] for key in of_segments}):
+    for model, name in sorted({key[:2] for key in losses_by_segment}):
         for segment in (OVERALL, *predicates):
             key = model, name, segment
-            of_labels, placed = of_segments.get(key, {}), placements.get(key)
+            by_label, placed = losses_by_segment.get(key, {}), placements.get(key)
             undefined = set() if has_probabilities[model] else set(LOSSES)
             undefined |= set() if (model, name, OVERALL) in placements else {"normalized"}
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
-            rows.append(key_columns | _list_segment(of_labels, placed, undefined, level))
+            rows.append(key_columns | _list_segment(by_label, placed, undefined, level))
     return rows
 
 
 def _list_segment(
-    of_labels: OfLabels, placed: PlacedSet | None, undefined: Collection[str], level: float
+    by_label: OfLabels, placed: PlacedSet | None, undefined: Collection[str], level: float
 ) -> dict[str, Any]:
     """Return the values of a segment, and NULL for the means of what is undefined."""
     auc, auc_variance = auc_within(*placed) if placed else (None, None)
@@ -193,8 +193,8 @@ def _list_segment(
     (aucs, variances), (n_low, n_high) = np.array([[auc], [auc_variance]], np.float64), np.array(sizes)[:, np.newaxis]
     auc_low, auc_high, method = (column.item() for column in auc_interval(aucs, variances, n_low, n_high, level))
     row = {
-        "n_rows": add_moments(of_labels, "normalized").n,
-        "n_positive": of_labels[True]["normalized"].n if True in of_labels else 0,
+        "n_rows": add_moments(by_label, "normalized").n,
+        "n_positive": by_label[True]["normalized"].n if True in by_label else 0,
         "auc": auc,
         "auc_low": auc_low,
         "auc_high": auc_high,
@@ -202,7 +202,7 @@ def _list_segment(
         "auc_method": None if auc is None else method,
     }
     for value, (name, limits) in _COLUMNS.items():
-        moments = add_moments(of_labels, value)
+        moments = add_moments(by_label, value)
         mean, variance = moments.mean, moments.variance_of_mean
         if value == "normalized":
             variance = influence_variance(*placed) if placed else None
@@ -213,9 +213,9 @@ def _list_segment(
     return row
 
 
-def add_moments(of_labels: OfLabels, name: str) -> Moments:
+def add_moments(by_label: OfLabels, name: str) -> Moments:
     """Return the moments of a value over the rows of both labels."""
-    return sum((moments[name] for moments in of_labels.values()), Moments())
+    return sum((moments[name] for moments in by_label.values()), Moments())
 
 
 def _pearson(both: OfLabels, total: bool, loss: str) -> float | None:

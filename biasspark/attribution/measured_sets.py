@@ -47,22 +47,22 @@ class MeasuredSet(NamedTuple):
 class MeasuredSets(NamedTuple):
     """The measured sets of rows, by target and in the order of its conditions.
 
-    `of_segments` and `of_pairs` have the sums over placements of each named segment and pair, by the numbers of model
+    `segments` and `pairs` have the sums over placements of each named segment and pair, by the numbers of model
     and slice. `regions` is the answer of `count_regions` about comparisons.
     """
 
-    of_targets: Mapping[Target, Sequence[MeasuredSet]]
-    of_segments: Mapping[tuple[int, int], Sequence[PlacedSet]]
-    of_pairs: Mapping[tuple[int, int], Sequence[PlacedSet]]
+    by_target: Mapping[Target, Sequence[MeasuredSet]]
+    segments: Mapping[tuple[int, int], Sequence[PlacedSet]]
+    pairs: Mapping[tuple[int, int], Sequence[PlacedSet]]
     regions: Answer
 
     def with_variances(self, variances: Mapping[Target, Sequence[float | None]]) -> MeasuredSets:
         """Return these sets with the variances of comparisons."""
-        of_targets = dict(self.of_targets)
-        for target, of_target in variances.items():
-            pairs = zip(of_targets[target], of_target, strict=True)
-            of_targets[target] = [of_set._replace(variance=variance) for of_set, variance in pairs]
-        return self._replace(of_targets=of_targets)
+        by_target = dict(self.by_target)
+        for target, target_variances in variances.items():
+            pairs = zip(by_target[target], target_variances, strict=True)
+            by_target[target] = [measured_set._replace(variance=variance) for measured_set, variance in pairs]
+        return self._replace(by_target=by_target)
 
 
 def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]], n_models: int) -> MeasuredSets:
@@ -79,8 +79,8 @@ def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]
             if target.model == model:
                 sets = [meet(condition, cells.bins) for condition in conditions[target]]
                 sums, halves = _sum_cells(block, target), (~cells.honest, cells.honest)
-                of_sets = [[sums[:, inside & half].sum(axis=1) for half in halves] for inside in sets]
-                yield target.slice, number, pack([np.array(of_sets)])
+                set_sums = [[sums[:, inside & half].sum(axis=1) for half in halves] for inside in sets]
+                yield target.slice, number, pack([np.array(set_sums)])
                 if target.name == AUC:
                     honest_sets[target.slice] = [inside & cells.honest for inside in sets]
         named = [cells.in_segment(number) for number in range(columns.n_segments)]
@@ -93,24 +93,24 @@ def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]
     def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
         return sum_arrays(key, ranges) if key[2] < len(targets) else combine_ranges(ranges)
 
-    compared = {target: of_target for target, of_target in conditions.items() if target.model >= n_models}
+    compared = {target: listed for target, listed in conditions.items() if target.model >= n_models}
     measured, regions = query_blocks(blocks, [Query(measure, combine), count_regions(compared)])
     placements = {key[:2]: read_sets(data) for key, data in measured.items() if key[2] == len(targets)}
-    of_targets = {}
+    by_target = {}
     for number, target in enumerate(targets):
         data = measured.get((target.model, target.slice, number))
         sets = [MeasuredSet()] * len(conditions[target]) if data is None else list(map(_read_sums, unpack(data)[0]))
         if target.name != AUC:  # the loss of a row depends on no other row
-            sets = [of_set._replace(variance=of_set.honest.variance_of_mean) for of_set in sets]
+            sets = [measured_set._replace(variance=measured_set.honest.variance_of_mean) for measured_set in sets]
         elif data is not None and target not in compared:
             pairs = zip(sets, placements[target.model, target.slice], strict=False)  # named sets follow
-            sets = [of_set._replace(variance=influence_variance(*placed)) for of_set, placed in pairs]
-        of_targets[target] = sets
+            sets = [measured_set._replace(variance=influence_variance(*placed)) for measured_set, placed in pairs]
+        by_target[target] = sets
     n_named = columns.n_segments + columns.n_pairs
-    of_named = {key: of_key[len(of_key) - n_named :] for key, of_key in placements.items()}
-    of_segments = {key: of_key[: columns.n_segments] for key, of_key in of_named.items()}
-    of_pairs = {key: of_key[columns.n_segments :] for key, of_key in of_named.items()}
-    return MeasuredSets(of_targets, of_segments, of_pairs, regions)
+    named = {key: placed_sets[len(placed_sets) - n_named :] for key, placed_sets in placements.items()}
+    segments = {key: placed_sets[: columns.n_segments] for key, placed_sets in named.items()}
+    named_pairs = {key: placed_sets[columns.n_segments :] for key, placed_sets in named.items()}
+    return MeasuredSets(by_target, segments, named_pairs, regions)
 
 
 def _sum_cells(block: RowBlock, target: Target) -> Ints:
@@ -123,5 +123,5 @@ def _sum_cells(block: RowBlock, target: Target) -> Ints:
 
 def _read_sums(sums: Ints) -> MeasuredSet:
     """Return the sums of one set, given those of `_sum_cells` over its training rows and over its honest rows."""
-    (n_train, *of_train, train_loss), (n_honest, *of_honest, honest_loss) = sums.tolist()
-    return MeasuredSet(read_moments(of_train, n_train), read_moments(of_honest, n_honest), train_loss + honest_loss)
+    (n_train, *train, train_loss), (n_honest, *honest, honest_loss) = sums.tolist()
+    return MeasuredSet(read_moments(train, n_train), read_moments(honest, n_honest), train_loss + honest_loss)

@@ -77,9 +77,9 @@ def cut_moments(values: Floats) -> Ints:
     high[:] = scaled
     np.subtract(values, np.multiply(scaled, 0.5**_HIGH_BITS, out=scaled), out=scaled)
     low[:] = np.rint(np.multiply(scaled, 2.0**_LOW_BITS, out=scaled), out=scaled)
-    for first, second, of_product in ((high, high, limbs[2:4]), (high, low, limbs[4:6]), (low, low, limbs[6:8])):
-        product = np.multiply(first, second, out=of_product[0])
-        np.bitwise_and(product, (1 << _LIMB_BITS) - 1, out=of_product[1])
+    for first, second, limb_pair in ((high, high, limbs[2:4]), (high, low, limbs[4:6]), (low, low, limbs[6:8])):
+        product = np.multiply(first, second, out=limb_pair[0])
+        np.bitwise_and(product, (1 << _LIMB_BITS) - 1, out=limb_pair[1])
         np.right_shift(product, _LIMB_BITS, out=product)
     return limbs
 

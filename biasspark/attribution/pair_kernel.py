@@ -144,11 +144,11 @@ def measure_auc(sample: Sample) -> PlacedAuc:
     value = total / (2 * n_negatives * n_positives)
     if min(n_negatives, n_positives) < 2:
         return PlacedAuc(placements, value, None)
-    of_negatives, of_positives = (
+    negative_part, positive_part = (
         float(delong_part(len(d), n_opposite, total, int(np.square(d).sum())))
         for d, n_opposite in zip(placements, (n_positives, n_negatives), strict=True)
     )
-    return PlacedAuc(placements, value, of_negatives + of_positives)
+    return PlacedAuc(placements, value, negative_part + positive_part)
 
 
 def _place(sample: Sample) -> tuple[Ints, Ints]:
@@ -167,7 +167,7 @@ def _best_split(node: PairNode, features: Sides, min_pairs: int, min_rows: int) 
         n_opposite = len(train[1 - side].scores)
         sums = []
         for feature, *bins in zip(features[side], *(sample[side].bins for sample in node.samples), strict=True):
-            held = np.stack([np.bincount(of_sample, minlength=feature.n_bins) for of_sample in bins], axis=1)
+            held = np.stack([np.bincount(column, minlength=feature.n_bins) for column in bins], axis=1)
             # Sums of fewer than 2^53 units: a double holds them exactly.
             placed = np.bincount(bins[0], placements, feature.n_bins).astype(np.int64)
             sums.append(BinSums(held[:, 0] * n_opposite, placed, held))
@@ -175,7 +175,7 @@ def _best_split(node: PairNode, features: Sides, min_pairs: int, min_rows: int) 
         split = best_split(features[side], sums, least, node.conditions[side])
         if split:
             splits.append((side, split))
-    return max(splits, key=lambda of_side: of_side[1].gain, default=None)
+    return max(splits, key=lambda choice: choice[1].gain, default=None)
 
 
 def _divide(node: PairNode, side: int, split: Split) -> Iterator[PairNode]:

@@ -157,5 +157,5 @@ def _deviations(auc: PlacedAuc, side: int) -> Floats:
 
 def _draw_factors(m: int, k: int) -> tuple[float, float]:
     """Return g and t of `Draws` for k out of m, at least two; two have no skewness."""
-    of_squares = (m - k) / (k * m * (m - 1))
-    return of_squares, (of_squares * (m - 2 * k) / (k * (m - 2)) if m > 2 else 0.0)
+    g = (m - k) / (k * m * (m - 1))
+    return g, (g * (m - 2 * k) / (k * (m - 2)) if m > 2 else 0.0)

@@ -62,13 +62,13 @@ def pair_segments(
         sizes = tuple(min(size, n // 2) for size, n in zip(most, n_labels, strict=True))
         samples = _split_samples(label == 1, drawn, scores, bins, sizes)
         model, name = names[key[:2]]
-        of_sides = mark_rare_of_sides(samples, features, settings)
-        nodes = segment_pairs(samples, of_sides, settings) if any(sizes) else []
+        marked = mark_rare_of_sides(samples, features, settings)
+        nodes = segment_pairs(samples, marked, settings) if any(sizes) else []
         for node in nodes:
             node |= {MODEL: model, SLICE: name}
-            for side, condition, of_side in zip((NEGATIVE, POSITIVE), node.pop("conditions"), of_sides, strict=True):
-                node[f"{side}_rule"] = describe_condition(condition, of_side)
-                node[f"{side}_predicate"] = write_predicate(condition, of_side)
+            for side, condition, one_side in zip((NEGATIVE, POSITIVE), node.pop("conditions"), marked, strict=True):
+                node[f"{side}_rule"] = describe_condition(condition, one_side)
+                node[f"{side}_predicate"] = write_predicate(condition, one_side)
         return json.dumps(nodes).encode()
 
     combined = yield Query(measure, combine)
@@ -85,12 +85,12 @@ def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
     """Return the rows of either label with the lowest hashes, including all whose hash equals the last."""
     n_rows, chosen = [], []
     for label, size in zip((False, True), most, strict=True):
-        of_label = rows[block.label[rows] == label]
-        n_rows.append(len(of_label))
-        if len(of_label) > 2 * size:
-            hashes = block.draws[of_label]
-            of_label = of_label[hashes <= np.partition(hashes, 2 * size - 1)[2 * size - 1]]
-        chosen.append(of_label)
+        candidates = rows[block.label[rows] == label]
+        n_rows.append(len(candidates))
+        if len(candidates) > 2 * size:
+            hashes = block.draws[candidates]
+            candidates = candidates[hashes <= np.partition(hashes, 2 * size - 1)[2 * size - 1]]
+        chosen.append(candidates)
     drawn = np.concatenate(chosen)
     bins, labels = block.cells.bins[:, block.cell[drawn]], block.label[drawn].astype(np.uint8)
     return pack([np.array(n_rows), labels, block.draws[drawn], block.scores[drawn], bins])
@@ -101,12 +101,12 @@ def _split_samples(label: Flags, drawn: Ints, scores: Floats, bins: SmallInts, s
     # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
     used = np.vstack([bins.astype(np.uint64), scores.view(np.uint64)])
     order = np.lexsort([*bins[::-1], scores, hash_bins(used), drawn])
-    of_labels = [order[label[order] == value] for value in (False, True)]
+    by_label = [order[label[order] == value] for value in (False, True)]
     train, honest = (
         [
             sort_examples(scores[chosen], bins[:, chosen])
-            for of_label, size in zip(of_labels, sizes, strict=True)
-            for chosen in [of_label[first * size : (first + 1) * size]]
+            for ordered, size in zip(by_label, sizes, strict=True)
+            for chosen in [ordered[first * size : (first + 1) * size]]
         ]
         for first in (0, 1)
     )

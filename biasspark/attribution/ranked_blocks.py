@@ -53,8 +53,8 @@ def rank_blocks(
     """
 
     def measure_losses(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
-        of_slices = sum_losses(block, links[model] if links else None, with_losses=bool(links))
-        return ((slice_number, 0, [sums]) for slice_number, sums in enumerate(of_slices))
+        slices = sum_losses(block, links[model] if links else None, with_losses=bool(links))
+        return ((slice_number, 0, [sums]) for slice_number, sums in enumerate(slices))
 
     sums_losses = links is not None or ranking.description.is_split
     queries = [_count_all(), *[Query(measure_losses)] * sums_losses, *map(next, searches.values())]
@@ -62,11 +62,11 @@ def rank_blocks(
         placed = ranking.place(examples, queries)
         if ranking.keeps_blocks:
             placed = stack.enter_context(kept(placed, large_rows=True))
-        (of_all, *answers), row_counts = read_answers(placed, queries)
+        (ranges, *answers), row_counts = read_answers(placed, queries)
         frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
-        counted = {key: RangeCounts.decode(data) for key, data in of_all.items()}
+        counted = {key: RangeCounts.decode(data) for key, data in ranges.items()}
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
         losses, train = _read_losses(ranking, counts, answers.pop(0) if sums_losses else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
@@ -97,8 +97,8 @@ def _read_losses(
         refuse_large_label(model_name, slice_name, n_rows)
     for (model, slice_number, _), [sums] in sorted(answer.items(), key=itemgetter(0)):
         names = ranking.encoding.models[model], ranking.encoding.slices[slice_number]
-        overall, train[model, slice_number], *of_segments = read_losses(sums)
-        for segment, of_labels in zip((OVERALL, *ranking.description.segments), (overall, *of_segments), strict=True):
-            if of_labels:
-                losses[(*names, segment)] = of_labels
+        overall, train[model, slice_number], *segments = read_losses(sums)
+        for segment, by_label in zip((OVERALL, *ranking.description.segments), (overall, *segments), strict=True):
+            if by_label:
+                losses[(*names, segment)] = by_label
     return losses, train

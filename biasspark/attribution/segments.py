@@ -62,10 +62,10 @@ def list_segments(
         {
             **key._asdict(),
             **list_node_columns(node.node_id, node.split is None),
-            **_list_columns(node.condition, of_node, root, features),
-            **_list_ends(of_node, key.range, level),
+            **_list_columns(node.condition, measured_set, root, features),
+            **_list_ends(measured_set, key.range, level),
         }
-        for node, of_node in zip(tree, measured, strict=True)
+        for node, measured_set in zip(tree, measured, strict=True)
     ]
     return decide(rows)
 
@@ -86,11 +86,11 @@ def list_slices(
     mean = whole.train.total / max(whole.train.n, 1)
     rows = [
         {
-            "score": float(mean * of_slice.train.n - of_slice.train.total),
-            **_list_columns(condition, of_slice, whole, features),
-            **_list_ends(of_slice, (0.0, 0.5), level),
+            "score": float(mean * measured_set.train.n - measured_set.train.total),
+            **_list_columns(condition, measured_set, whole, features),
+            **_list_ends(measured_set, (0.0, 0.5), level),
         }
-        for condition, of_slice in zip(conditions, measured, strict=True)
+        for condition, measured_set in zip(conditions, measured, strict=True)
     ]
     ranked = sorted((row for row in rows if row["score"] > 0), key=lambda row: -row["score"])
     return [{"rank": rank, **row} for rank, row in enumerate(decide(ranked), start=1)]

@@ -106,8 +106,8 @@ def count_cells(cells: Cells, sums: Ints, shift: int) -> Ints:
     """
     (n_rows, totals, bounds), honest = sums, cells.honest
     fingerprints = hash_bins(cells.bins) >> np.uint64(64 - shift - LARGEST_BITS - 1)
-    of_train = [np.where(honest, 0, column) for column in (n_rows, totals, bounds)]
-    return np.stack([of_train[0], n_rows - of_train[0], *of_train[1:], n_rows * fingerprints.astype(np.int64)])
+    train = [np.where(honest, 0, column) for column in (n_rows, totals, bounds)]
+    return np.stack([train[0], n_rows - train[0], *train[1:], n_rows * fingerprints.astype(np.int64)])
 
 
 def make_counter(predicates: Sequence[Predicate], slices: Sequence[Slice]) -> Count:
@@ -119,7 +119,7 @@ def make_counter(predicates: Sequence[Predicate], slices: Sequence[Slice]) -> Co
     by_feature: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for number, (feature, bins) in enumerate(predicates):
         by_feature[feature].update(dict.fromkeys(bins, number))
-    codes = [np.array([number for _, number in sorted(of_bins.items())]) for _, of_bins in sorted(by_feature.items())]
+    codes = [np.array([number for _, number in sorted(numbers.items())]) for _, numbers in sorted(by_feature.items())]
     together: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for number, conjunction in enumerate(slices):
         together[tuple(predicates[index].feature for index in conjunction)].append(number)
@@ -129,7 +129,7 @@ def make_counter(predicates: Sequence[Predicate], slices: Sequence[Slice]) -> Co
     }
 
     def count(bins: SmallInts, counts: Ints) -> list[Ints]:
-        met = [of_feature[of_cells] for of_feature, of_cells in zip(codes, bins, strict=True)]
+        met = [code[column] for code, column in zip(codes, bins, strict=True)]
         totals = np.zeros((len(counts), len(slices)), np.int64)
         for features, (numbers, keys) in combinations.items():
             indices = keys.get_indexer(_key([met[feature] for feature in features], len(predicates)))

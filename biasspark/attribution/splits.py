@@ -76,9 +76,9 @@ def _split_by(index: int, feature: Feature, node: BinSums, least: int | Ints, bi
     rows, sums, apart = np.where(inside, node.counts, 0), node.sums.astype(object), rare
     if np.count_nonzero(rows[~rare]) < 2:  # no side has more values: the rare ones count as one, at the first bin
         for values in (rows, sums):
-            of_rare = values[rare].sum()
+            rare_sum = values[rare].sum()
             values[rare] = 0
-            values[np.argmax(rare)] += of_rare
+            values[np.argmax(rare)] += rare_sum
         apart = np.zeros_like(rare)
     if np.count_nonzero(rows) < 2:
         return None

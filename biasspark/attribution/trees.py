@@ -113,4 +113,4 @@ def measure_bins(cells: Cells, sums: Ints, condition: Condition, features: Seque
     (n_rows, totals, _), honest = sums[:, inside], cells.honest[inside]
     counts = np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
     codes = zip(features, cells.bins[:, inside], strict=True)
-    return [add_by_code(of_feature, counts, feature.n_bins) for feature, of_feature in codes]
+    return [add_by_code(column, counts, feature.n_bins) for feature, column in codes]

@@ -467,10 +467,10 @@ class Config(Measures, _Source):
         models, rules = tuple(self.models), written["gate"]["rule"]
         identities = self.identities if written.sound("identities") else None
         for index, rule in enumerate(gate.rule):
-            of_rule = rules.within(rule.name or index + 1, rules.entries[index])
-            rule.check_names(of_rule, models, tuple(self.slices), identities)
+            spots = rules.within(rule.name or index + 1, rules.entries[index])
+            rule.check_names(spots, models, tuple(self.slices), identities)
             if rule.baseline is not None and models:
-                rule.check_baseline(of_rule, models, self.compare, written.sound("compare"))
+                rule.check_baseline(spots, models, self.compare, written.sound("compare"))
             if rule.metric in AT_THRESHOLDS and rule.threshold is not None and written.sound("thresholds"):
                 at = self.thresholds.at if self.thresholds else ()
                 if rule.threshold not in at:
@@ -478,7 +478,7 @@ class Config(Measures, _Source):
                     # So many thresholds are probably those of a grid.
                     with_it = sorted({rule.threshold, *(at if len(at) < 10 else ())})
                     fix = ("Add it: ", Setting(("thresholds", "at"), with_it), ".")
-                    of_rule["threshold"].refuse(known, fix)
+                    spots["threshold"].refuse(known, fix)
 
     def _check_mitigation(self, mitigation: Mitigation, written: Spot) -> None:
         if self.output.catalog and not self.output.path:

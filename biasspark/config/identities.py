@@ -153,7 +153,7 @@ class Identities(Section):
         array, terms = (self.array,) if self.array else (), self.terms.list if self.terms else ()
         keys = ("columns", "categorical", "array", "predicates", "terms")
         names = (self.columns, self.categorical, array, self.predicates, terms)
-        return tuple((key, name) for key, of_key in zip(keys, names, strict=True) for name in of_key)
+        return tuple((key, name) for key, names_of_key in zip(keys, names, strict=True) for name in names_of_key)
 
     @property
     def value_columns(self) -> tuple[str, ...]:

@@ -96,9 +96,9 @@ def _is_named(name: str, expressions: Sequence[str]) -> bool:
 def _common_type(name: str, as_written: bool, no_boolean: bool) -> Column:
     """Return the first type that fits all values of a column, as an aggregate; a column of NULLs is text."""
     chosen = F.lit(_TEXT)
-    for kind, of_type, pattern in reversed(_TYPES[:-1] if no_boolean else _TYPES):
+    for kind, data_type, pattern in reversed(_TYPES[:-1] if no_boolean else _TYPES):
         value = try_cast(name, kind)
-        is_same = as_category(value, of_type).eqNullSafe(column(name)) if as_written else value.isNotNull()
+        is_same = as_category(value, data_type).eqNullSafe(column(name)) if as_written else value.isNotNull()
         matches = F.trim(column(name)).rlike(rf"(?i)^({pattern})\z")
         fits = F.when(matches, is_same).otherwise(F.lit(False))  # failing casts are slow in Spark
         chosen = F.when(F.bool_and(F.when(column(name).isNotNull(), fits)), F.lit(kind)).otherwise(chosen)

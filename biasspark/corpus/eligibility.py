@@ -111,10 +111,10 @@ def _rejects(measures: Measures, schema: StructType, id_column: str | None) -> C
         return F.element_at(F.array(*map(F.lit, reasons)), F.greatest(code, F.lit(1)).cast("int"))
 
     whole = row_reason(measures.label, schema, id_column)
-    of_models = {model: score_reason(score, schema) for model, score in measures.models.items()}
+    codes = {model: score_reason(score, schema) for model, score in measures.models.items()}
     is_out = annotation_out_of_range(measures.identities, schema)
     rejects = [F.when(whole > 0, reject(None, name(whole, ROW_REASONS)))]
-    for model, code in of_models.items():
+    for model, code in codes.items():
         rejects.append(F.when((whole == 0) & (code > 0), reject(model, name(code, SCORE_REASONS))))
     rejects.append(F.when((whole == 0) & is_out, reject(None, F.lit(ANNOTATION_OUT_OF_RANGE))))
     return F.array_compact(F.array(*rejects))

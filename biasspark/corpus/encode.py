@@ -97,18 +97,18 @@ def encode_examples(
     """
     schema = corpus.schema
     packed: dict[int, list[Column]] = defaultdict(list)
-    of_numbers: dict[int, list[Column]] = defaultdict(list)
+    number_bits: dict[int, list[Column]] = defaultdict(list)
     for key, value in _field_values(measures, encoding, corpus, id_column).items():
         packed[encoding.fields[key].word].append(_shift(value, encoding.fields[key]))
     for source in encoding.sources:
         for name in source.identities if source.kind == "flags" else ():
-            bits = of_numbers if name in encoding.number_columns else packed
+            bits = number_bits if name in encoding.number_columns else packed
             of_identity = _flag_bits(name, source, measures.identities, encoding, corpus)
             bits[encoding.fields["member", encoding.number[name]].word].append(of_identity)
     columns = {
         name: combine(Column.bitwiseOR, bits[index] or [F.lit(0)]).cast("bigint")
         for names, bits in (
-            (encoding.word_columns, {n: packed[n] + of_numbers[n] for n in range(len(encoding.word_columns))}),
+            (encoding.word_columns, {n: packed[n] + number_bits[n] for n in range(len(encoding.word_columns))}),
             (encoding.packed_columns, packed),
         )
         for index, name in enumerate(names)

@@ -170,8 +170,8 @@ class Encoding:
     @cached_property
     def packed_fields(self) -> dict[tuple[str, int], Field]:
         """The bit fields of `packed_columns`."""
-        of_numbers = set(product(("member", "unknown", "off_scale"), self.numbers))
-        return {key: item for key, item in self.fields.items() if key not in of_numbers}
+        number_keys = set(product(("member", "unknown", "off_scale"), self.numbers))
+        return {key: item for key, item in self.fields.items() if key not in number_keys}
 
     @cached_property
     def read_columns(self) -> tuple[str, ...]:
@@ -214,11 +214,11 @@ class Encoding:
 
     def masks(self, what: str) -> dict[int, int]:
         """Return, by word of `packed_columns`, the bits of all one-bit fields with that name."""
-        of_words: dict[int, int] = defaultdict(int)
+        bits: dict[int, int] = defaultdict(int)
         for (name, _), item in self.packed_fields.items():
             if name == what:
-                of_words[item.word] |= 1 << item.shift
-        return dict(of_words)
+                bits[item.word] |= 1 << item.shift
+        return dict(bits)
 
     @cached_property
     def count_keys(self) -> tuple[tuple[str, int], ...]:
@@ -254,19 +254,19 @@ class Encoding:
     def read_row_counts(self, counts: Sequence[int]) -> RowCounts:
         """Return the counts of all rows read, given in the order of `count_keys`, by name."""
         by_key = dict(zip(self.count_keys, map(int, counts), strict=True))
-        of_rows = {reason: by_key["row_reason", code] for code, reason in enumerate(ROW_REASONS, 1)}
-        of_scores: dict[str, dict[str, int]] = {name: {} for name in self.models}
+        by_reason = {reason: by_key["row_reason", code] for code, reason in enumerate(ROW_REASONS, 1)}
+        by_model: dict[str, dict[str, int]] = {name: {} for name in self.models}
         for number, (name, reason) in enumerate(product(self.models, SCORE_REASONS)):
-            of_scores[name][reason] = by_key["score_reason", number]
-        rejects = of_rows | {reason: sum(counts[reason] for counts in of_scores.values()) for reason in SCORE_REASONS}
+            by_model[name][reason] = by_key["score_reason", number]
+        rejects = by_reason | {reason: sum(counts[reason] for counts in by_model.values()) for reason in SCORE_REASONS}
         rejects[ANNOTATION_OUT_OF_RANGE] = by_key["annotation", 0]
-        n_labeled = by_key["rows", 0] - sum(of_rows.values())
+        n_labeled = by_key["rows", 0] - sum(by_reason.values())
         return RowCounts(
             n_rows=by_key["rows", 0],
             n_rejected=by_key["rejected", 0],
             rejects=_nonzero(rejects),
-            n_eligible={name: n_labeled - sum(counts.values()) for name, counts in of_scores.items()},
-            rejected_scores={name: _nonzero(counts) for name, counts in of_scores.items()},
+            n_eligible={name: n_labeled - sum(counts.values()) for name, counts in by_model.items()},
+            rejected_scores={name: _nonzero(counts) for name, counts in by_model.items()},
             unreadable=_nonzero({name: by_key["unreadable", n] for n, name in enumerate(self.text_columns)}),
             off_scale=_nonzero({name: by_key["off_scale", self.number.get(name, 0)] for name in self.fraction_columns}),
             n_positive=by_key["label", 0],

@@ -62,9 +62,9 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     """
     schema, groupings = corpus.schema, attribution.groupings
     numeric, categorical = (attribution.numeric, attribution.categorical) if attribution.searches else ((), ())
-    of_text = [name for name in numeric if isinstance(schema[name].dataType, StringType)]
+    text_columns = [name for name in numeric if isinstance(schema[name].dataType, StringType)]
     numbers = {("numeric", name): number(name, schema[name].dataType) for name in numeric}
-    numbers |= {("unreadable", name): F.when(is_no_number(name), F.lit(1.0)) for name in of_text}
+    numbers |= {("unreadable", name): F.when(is_no_number(name), F.lit(1.0)) for name in text_columns}
     texts = {("categorical", name): _category(column(name), schema[name].dataType) for name in categorical}
     texts |= {("grouping", name): _category(*_grouping(corpus, text)) for name, text in groupings.items()}
     counted = count_values(corpus, numbers, texts, attribution.split.max_bins)
@@ -72,7 +72,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     reserved = {
         (name, group): counts.pop(group, 0) for name, counts in groups.items() for group in (NULL_GROUP, OTHER_GROUP)
     }
-    if faults := list(_list_faults(attribution, of_text, counted, groups)):
+    if faults := list(_list_faults(attribution, text_columns, counted, groups)):
         raise InputError(*faults)
     features = []
     for name in numeric:
@@ -84,7 +84,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         values = tuple(sorted(counts))
         features.append(Feature(name, write_category(name, schema[name].dataType), False, values, has_null))
         tree_features.append(mark_rare(features[-1], [0, *map(counts.__getitem__, values)], least))
-    unreadable = {name: counted.numbers["unreadable", name].n_known for name in of_text}
+    unreadable = {name: counted.numbers["unreadable", name].n_known for name in text_columns}
     frequent = [sorted(counts, key=lambda value: (-counts[value], value))[:MAX_GROUPS] for counts in groups.values()]
     return SurveyedValues(
         features=tuple(features),
@@ -96,10 +96,10 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
 
 
 def _list_faults(
-    attribution: Attribution, of_text: Sequence[str], counted: ValueCounts, groups: Mapping[str, Mapping[str, int]]
+    attribution: Attribution, text_columns: Sequence[str], counted: ValueCounts, groups: Mapping[str, Mapping[str, int]]
 ) -> Iterator[Fault]:
     """Yield the faults of features, of which some numeric ones are texts, and of groupings."""
-    for name in of_text:
+    for name in text_columns:
         if not counted.numbers["numeric", name].n_known:
             rule = f"'{name}' is of type string, and no row has a number in it."
             otherwise = f" if its values are categories, or name another. {NUMBER_IN_TEXT}"

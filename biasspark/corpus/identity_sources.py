@@ -55,7 +55,7 @@ def value_column(source: Source, identities: Identities, corpus: DataFrame) -> C
         return column(source.name)
     assert identities.terms is not None
     text = column(identities.terms.column)
-    terms = sorted({term for of_identity in identities.terms.list.values() for term in of_identity})
+    terms = sorted({term for listed_terms in identities.terms.list.values() for term in listed_terms})
     if not is_embedded(corpus.sparkSession):
         # The longest term at each position, as spelled there. By the lookahead, a term within another is found as well.
         pattern = rf"(?iu)(?<!{WORD_LETTER})(?=({any_term(terms)})(?!{WORD_LETTER}))"

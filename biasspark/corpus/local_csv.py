@@ -78,8 +78,8 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
     if malformed:
         kept = [name for name in names if name in (corpus.id, corpus.run_date_column)]
         fields = [_parse_record([text], corpus.separator) for text in malformed]
-        known = [dict(zip(names, of_line, strict=False)) for of_line in fields]
-        rows = [{MALFORMED: True, **{name: of_line.get(name) or None for name in kept}} for of_line in known]
+        known = [dict(zip(names, line, strict=False)) for line in fields]
+        rows = [{MALFORMED: True, **{name: line.get(name) or None for name in kept}} for line in known]
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
 
 

@@ -192,7 +192,7 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
 def _fix_of_missing(corpus: Corpus) -> str:
     """Return how to fix a missing column: if each file has its own schema, the first may lack it."""
     is_file = corpus.path is not None and Path(plain_path(corpus.path)).is_file()
-    of_files = corpus.path and not is_file and corpus.file_format in ("parquet", "orc") and not corpus.schema
-    if of_files and "mergeschema" not in corpus.lower_options:
+    is_folder = corpus.path and not is_file and corpus.file_format in ("parquet", "orc") and not corpus.schema
+    if is_folder and "mergeschema" not in corpus.lower_options:
         return "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
     return NAME_ANOTHER

@@ -142,33 +142,33 @@ def count_values(
     if many := {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}:
         for number, edges in _count_by_range(narrow, many, most_bins).items():
             listed[number] = Numbers(edges, listed[number].n_known)
-    of_texts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]
+    text_counts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]
     has_null = (np.frombuffer(combined[n_columns, 0, 0], np.int64) > 0).tolist()
     return ValueCounts(
         dict(zip(numbers, listed, strict=True)),
-        dict(zip(texts, of_texts, strict=True)),
+        dict(zip(texts, text_counts, strict=True)),
         dict(zip(columns, has_null, strict=True)),
     )
 
 
 def _count_task(batches: Batches, n_numbers: int, n_columns: int) -> Iterator[range_job.CountsRow]:
     """Count the values in the batches of a task, whose columns of numbers are first, and the rows with NULL."""
-    of_numbers = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
-    of_texts = [Counter[str]() for _ in range(n_columns - n_numbers)]
+    number_counts = [NumberCounts(np.empty(0), np.empty(0, np.int64), True)] * n_numbers
+    text_counts = [Counter[str]() for _ in range(n_columns - n_numbers)]
     n_null = np.zeros(n_columns, np.int64)
     for batch in batches:
         for number, column in enumerate(batch.columns):
             n_null[number] += column.null_count
             values, counts = count_batch(column)
             if number < n_numbers:
-                of_numbers[number] = of_numbers[number].add(NumberCounts.of(values.to_numpy(), counts))
-            elif len(of_texts[number - n_numbers]) <= MAX_CATEGORIES:
+                number_counts[number] = number_counts[number].add(NumberCounts.of(values.to_numpy(), counts))
+            elif len(text_counts[number - n_numbers]) <= MAX_CATEGORIES:
                 names = values.cast(pa.string()).to_pylist()
-                of_texts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
-    for number, counted in enumerate(of_numbers):
+                text_counts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
+    for number, counted in enumerate(number_counts):
         yield number, 0, 0, 0, counted.encode()
-    for number, of_column in enumerate(of_texts, n_numbers):
-        yield number, 0, 0, 0, json.dumps(of_column).encode()
+    for number, counted_texts in enumerate(text_counts, n_numbers):
+        yield number, 0, 0, 0, json.dumps(counted_texts).encode()
     yield n_columns, 0, 0, 0, n_null.tobytes()
 
 
@@ -191,8 +191,8 @@ def _summarize(counted: NumberCounts, most_bins: int) -> bytes:
 
 def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: int) -> dict[int, Floats]:
     """Return the bin edges of columns with very many numbers, given their range boundaries."""
-    ends = {number: of_column.edges for number, of_column in many.items()}
-    sizes = {number: of_column.n_known for number, of_column in many.items()}
+    ends = {number: numbers.edges for number, numbers in many.items()}
+    sizes = {number: numbers.n_known for number, numbers in many.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
         for batch in batches:
@@ -202,8 +202,8 @@ def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: i
                 cuts = np.searchsorted(counted.values, edges)
                 pieces = zip(np.split(counted.values, cuts), np.split(counted.counts, cuts), strict=True)
                 below = 0
-                for piece, (of_piece, rows) in enumerate(pieces):
-                    yield Part(number, 0, piece, _VALUES, pack([of_piece, rows]))
+                for piece, (values_of_piece, rows) in enumerate(pieces):
+                    yield Part(number, 0, piece, _VALUES, pack([values_of_piece, rows]))
                     yield Part(number, 0, piece, _OFFSETS, pack([np.array([below], np.int64)]))
                     below += int(rows.sum())
 

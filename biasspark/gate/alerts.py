@@ -249,17 +249,17 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     if value is None or baseline is None:
         return {}
     change = abs(value) - abs(baseline) if rule.is_size_change else value - baseline
-    of_now, of_before = _both_signs(rule, now), _both_signs(rule, before)
-    if not of_now or not of_before:
+    later, earlier = _both_signs(rule, now), _both_signs(rule, before)
+    if not later or not earlier:
         return {"change": change}
-    (low, value, _), (low_before, value_before, _) = of_now[0], of_before[0]
+    (low, value, _), (low_before, value_before, _) = later[0], earlier[0]
     below, may_be_0 = value_before - low_before, rule.is_size_change and low_before == 0
     return {
         "change": change,
-        "change_low": min(value - past - euclidean_norm(value - low, high - past) for _, past, high in of_before),
+        "change_low": min(value - past - euclidean_norm(value - low, high - past) for _, past, high in earlier),
         "change_high": max(
             current - value_before + (high - current + below if may_be_0 else euclidean_norm(high - current, below))
-            for _, current, high in of_now
+            for _, current, high in later
         ),
     }
 
@@ -464,9 +464,9 @@ def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
         for row, against, in_favor in zip(rows, violation, compliance, strict=True)
     ]
     if evaluation.rule.worst:
-        of_identities = [alert for alert in alerts if alert.identity != OVERALL]  # which says that there is no identity
-        groups = groupby(of_identities, key=attrgetter("model", "slice"))  # alerts are sorted
-        alerts += [_worst_identity(evaluation.rule, key, list(of_slice)) for key, of_slice in groups]
+        identities = [alert for alert in alerts if alert.identity != OVERALL]  # which says that there is no identity
+        groups = groupby(identities, key=attrgetter("model", "slice"))  # alerts are sorted
+        alerts += [_worst_identity(evaluation.rule, key, list(group)) for key, group in groups]
     return [_count_insufficient(evaluation, alert) for alert in alerts]
 
 
@@ -486,7 +486,7 @@ def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: floa
 def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
     """Return the alerts of all rules as a table."""
     rows = []
-    for alert in (alert for of_rule in alerts for alert in of_rule):
+    for alert in (alert for rule_alerts in alerts for alert in rule_alerts):
         rule = alert.rule
         columns = {name: getattr(rule, name) for name in ("metric", "threshold", "bound", "severity")}
         columns |= {"rule": rule.name, "baseline_model": rule.baseline, "bound_kind": rule.kind}

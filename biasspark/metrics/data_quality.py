@@ -175,8 +175,8 @@ def identity_warnings(identities: Sequence[str], sides: Sequence[tuple[int, int]
 def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> Iterator[str]:
     """Yield sentences on slices without rows, of one label, and of all rows, given usable negatives and positives."""
     by_slice = dict(zip(slices, labels, strict=True))
-    of_all_rows = by_slice.pop(ALL_ROWS)
-    whole = [name for name, counts in by_slice.items() if counts == of_all_rows and all(counts)]
+    overall = by_slice.pop(ALL_ROWS)
+    whole = [name for name, counts in by_slice.items() if counts == overall and all(counts)]
     empty, one_label = (
         [name for name, counts in by_slice.items() if sum(map(bool, counts)) == n_labels] for n_labels in (0, 1)
     )
@@ -234,8 +234,8 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
         return
     if profile.overall_auc == 1:
         yield "its AUC is 1: every positive scores higher than every negative. Was the score made from the label?"
-    of_identities = profile.best_subgroup_auc is not None
-    auc = profile.best_subgroup_auc if of_identities else profile.overall_auc
+    has_identities = profile.best_subgroup_auc is not None
+    auc = profile.best_subgroup_auc if has_identities else profile.overall_auc
     if auc is not None and auc < 0.5:
-        which = "subgroup AUC is below 0.5 for every identity" if of_identities else "AUC is below 0.5"
+        which = "subgroup AUC is below 0.5 for every identity" if has_identities else "AUC is below 0.5"
         yield f"its {which}. Does a higher score mean less likely positive?"

@@ -50,11 +50,11 @@ def label_balance(
 def _hide_summands(hidden: Flags, n_rows: Ints, least: int) -> Flags:
     """Hide more bins, the smallest first, where ``(all)`` less the other bins would tell the size of a small group."""
     hidden, background = hidden.copy(), n_rows[0] - n_rows
-    for of_identity, inside, outside in zip(hidden[:, :-1], n_rows[:, :-1], background[:, :-1], strict=True):
+    for hidden_bins, inside, outside in zip(hidden[:, :-1], n_rows[:, :-1], background[:, :-1], strict=True):
         for bin_ in np.argsort(inside, kind="stable"):
-            if not any(0 < rows[of_identity].sum() < least for rows in (inside, outside)):
+            if not any(0 < rows[hidden_bins].sum() < least for rows in (inside, outside)):
                 break
-            of_identity[bin_] = True
+            hidden_bins[bin_] = True
     return hidden
 
 

@@ -54,9 +54,9 @@ def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
     """
     sizes = cells.astype(np.float64)
     n_subgroup, n_background = sizes[0] + sizes[1], sizes[2] + sizes[3]
-    of_subgroup = n_background + 2 * n_subgroup if include_subgroup else n_background
-    of_cells = np.stack([of_subgroup, of_subgroup, n_subgroup, n_subgroup]) * sizes
-    weights: Floats = of_cells[LOW[PINNED_PAIRS]] * of_cells[HIGH[PINNED_PAIRS]]
+    subgroup_weight = n_background + 2 * n_subgroup if include_subgroup else n_background
+    cell_weights = np.stack([subgroup_weight, subgroup_weight, n_subgroup, n_subgroup]) * sizes
+    weights: Floats = cell_weights[LOW[PINNED_PAIRS]] * cell_weights[HIGH[PINNED_PAIRS]]
     return weights
 
 
@@ -178,11 +178,11 @@ def _project(
     """Return the AUCs of another identity over all rows, and its pinned AUC if a share of the cell is kept."""
     sizes, terms = statistics.counts.cells[:, group], statistics.auc[PINNED_PAIRS, group]
     left = share * sizes + (1.0 - share) * without.cells[:, group]
-    of_all, of_rest = (
+    all_sums, rest_sums = (
         counts.sums[PINNED_PAIRS, 0, group].astype(np.float64) for counts in (statistics.counts, without)
     )
     expected = divide(
-        share * of_all + (1.0 - share) * of_rest, 2.0 * left[LOW[PINNED_PAIRS]] * left[HIGH[PINNED_PAIRS]]
+        share * all_sums + (1.0 - share) * rest_sums, 2.0 * left[LOW[PINNED_PAIRS]] * left[HIGH[PINNED_PAIRS]]
     )
     before, after = (
         float(pinned_auc(n, aucs, include_subgroup))

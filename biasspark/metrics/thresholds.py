@@ -86,12 +86,12 @@ def threshold_summary(counts: Counts, thresholds: Thresholds, suppressed: Flags)
     starts = np.array([start for start, _ in slices], np.int64)
     columns: dict[str, Any] = {}
     for name, kind in (("fpr", "false_positive"), ("fnr", "false_negative")):
-        of_slice, of_identity = (
+        slice_rates, identity_rates = (
             np.where(suppressed[:, None], np.nan, rate(side, name).value) for side in (background, subgroup)
         )
-        columns[name] = of_slice[starts].ravel()
+        columns[name] = slice_rates[starts].ravel()
         columns[f"{kind}_equality_difference"] = np.array(
-            [equality_difference(of_slice[start], of_identity[members]) for start, members in slices]
+            [equality_difference(slice_rates[start], identity_rates[members]) for start, members in slices]
         ).ravel()
     return to_table(
         THRESHOLD_SUMMARY,
@@ -102,14 +102,14 @@ def threshold_summary(counts: Counts, thresholds: Thresholds, suppressed: Flags)
     )
 
 
-def equality_difference(of_slice: Floats, of_identities: Floats) -> Floats:
+def equality_difference(slice_rates: Floats, identity_rates: Floats) -> Floats:
     """Return Σ |value of the slice - value of the identity| over identities, 0 or more; NaN over no identity.
 
-    `of_identities`, shape (identities, ...), is NaN for those without a value, which are left out. The sum is in order.
+    `identity_rates`, shape (identities, ...), is NaN where there is no value, which is left out. The sum is in order.
     """
-    known = ~np.isnan(of_identities)
-    terms = np.where(known, np.abs(of_slice - of_identities), 0.0)
-    return np.where(known.any(axis=0), reduce(np.add, terms, np.zeros(np.shape(of_slice))), np.nan)
+    known = ~np.isnan(identity_rates)
+    terms = np.where(known, np.abs(slice_rates - identity_rates), 0.0)
+    return np.where(known.any(axis=0), reduce(np.add, terms, np.zeros(np.shape(slice_rates))), np.nan)
 
 
 def decisions(counts: Counts, thresholds: Thresholds) -> tuple[Decisions, Decisions]:
@@ -155,13 +155,13 @@ def score_histograms(
     """
     groups, parts = counts.groups, []
     for model, (edges, indices) in bins.items():
-        of_model = np.flatnonzero(groups.model == model)
+        model_groups = np.flatnonzero(groups.model == model)
         from_edge = counts.at_or_above[model][:, :, np.array(indices, np.int64) + 1]
         from_edge[:, :, -1] = 0  # the last bin includes its high edge
         n_rows = from_edge[:, :, :-1] - from_edge[:, :, 1:]
-        n_rows[:, suppressed[of_model]] = 0
+        n_rows[:, suppressed[model_groups]] = 0
         group, cell, bin_ = np.nonzero(n_rows.transpose(1, 0, 2))
-        rows, ends = of_model[group], np.array(edges, np.float64)
+        rows, ends = model_groups[group], np.array(edges, np.float64)
         parts.append(
             to_table(
                 SCORE_HISTOGRAMS,

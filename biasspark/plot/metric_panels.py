@@ -122,9 +122,9 @@ def draw_pinned(
     room = panels.Room(left, right=6, top=10 if notes is None else 34, bottom=22 + math.sin(slope) * max(widths))
     figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes or ())
     for number, model in enumerate(models):
-        of_model = [row for row in rows if row["model"] == model and row["identity"] in columns]
+        model_rows = [row for row in rows if row["model"] == model and row["identity"] in columns]
         color, marker = panels.model_style(number)
-        known = {columns[row["identity"]]: row["known_auc"] for row in of_model if row["known_auc"] is not None}
+        known = {columns[row["identity"]]: row["known_auc"] for row in model_rows if row["known_auc"] is not None}
         dashed: dict[str, Any] = {"color": color, "linewidth": 1.2, "dashes": (4, 3)}
         if len(set(known.values())) == 1:
             axes.axhline(next(iter(known.values())), **dashed)
@@ -132,7 +132,7 @@ def draw_pinned(
             ends = [end for column in known for end in (column - 0.5, column + 0.5, math.nan)]
             axes.plot(ends, [auc for value in known.values() for auc in (value, value, math.nan)], **dashed)
         for is_pale, alpha in _ALPHAS.items():
-            points = [row for row in of_model if ((row["identity"], model) in weak) == is_pale]
+            points = [row for row in model_rows if ((row["identity"], model) in weak) == is_pale]
             across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
             style: dict[str, Any] = {"color": color, "alpha": alpha, "markersize": 5, "markeredgewidth": 0}
             axes.plot(across, values, marker, **style)

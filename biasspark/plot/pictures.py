@@ -127,10 +127,10 @@ def rate_curves(
     >>> biasspark.plot.rate_curves(measured, identities=["gay", "black"])  # doctest: +SKIP
     """
     known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.rate_curves()", most).without_pairs(identities)
-    of_suite = known.suite_of(scores, metrics)
-    rows, shown, n_all = _choose_scores(known, of_suite, (slices, identities, models), most)
+    suite_rows = known.suite_of(scores, metrics)
+    rows, shown, n_all = _choose_scores(known, suite_rows, (slices, identities, models), most)
     _, cells_of = read_histograms(rows)
-    suite = by_panel(of_suite.to_pylist() if of_suite is not None else [])
+    suite = by_panel(suite_rows.to_pylist() if suite_rows is not None else [])
     notes = ["" if suite else _AREAS_OF_BINS, _note_limit(len(shown[1]), n_all)]
     with notebook_style():
         lines = arrange(*shown, n_columns=8)
@@ -172,10 +172,10 @@ def intervals(
         parts[known[0]] = shown_slices, [row | {"identity": row["slice"]} for row in kept]
     else:
         for slice_name in shown_slices:
-            of_slice = [row for row in kept if row["slice"] == slice_name]
-            ranked = known if identities is not None else order_worst_first(of_slice)[:most]
+            slice_rows = [row for row in kept if row["slice"] == slice_name]
+            ranked = known if identities is not None else order_worst_first(slice_rows)[:most]
             heading = f"slice {slice_name}" if shown_slices != [ALL_ROWS] else ""
-            parts[heading] = ranked, [row for row in of_slice if row["identity"] in ranked]
+            parts[heading] = ranked, [row for row in slice_rows if row["identity"] in ranked]
     drawn = [row for _, rows_of_part in parts.values() for row in rows_of_part]
     if all(row[metric] is None for row, metric in product(drawn, SUITE)):
         raise rows.error("no metric has a value: rows of a label are missing, too few or withheld. Give others.")
@@ -223,11 +223,11 @@ def pinned_auc(
     suite = rows.suite_of(pinned, metrics)
     weak = set()
     if suite is not None:
-        of_suite = keep(suite, slice=[slice]).to_pylist()
+        suite_rows = keep(suite, slice=[slice]).to_pylist()
         weak = {
-            (row["identity"], row["model"]) for row in of_suite if any(is_weak(row, name) for name in SUMMARIZED_AUCS)
+            (row["identity"], row["model"]) for row in suite_rows if any(is_weak(row, name) for name in SUMMARIZED_AUCS)
         }
-        worst = {identity: number for number, identity in enumerate(order_worst_first(of_suite))}
+        worst = {identity: number for number, identity in enumerate(order_worst_first(suite_rows))}
         order = order if identities is not None else sorted(order, key=lambda name: worst.get(name, len(worst)))
     drawn = [row for row in rows.keep(model=chosen, identity=order) if row["pinned_auc"] is not None]
     defined = {row["identity"] for row in drawn}
@@ -328,9 +328,9 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     known = _Rows.read(segments, table, table.value_columns, "plot.tree()")
     slice, rows, (chosen,) = known.one_slice(slice, models=models)
     nodes = rows.keep(model=chosen)
-    for of_tree in group_rows(nodes, *(name for name in table.key_columns if name != "node_id")).values():
-        inner = (row["node_id"] for row in of_tree if not row["is_leaf"])
-        if {1, *(child for node in inner for child in (2 * node, 2 * node + 1))} - {row["node_id"] for row in of_tree}:
+    for group in group_rows(nodes, *(name for name in table.key_columns if name != "node_id")).values():
+        inner = (row["node_id"] for row in group if not row["is_leaf"])
+        if {1, *(child for node in inner for child in (2 * node, 2 * node + 1))} - {row["node_id"] for row in group}:
             raise rows.error("a tree lacks nodes, as after a filter. Give all rows of each tree.")
     trees = list_trees(nodes)
     weak = _WEAK_CELLS if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else ""
@@ -467,8 +467,8 @@ class _Rows(NamedTuple):
 
     def without_pairs(self, identities: Names) -> _Rows:
         """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
-        of_identities = pc.field("identity") != OVERALL
-        kept = self.filter(of_identities if identities is not None else of_identities & ~pc.field("crossed"))
+        is_identity = pc.field("identity") != OVERALL
+        kept = self.filter(is_identity if identities is not None else is_identity & ~pc.field("crossed"))
         if not len(kept.table):
             raise self.error("the table has no identity. Measure some; privacy withholds those with few rows.")
         return kept
@@ -485,8 +485,8 @@ def _frame_of(given: Frame, table: Table, caller: str) -> Frame:
     method = getattr(type(given), table.name, None)  # of the type, as a frame may have a column of that name
     if callable(method):
         return method(given)
-    of_corpora = ((schemas.BIAS_METRICS, "attribute", "measure"), (schemas.LOSS_BY_SEGMENT, "measure", "attribute"))
-    for other, needed, used in of_corpora:
+    corpora = ((schemas.BIAS_METRICS, "attribute", "measure"), (schemas.LOSS_BY_SEGMENT, "measure", "attribute"))
+    for other, needed, used in corpora:
         if hasattr(type(given), other.name):
             raise TypeError(f"{caller}: this picture needs the result of biasspark.{needed}, not of biasspark.{used}.")
     return given
@@ -502,9 +502,9 @@ def _choose_scores(
         if suite is not None:
             ranks = order_worst_first(keep(suite, slice=slices, model=models).to_pylist())
         else:
-            of_subgroups = rows.table.filter(pc.starts_with(pc.field("cell"), "subgroup")).group_by("identity")
+            by_identity = rows.table.filter(pc.starts_with(pc.field("cell"), "subgroup")).group_by("identity")
             order = [("n_rows_sum", "descending"), ("identity", "ascending")]
-            ranks = of_subgroups.aggregate([("n_rows", "sum")]).sort_by(order)["identity"].to_pylist()
+            ranks = by_identity.aggregate([("n_rows", "sum")]).sort_by(order)["identity"].to_pylist()
         identities = [identity for identity in ranks if identity in set(identities)][:most] or identities[:most]
     return rows.keep(slice=slices, identity=identities, model=models), (slices, identities, models), n_all
 

@@ -61,7 +61,7 @@ class RateCurve(NamedTuple):
 
 def read_histograms(rows: Rows) -> tuple[dict[str, Scale], dict[PanelKey, Cells]]:
     """Return the scale of each model, and the rows by bin of each (slice, identity, model)."""
-    scales = {model: _scale(of_model) for (model,), of_model in group_rows(rows, "model").items()}
+    scales = {model: _scale(model_rows) for (model,), model_rows in group_rows(rows, "model").items()}
     histograms: dict[PanelKey, dict[str, list[int]]] = {}
     for row in rows:
         cells = histograms.setdefault(PanelKey(row["slice"], row["identity"], row["model"]), {})

@@ -101,7 +101,7 @@ def make_counts(
     check_size(*shape)
     cells = np.zeros((len(FOUR_CELLS), *shape), np.int64)
     sums = np.zeros((len(CELL_PAIRS), 3, *shape), object)
-    at_or_above = [np.zeros((len(FOUR_CELLS), *shape[1:], len(of_model) + 1), np.int64) for of_model in edges]
+    at_or_above = [np.zeros((len(FOUR_CELLS), *shape[1:], len(model_edges) + 1), np.int64) for model_edges in edges]
     profiles, max_range_rows = {}, {}
     for (model, slice_number, first), counts in sorted(counted.items()):
         n_rows = counts.n_rows
@@ -114,7 +114,7 @@ def make_counts(
         if slice_number == first == 0:
             profiles[encoding.models[model]] = counts.profile
             max_range_rows[encoding.models[model]] = counts.max_range_rows
-    of_models = (counts.reshape(len(FOUR_CELLS), -1, counts.shape[-1]) for counts in at_or_above)
+    model_counts = (counts.reshape(len(FOUR_CELLS), -1, counts.shape[-1]) for counts in at_or_above)
     return Counts(
         groups=list_groups(encoding, numbers),
         numbers=numbers,
@@ -122,7 +122,7 @@ def make_counts(
         sums=sums.reshape(len(CELL_PAIRS), 3, -1),
         row_counts=encoding.read_row_counts(row_counts.tolist()),
         profiles=profiles,
-        at_or_above=dict(zip(encoding.models, of_models, strict=False)),
+        at_or_above=dict(zip(encoding.models, model_counts, strict=False)),
         labels=labels,
         max_range_rows=max_range_rows,
         pair_rows=row_counts[encoding.first_pair_count :],

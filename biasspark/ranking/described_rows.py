@@ -44,7 +44,7 @@ class RowDescription:
     def names(self) -> list[str]:
         """The additional columns that are read."""
         kinds = ((feature_name, self.features), (group_name, self.groupings), (segment_name, self.segments))
-        names = [name(number) for name, of_kind in kinds for number in range(len(of_kind))]
+        names = [name(number) for name, listed in kinds for number in range(len(listed))]
         names += [pair_name(number, label) for number in range(self.n_pairs) for label in (False, True)]
         return names + [HONEST] * self.is_split + [DRAW] * self.is_drawn
 

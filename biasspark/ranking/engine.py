@@ -117,7 +117,7 @@ def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Ite
     """Yield the counts of a range by chunk of identities, and the pieces of its sketch as chunks -1, -2, ..."""
     blocks = {kind: read_blocks(parts, kind) for kind in (Kind.CELLS, Kind.MEMBERSHIPS, Kind.UNSEEN)}
     if encoding.keeps_state:
-        blocks = {kind: [merge_blocks(of_kind)] for kind, of_kind in blocks.items()}
+        blocks = {kind: [merge_blocks(kind_blocks)] for kind, kind_blocks in blocks.items()}
         pieces = (piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block))
         yield from ((-1 - number, piece) for number, piece in enumerate(pieces))
     counts = count_range(merge_cells(blocks[Kind.CELLS]), blocks[Kind.MEMBERSHIPS], encoding.base_masks, edges)
@@ -149,7 +149,7 @@ def count_rows(rows: TaskRows) -> Ints:
 def count_off_scale(rows: TaskRows) -> list[int]:
     """Count the values outside of 0 to 1 in each column of fractions; few rows have any."""
     encoding = rows.encoding
-    annotated = rows.annotations.of_identity if rows.annotations else {}
+    annotated = rows.annotations.by_identity if rows.annotations else {}
     bits = [rows.words[word] & mask != 0 for word, mask in encoding.masks("off_scale").items()]
     some = np.flatnonzero(rows.stays & np.logical_or.reduce(bits)) if bits else np.empty(0, np.int64)
 

@@ -46,7 +46,7 @@ class Annotations(NamedTuple):
     """
 
     unknown: Flags
-    of_identity: Mapping[int, Annotation]
+    by_identity: Mapping[int, Annotation]
 
 
 def find_memberships(
@@ -63,7 +63,7 @@ def find_memberships(
     are read from numbers (`Encoding.numbers`). Raises `InputError` if a value occurs that the survey did not see.
     """
     parts = _read_flags(words, known, encoding)
-    for number, rows in annotations.of_identity.items() if annotations else ():
+    for number, rows in annotations.by_identity.items() if annotations else ():
         parts.append(_entries(rows.members, number))
         if encoding.sources[encoding.source_of[number]].nullable:
             parts.append(_entries(rows.unknown, number, 1))
@@ -107,10 +107,10 @@ def read_annotations(
     start = 0
     for batch in batches:
         read = {number: _compare(batch.column(name), least) for number, (name, least) in columns.items()}
-        of_batch = unknown[start : start + len(batch)]
-        np.logical_and.reduce([of_batch, *(flags[-1] for flags in read.values())], out=of_batch)
-        for number, (members, off_scale, of_column) in read.items():
-            chosen = (members, off_scale, of_column & ~of_batch)
+        all_unknown = unknown[start : start + len(batch)]
+        np.logical_and.reduce([all_unknown, *(flags[-1] for flags in read.values())], out=all_unknown)
+        for number, (members, off_scale, is_unknown) in read.items():
+            chosen = (members, off_scale, is_unknown & ~all_unknown)
             entries[number].append(Annotation(*(np.flatnonzero(flags) + start for flags in chosen)))
         start += len(batch)
     joined = {number: map(np.concatenate, zip(*pieces, strict=True)) for number, pieces in entries.items()}
@@ -158,8 +158,8 @@ def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> l
             bits = words[word] & sum(1 << shift for _, shift in in_word)
             if unknown:  # all are set where the whole source, the only nullable one of flags, is unknown: not an entry
                 sources = enumerate(encoding.nullable_sources)
-                of_flags = next(bit for bit, index in sources if encoding.sources[index].kind == "flags")
-                bits = np.where(known >> of_flags & 1, bits, 0)
+                flags_bit = next(bit for bit, index in sources if encoding.sources[index].kind == "flags")
+                bits = np.where(known >> flags_bit & 1, bits, 0)
             some = np.flatnonzero(bits)
             bits = bits[some]
             for number, shift in in_word:
@@ -221,9 +221,9 @@ def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships
     for bit, index in enumerate(encoding.nullable_sources):
         # Entries of other sources on rows where this source is unknown: every pair with its identities is unknown.
         sides = np.flatnonzero(known[members.row] >> bit & 1 == 0)
-        of_source = np.flatnonzero(source_of == index)
-        row, side = (np.repeat(column[sides], len(of_source)) for column in members[:2])
-        opposite = np.tile(of_source, len(sides))
+        partners = np.flatnonzero(source_of == index)
+        row, side = (np.repeat(column[sides], len(partners)) for column in members[:2])
+        opposite = np.tile(partners, len(sides))
         pairs = pair_number(np.minimum(side, opposite), np.maximum(side, opposite), n_singles)
         parts.append(_entries(row, pairs, 1))
     return _join(parts)

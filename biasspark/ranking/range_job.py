@@ -86,7 +86,7 @@ def count_ranges(
     """
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
-        return ((*key, *chunk) for key, of_range in read_ranges(batches) for chunk in measure(key, of_range))
+        return ((*key, *chunk) for key, parts in read_ranges(batches) for chunk in measure(key, parts))
 
     return map_to_counts(gather_ranges(parts, boundaries, n_slices, groups_a_task), rows)
 
@@ -153,8 +153,8 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
     """
 
     def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
-        for key, of_chunk in _read_groups(batches, (0, 1, 3)):
-            ranges = sorted(of_chunk, key=itemgetter(2))
+        for key, group in _read_groups(batches, (0, 1, 3)):
+            ranges = sorted(group, key=itemgetter(2))
             yield *key, combine(key, (data for *_, data in ranges))
 
     gathered = counts.where("chunk >= 0").repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)

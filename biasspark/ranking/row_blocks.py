@@ -153,8 +153,8 @@ class RowRanking:
         cell, values, draws = self.description.describe(rows)
         usable = [rows.usable(model) for model in range(len(self.encoding.models))]
         for model, scores in enumerate(rows.scores):
-            of_model = _Rows(scores, cell, values, draws).take(np.flatnonzero(usable[model]))
-            yield from self._cut_rows(model, of_model, self.boundaries[model])
+            usable_rows = _Rows(scores, cell, values, draws).take(np.flatnonzero(usable[model]))
+            yield from self._cut_rows(model, usable_rows, self.boundaries[model])
         for number, (model, baseline) in enumerate(self.comparisons, len(self.encoding.models)):
             both = _Rows(rows.scores[baseline], cell, values, draws[:0], [rows.scores[model]])
             chosen = np.flatnonzero(usable[model] & usable[baseline])
@@ -168,7 +168,7 @@ class RowRanking:
         cells = Cells(self.description.columns, rows.values)
         slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
         sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
-        members = (np.flatnonzero(of_set[rows.cell]) for of_set in sets)
+        members = (np.flatnonzero(in_set[rows.cell]) for in_set in sets)
         yield from list_offsets(number, 0, count_by_range(members, ranges, len(edges) + 1))
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:

@@ -89,9 +89,9 @@ def sample_pinned_aucs(
     combined = combine_counts(ranges, combine, len(encoding.models) * len(encoding.slices) * len(chunks))
     sampled, cells = np.full((2, *shape), np.nan), np.zeros((len(FOUR_CELLS), *shape), np.int64)
     for (model, slice_number, first), data in combined.items():
-        of_chunk, totals = unpack(data)
-        chosen = slice(1 + first, 1 + first + of_chunk.shape[1])
-        sampled[:, model, slice_number, chosen], cells[:, model, slice_number, chosen] = of_chunk, totals
+        sampled_chunk, totals = unpack(data)
+        chosen = slice(1 + first, 1 + first + sampled_chunk.shape[1])
+        sampled[:, model, slice_number, chosen], cells[:, model, slice_number, chosen] = sampled_chunk, totals
     refuse_other_corpus(counts, cells.reshape(len(FOUR_CELLS), -1), ~counts.groups.is_overall)
     return sampled.reshape(2, -1)
 
@@ -124,9 +124,9 @@ def sum_kept_rows(
     cell = FOUR_CELLS.index(skew.cell)
 
     def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[tuple[int, bytes]]:
-        of_below, of_all = below[:, 0].tolist(), total[:, 0].tolist()
-        subsets = list_subsets(skew, model, slice_name, of_all[cell])
-        kept = sum_kept(scores.identity(0), of_below, of_all, cell, subsets)
+        n_below, n_all = below[:, 0].tolist(), total[:, 0].tolist()
+        subsets = list_subsets(skew, model, slice_name, n_all[cell])
+        kept = sum_kept(scores.identity(0), n_below, n_all, cell, subsets)
         yield 0, pack([kept, total[:, 0]])
 
     def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
@@ -138,14 +138,14 @@ def sum_kept_rows(
     cells = np.zeros((len(FOUR_CELLS), len(encoding.models), len(encoding.slices)), np.int64)
     kept: dict[tuple[str, str], KeptRows] = {}
     for (model, slice_number, _), data in combined.items():
-        of_trials, total = unpack(data)
+        trials, total = unpack(data)
         cells[:, model, slice_number] = total
-        doubled = [(int(subgroup), int(background)) for subgroup, background in of_trials]
+        doubled = [(int(subgroup), int(background)) for subgroup, background in trials]
         n_dropped = skew.n_dropped(int(total[cell]))
         kept[encoding.models[model], encoding.slices[slice_number]] = n_dropped, doubled
-    of_groups, chosen = np.zeros_like(counts.cells), counts.groups.identity == skew.identity
-    of_groups[:, chosen] = cells.reshape(len(FOUR_CELLS), -1)
-    refuse_other_corpus(counts, of_groups, chosen)
+    group_cells, chosen = np.zeros_like(counts.cells), counts.groups.identity == skew.identity
+    group_cells[:, chosen] = cells.reshape(len(FOUR_CELLS), -1)
+    refuse_other_corpus(counts, group_cells, chosen)
     return kept
 
 

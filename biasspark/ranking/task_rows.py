@@ -186,13 +186,13 @@ def sort_rows(
     """Sort the scores of every model and slice into blocks, cut at the boundaries: all rows, or the chosen ones."""
     for model, slice_number, usable in rows.groups():
         scores, inside = rows.scores[model], usable if chosen is None else usable & chosen
-        for kind, keys, of_rows in keyed:
-            if of_rows is None:
+        for kind, keys, numbers in keyed:
+            if numbers is None:
                 entries = (keys, scores) if inside.all() else (keys[inside], scores[inside])
                 blocks = sort_cells(*entries, boundaries[model])
             else:
-                hit = inside[of_rows]
-                blocks = sort_memberships(keys[hit], scores[of_rows[hit]], boundaries[model])
+                hit = inside[numbers]
+                blocks = sort_memberships(keys[hit], scores[numbers[hit]], boundaries[model])
             for score_range, block in blocks:
                 yield Part(model, slice_number, score_range, kind, block.encode())
 
@@ -220,9 +220,9 @@ def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: Refere
     yield from sort_rows(rows, identity_keys(rows, sets), boundaries)
     members = sets.members(rows.known, rows.label, *rows.entries_of(sets))
     for model, slice_number, usable in rows.groups():
-        of_sets = (of_set[usable[of_set]] for of_set in members)
+        usable_members = (rows_of_set[usable[rows_of_set]] for rows_of_set in members)
         ranges = find_ranges(rows.scores[model], boundaries[model])
-        yield from list_offsets(model, slice_number, count_by_range(of_sets, ranges, len(boundaries[model]) + 1))
+        yield from list_offsets(model, slice_number, count_by_range(usable_members, ranges, len(boundaries[model]) + 1))
 
 
 def list_offsets(model: int, slice_number: int, counts: Ints) -> Iterator[Part]:

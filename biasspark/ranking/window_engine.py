@@ -74,7 +74,7 @@ def _sum_up(ranked: DataFrame, edges: Sequence[Floats]) -> DataFrame:
 
     Bins are counted first to keep the list of a group short.
     """
-    bins = [F.when(F.col(MODEL) == model, _range_of(F.col("score"), of_model)) for model, of_model in enumerate(edges)]
+    bins = [F.when(F.col(MODEL) == model, _range_of(F.col("score"), scores)) for model, scores in enumerate(edges)]
     tie = F.col("background_negative") + F.col("background_positive")
     sums = [column for pair in CELL_PAIRS for column in _pair_sums(*pair)]
     by_bin = ranked.groupBy(*_GROUP, F.coalesce(*bins, F.lit(0)).alias("bin")).agg(

@@ -259,19 +259,19 @@ def _draw_trend(axes: Axes, report: ReportData, name: str, identity: str | None)
         if row["slice"] == ALL_ROWS and row[name] is not None and row.get("identity") == identity
     ]
     for number, model in enumerate(report.models()):
-        of_model = [(day.toordinal(), row) for day, row in points if row["model"] == model]
-        days = [day for day, _ in of_model]
+        model_points = [(day.toordinal(), row) for day, row in points if row["model"] == model]
+        days = [day for day, _ in model_points]
         values, lows, highs = (
-            [math.nan if row[f"{name}{end}"] is None else row[f"{name}{end}"] for _, row in of_model]
+            [math.nan if row[f"{name}{end}"] is None else row[f"{name}{end}"] for _, row in model_points]
             for end in ("", "_low", "_high")
         )
-        (color, marker), step = panels.model_style(number), max(1, math.ceil(len(of_model) / MAX_MARKERS))
+        (color, marker), step = panels.model_style(number), max(1, math.ceil(len(model_points) / MAX_MARKERS))
         axes.fill_between(days, lows, highs, color=color, alpha=0.14, linewidth=0)
         for edge in (lows, highs):  # edges keep overlapping bands apart
             axes.plot(days, edge, color=color, linewidth=0.7, alpha=0.7)
         style: dict[str, Any] = {"color": color, "linewidth": 1.6, "marker": marker}
         style |= {"markersize": 3.5, "markeredgewidth": 0}
-        every = [*range(len(of_model) - 1, -1, -step)]  # always the last run
+        every = [*range(len(model_points) - 1, -1, -step)]  # always the last run
         axes.plot(days, values, markevery=every, **style)
     axes.yaxis.grid(True)
     axes.spines["left"].set_visible(False)

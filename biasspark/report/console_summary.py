@@ -53,7 +53,7 @@ def show_worst_identities(metrics: pa.Table) -> str:
     ]
     rows.sort(key=lambda row: (row["model"], row["high"], row["slice"], row["identity"]))
     by_model = group_rows(rows, "model").values()
-    rows = [row for of_model in by_model for row in of_model[: max(FEWEST_OF_MODEL, MAX_SHOWN // len(by_model))]]
+    rows = [row for model_rows in by_model for row in model_rows[: max(FEWEST_OF_MODEL, MAX_SHOWN // len(by_model))]]
     lines = []
     if rows:
         biases = ["bias", *map(describe_bias, rows)]
@@ -215,7 +215,7 @@ class Excerpt:
         rows.sort(key=lambda row: nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
         if self.is_of_ends:
             groups = sorted(group_rows(rows, "model", "slice").items())
-            rows = [row for _, of_model in groups for row in pick_ends(of_model)]
+            rows = [row for _, model_rows in groups for row in pick_ends(model_rows)]
         else:
             rows = rows[: self.n]
         return f"{self.title}:\n{format_with_rules(rows, self.columns, self.rules)}" if rows else ""
@@ -277,7 +277,7 @@ _EXCERPTS = (
 def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     """Return tables of what loses most, of segments and correlations. ``rare`` is a note below the leaves of trees."""
     rows: dict[Table, list[Row]] = {table: values.to_pylist() for table, values in tables.items()}
-    trees, excerpts = ([excerpt.show(rows) for excerpt in of_table] for of_table in (_TREES, _EXCERPTS))
+    trees, excerpts = ([excerpt.show(rows) for excerpt in table_excerpts] for table_excerpts in (_TREES, _EXCERPTS))
     note = _wrap(rare) if any(trees) else ""
     segments, correlations = (
         [row for row in rows.get(table, ()) if row["slice"] == ALL_ROWS]
@@ -316,8 +316,8 @@ def _show_segments(rows: Sequence[Row]) -> str:
     """Return the measures of the named segments, each with its difference from all rows."""
     overall = {row["model"]: row for row in rows if row["segment"] == OVERALL}
     sizes = {
-        segment: "/".join(map(str, sorted({row["n_rows"] for row in of_segment})))
-        for (segment,), of_segment in group_rows(rows, "segment").items()
+        segment: "/".join(map(str, sorted({row["n_rows"] for row in segment_rows})))
+        for (segment,), segment_rows in group_rows(rows, "segment").items()
     }
     measured, known = [], [name for name in SEGMENT_COLORS if any(row[name] is not None for row in rows)]
     for measure, row in product(known, rows):
@@ -332,8 +332,8 @@ def _show_segments(rows: Sequence[Row]) -> str:
 def _put_models_side_by_side(title: str, rows: Sequence[Row], key: Sequence[str], value: str) -> str:
     """Return a table with a line per key and a column per model; empty without rows."""
     lines = [
-        dict(zip(key, of_line, strict=True)) | {f"model {row['model']}": row[value] for row in of_models}
-        for of_line, of_models in group_rows(rows, *key).items()
+        dict(zip(key, values, strict=True)) | {f"model {row['model']}": row[value] for row in line_rows}
+        for values, line_rows in group_rows(rows, *key).items()
     ]
     columns = (*key, *dict.fromkeys(f"model {row['model']}" for row in rows))
     return f"{title}:\n{format_table(lines, columns)}" if lines else ""

@@ -46,7 +46,7 @@ def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str
         rows[column] = [_worst_value(report, slice_name, model, name) for model in models]
     for column in _MEANS:
         rows[column] = [SummaryCell(cells.sum_cell(summaries.get(model), column)) for model in models]
-    return {column: _mark_best(of_models, column) for column, of_models in rows.items()}
+    return {column: _mark_best(row_cells, column) for column, row_cells in rows.items()}
 
 
 def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> SummaryCell:
@@ -61,18 +61,18 @@ def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> 
     return SummaryCell(cells.metric_cell(row, name), row["identity"], weak_worst=worst)
 
 
-def _mark_best(of_models: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
+def _mark_best(row_cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     """Mark the best number of a row unless the shown digits are equal or a value is weak.
 
     If one is weak, the worst values may be of different identities.
     """
     sign = -1.0 if column.endswith("_max_abs") else 1.0
-    values = [None if model.cell.value is None else round(sign * abs(model.cell.value), 3) for model in of_models]
+    values = [None if model.cell.value is None else round(sign * abs(model.cell.value), 3) for model in row_cells]
     defined = [value for value in values if value is not None]
-    has_weak = any(model.cell.weak or model.weak_worst for model in of_models)
+    has_weak = any(model.cell.weak or model.weak_worst for model in row_cells)
     if len(defined) < 2 or min(defined) == max(defined) or has_weak:
-        return list(of_models)
-    return [model._replace(best=value == max(defined)) for model, value in zip(of_models, values, strict=True)]
+        return list(row_cells)
+    return [model._replace(best=value == max(defined)) for model, value in zip(row_cells, values, strict=True)]
 
 
 def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[Row]:
@@ -109,7 +109,7 @@ def count_lower(report: ReportData, model: str, worst: Row) -> int:
         for row in report.rows("bias_metrics", slice=ALL_ROWS, model=model)
         if row["identity"] != worst["identity"]
     )
-    return sum(any(auc < lowest for auc in of_row) for of_row in aucs)
+    return sum(any(auc < lowest for auc in row_aucs) for row_aucs in aucs)
 
 
 def _sort_worst(rows: Iterable[Row]) -> list[Row]:
@@ -360,11 +360,11 @@ def list_pinned(report: ReportData) -> list[Row]:
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["identity"] in order]
     suite, pinned = report.suite(), list[Row]()
     for row in sorted(rows, key=lambda row: (order[row["identity"]], row["model"])):
-        of_suite = suite.get((row["model"], row["identity"]), {})
+        suite_row = suite.get((row["model"], row["identity"]), {})
         parts = []
         for name in PINNED_TERMS:
             weight = row[name.replace("_auc", "_weight")]
-            auc = replace(cells.metric_cell(of_suite, name), color="") if weight else TableCell(text=DASH)
+            auc = replace(cells.metric_cell(suite_row, name), color="") if weight else TableCell(text=DASH)
             parts.append((auc, cells.show_number(weight, 2) if weight else ""))
         cell = TableCell(
             text=cells.show_number(row["pinned_auc"]),
@@ -372,7 +372,7 @@ def list_pinned(report: ReportData) -> list[Row]:
             note=describe_reason(row["reason"]) if row["reason"] else "",
             weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
         )
-        pinned.append({**row, "suite": of_suite, "cell": cell, "parts": parts})
+        pinned.append({**row, "suite": suite_row, "cell": cell, "parts": parts})
     return pinned
 
 

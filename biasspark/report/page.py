@@ -226,7 +226,7 @@ def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[s
             if key in histograms
         ]
         in_identity = (columns.SUBGROUP_NEGATIVE, columns.SUBGROUP_POSITIVE)
-        n_rows = sum(sum(of_model.get(cell, ())) for _, of_model, _ in pictures for cell in in_identity)
+        n_rows = sum(sum(model_cells.get(cell, ())) for _, model_cells, _ in pictures for cell in in_identity)
         if n_rows and (slice_name, identity) in counts:
             card = {"slice": slice_name, "identity": identity, "pictures": pictures}
             cards.append(card | {"counts": counts[slice_name, identity]})

@@ -350,23 +350,23 @@ def filter_tables(whole: Mapping[str, pa.Table], config: Mapping[str, Any]) -> d
         rows = whole["label_balance"].sort_by([("n_negatives_to_add", "descending")])
         shown = [OVERALL, *list(dict.fromkeys(rows["identity"].to_pylist()))[:MAX_IDENTITIES]]
     for name, table in whole.items():
-        of_all_rows = _on_all_rows(table)
+        all_rows = _on_all_rows(table)
         if name in ("pinned_auc", "label_balance", "training_balance"):
-            tables[name] = keep(of_all_rows, identity=shown).to_pylist()
+            tables[name] = keep(all_rows, identity=shown).to_pylist()
         elif name == "pinned_skew":
-            skewed = {*shown, *of_all_rows["skewed_identity"].to_pylist()} - {None}
-            tables[name] = (keep(of_all_rows, identity=skewed) if shown else of_all_rows).to_pylist()
+            skewed = {*shown, *all_rows["skewed_identity"].to_pylist()} - {None}
+            tables[name] = (keep(all_rows, identity=skewed) if shown else all_rows).to_pylist()
         elif name in ALERTS:
             tables[name] = worst_alerts(table.to_pylist())
         elif name in _WHOLE:
-            tables[name] = of_all_rows.to_pylist()
+            tables[name] = all_rows.to_pylist()
         elif name == "model_comparisons":
-            tables[name] = _shown_comparisons(of_all_rows, shown)
+            tables[name] = _shown_comparisons(all_rows, shown)
         elif name == "template_scores":
             tables["template_means"] = mean_over_templates(keep(table, identity=shown).to_pylist())
         elif name == "score_histograms":
-            of_slices = keep(table, slice=slices[1:], identity=pictured)
-            bins = [keep(of_all_rows, identity=shown), of_slices]
+            in_slices = keep(table, slice=slices[1:], identity=pictured)
+            bins = [keep(all_rows, identity=shown), in_slices]
             n_bins = int((config.get("histograms") or {}).get("bins", 0))
             tables[name] = merge_bins(pa.concat_tables(bins), -(-n_bins // MAX_BINS)).to_pylist()
     if "threshold_rates" in whole and "threshold_summary" in whole:
@@ -398,11 +398,11 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], li
         ).union(pictured)
         for name in slices
     }
-    of_slices = [keep(rows, slice=[name], identity=identities[name]) for name in slices]
-    of_models = keep(summaries, slice=slices).to_pylist()
+    slice_metrics = [keep(rows, slice=[name], identity=identities[name]) for name in slices]
+    slice_summaries = keep(summaries, slice=slices).to_pylist()
     tables: dict[str, Rows] = {
-        "bias_metrics": pa.concat_tables(of_slices).to_pylist(),
-        "model_summary": count_parts(of_models, singles, ("slice", "model"), AUC_SUMS),
+        "bias_metrics": pa.concat_tables(slice_metrics).to_pylist(),
+        "model_summary": count_parts(slice_summaries, singles, ("slice", "model"), AUC_SUMS),
         "hidden_slices": [{"slice": name} for name in hidden],
         "crossed_pairs": _worst_pairs(_on_all_rows(metrics)),
     }
@@ -427,12 +427,12 @@ def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
 
 def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str], is_lost: bool = False) -> PastRun:
     """Return an earlier run, from its row of the ledger and the tables of several runs; only the shown identities."""
-    of_run = pc.field("run_id") == row["run_id"]
+    is_of_run = pc.field("run_id") == row["run_id"]
     return PastRun(
         run_date=row["run_date"],
         run_id=row["run_id"],
-        metrics=keep(_on_all_rows(metrics.filter(of_run)), identity=shown).to_pylist(),
-        summaries=_on_all_rows(summaries.filter(of_run)).to_pylist(),
+        metrics=keep(_on_all_rows(metrics.filter(is_of_run)), identity=shown).to_pylist(),
+        summaries=_on_all_rows(summaries.filter(is_of_run)).to_pylist(),
         is_lost=is_lost,
     )
 
@@ -443,8 +443,8 @@ def count_parts(totals: Rows, rows: Rows, key: Sequence[str], sums: Mapping[str,
     for total in totals:
         counts: Row = {}
         for name, parts in sums.items():
-            of_total = groups.get(tuple(total[column] for column in key), ())
-            weak = [[is_weak(row, part) for part in parts if row[part] is not None] for row in of_total]
+            summed_rows = groups.get(tuple(total[column] for column in key), ())
+            weak = [[is_weak(row, part) for part in parts if row[part] is not None] for row in summed_rows]
             counts |= {f"{name}_n": sum(map(bool, weak)), f"{name}_weak": sum(map(any, weak))}
         counted.append(total | counts)
     return counted
@@ -545,13 +545,13 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
 
 def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
     """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
-    of_summaries = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
+    worst = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
     precise: dict[tuple[str, str], tuple[float, str]] = {}  # the worst identity among those with a narrow interval
     for row, name in product(singles, SUITE):
         if not is_weak(row, name):
             key, candidate = (row["model"], name), (goodness(row, name), row["identity"])
             precise[key] = min(precise.get(key, candidate), candidate)
-    return {*order_worst_first(singles)[:n], *of_summaries, *(name for _, name in precise.values()), OVERALL}
+    return {*order_worst_first(singles)[:n], *worst, *(name for _, name in precise.values()), OVERALL}
 
 
 def _on_all_rows(table: pa.Table) -> pa.Table:

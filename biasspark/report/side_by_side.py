@@ -121,12 +121,12 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
     columns = {name: both[name] for name in key if name != "run_id"}
     columns |= {"first_model": pa.repeat(first, len(both)), "second_model": pa.repeat(second, len(both))}
     for name in ("n_subgroup", "positive_rate", WORST_AUC, *SUITE):
-        of_a, of_b = (both[f"{name}_{side}"] for side in _SIDES)
-        columns |= {f"{name}_first": of_a, f"{name}_second": of_b}
+        value_a, value_b = (both[f"{name}_{side}"] for side in _SIDES)
+        columns |= {f"{name}_first": value_a, f"{name}_second": value_b}
         if name in SUMMARIZED_GAPS:
-            columns[f"{name}_difference"] = pc.subtract(pc.abs(of_b), pc.abs(of_a))
+            columns[f"{name}_difference"] = pc.subtract(pc.abs(value_b), pc.abs(value_a))
         elif name in SORT_KEYS:
-            columns[f"{name}_difference"] = pc.subtract(of_b, of_a)
+            columns[f"{name}_difference"] = pc.subtract(value_b, value_a)
         if name == WORST_AUC:
             columns["worse"] = pc.less(columns[f"{name}_difference"], 0.0)
         elif name in SUITE:
@@ -234,14 +234,14 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
     first, second = map(show_visibly, comparison.request.models)
     notes: dict[str, str] = {}
     blocks = [_make_blocks(part.rows, digits, notes) for part in comparison.slices]
-    widths = [sum(measure_width(of_slice[name][0]) + 1 for name in (_LEAD, *SUITE)) - 1 for of_slice in blocks]
+    widths = [sum(measure_width(block[name][0]) + 1 for name in (_LEAD, *SUITE)) - 1 for block in blocks]
     groups = (SUITE,) if max(widths, default=0) <= LINE_WIDTH else (SUMMARIZED_AUCS, SUMMARIZED_GAPS)
     lines = [f"A: {first}   B: {second}", show_visibly(comparison.source), ""]
-    for part, of_slice in zip(comparison.slices, blocks, strict=True):
+    for part, block in zip(comparison.slices, blocks, strict=True):
         lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_size(part)}")
         named = (("bias",),) if any(map(_biases, part.rows)) else ()
         for number, names in enumerate((*groups, *named) if part.rows else ()):
-            heads, rows = _join([of_slice[_LEAD], *(of_slice[name] for name in names)])
+            heads, rows = _join([block[_LEAD], *(block[name] for name in names)])
             lines += [*([""] if number else []), *heads]
             for line, row in zip(rows, part.rows, strict=True):
                 lines += [line, *(f"    {rest}" for rest in _wrap_identity(row)[1:])]

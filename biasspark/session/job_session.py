@@ -174,9 +174,9 @@ def list_jars(conf: SparkConf | RuntimeConfig) -> str:
 
 def find_runtime_fault(jars: str, version: str) -> str | None:
     """Return the fault of a Delta or Iceberg runtime in `list_jars` for another Spark than this version, or None."""
-    for pattern, of_release in _RUNTIMES:
+    for pattern, spark_release in _RUNTIMES:
         for jar in pattern.finditer(jars):
-            release = of_release or jar[2]
+            release = spark_release or jar[2]
             if not re.match(rf"{re.escape(release)}(?!\d)", version):
                 where = "spark.jars.packages" if ":" in jar[1] else "spark.jars"
                 return (
@@ -285,14 +285,14 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     silence_query_context()
     if not remote:
         settings = {**settings, "spark.ui.showConsoleProgress": "false"}  # jobs show their own progress
-    of_session = {key: value for key, value in settings.items() if not key.startswith("spark.")}
-    for key in settings.keys() - of_session:  # the others are refused when Spark starts, with a warning
+    session_settings = {key: value for key, value in settings.items() if not key.startswith("spark.")}
+    for key in settings.keys() - session_settings:  # the others are refused when Spark starts, with a warning
         builder = builder.config(key, settings[key])
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
-    for key, value in of_session.items():
+    for key, value in session_settings.items():
         spark.conf.set(key, value)
     return spark
 

@@ -243,8 +243,8 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
         )
         explanation: str | errors.Words = errors.Words(advice.format("`[ranking] ranges`"), advice.format("`ranges`"))
         return errors.BiasSparkError(_fault(where, value, explanation))
-    of_a_value = errors.find_condition_of_a_value(text)
-    for sentence, problem in () if of_a_value else _PYTHON_FAULTS.items():
+    condition_of_value = errors.find_condition_of_a_value(text)
+    for sentence, problem in () if condition_of_value else _PYTHON_FAULTS.items():
         if match := re.search(sentence, text):
             return errors.ConfigError(
                 f"PYSPARK_PYTHON: {problem.format(*match.groups())}. Executors need the driver's version of Python, "
@@ -253,13 +253,13 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
             )
     conditions = [name for pair in _CONDITION.findall(text) for name in reversed(pair)]
     conditions += [condition for condition, words in _CONDITION_PATTERNS.items() if re.search(words, text)]
-    conditions += [of_a_value or ("ACCESS_DENIED" if _DENIED.search(text) else "")]
+    conditions += [condition_of_value or ("ACCESS_DENIED" if _DENIED.search(text) else "")]
     known = sorted(filter(_EXPLANATIONS.__contains__, conditions), key=_UNSPECIFIC.__contains__)
     is_refused = isinstance(error, AnalysisException | ParseException)
-    if not (known or is_refused or of_a_value):
+    if not (known or is_refused or condition_of_value):
         return error
     condition = known[0] if known else ""
-    name = errors.find_error_condition(error) or of_a_value or type(error).__name__
+    name = errors.find_error_condition(error) or condition_of_value or type(error).__name__
     explanation = _EXPLANATIONS.get(condition, f"Spark refuses it ({name})")
     details = [detail if detail.endswith("?") else f"{detail}." for detail in _details(condition, text, error)]
     is_of_value = condition in _VALUE_EXPLANATIONS or not (known or is_refused)

@@ -305,7 +305,7 @@ class CivilRequest(RowsRequest):
             pa.array(np.arange(first, first + CHUNK_ROWS)),
             pa.array(days.astype(np.int32)).cast(pa.date32()),
             pa.array(target),
-            *(pa.array(of_identity, mask=is_blank) for of_identity in fractions),
+            *(pa.array(column, mask=is_blank) for column in fractions),
             pa.array(lengths),
             *map(pa.array, scores),
         ]

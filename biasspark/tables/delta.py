@@ -260,8 +260,8 @@ class DeltaFolder(DeltaStore):
         run_ids = {run.run_id for run in runs}
         rows, reader = spark_schemas.no_rows(spark, table), spark.read.schema(stored_schema(table, self.partition))
         for day, files in groupby(log.list_files({run.run_date for run in runs}, run_ids), key=itemgetter(0)):
-            of_day = reader.parquet(*(str(file) for _, file in files)).withColumn(RUN_DATE.name, F.lit(day))
-            rows = rows.unionByName(of_day)
+            day_rows = reader.parquet(*(str(file) for _, file in files)).withColumn(RUN_DATE.name, F.lit(day))
+            rows = rows.unionByName(day_rows)
         return rows.where(F.col(RUN_ID.name).isin(*run_ids))
 
     def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:

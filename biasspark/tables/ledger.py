@@ -64,9 +64,9 @@ def list_shown(spark: SparkSession, store: Store, job: str, run_date: date, corp
 
 def explain_no_run(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> InputError:
     """Return the error that a job has no published run for a date and corpus, with the dates and corpora that exist."""
-    of_job = [row for row in read_ledger(spark, store) if row["job"] == job]
-    dates = sorted({row["run_date"] for row in of_job if row["corpus"] == corpus}, reverse=True)[:MAX_LISTED]
-    corpora = sorted({row["corpus"] for row in of_job if row["run_date"] == run_date})[:MAX_LISTED]
+    job_rows = [row for row in read_ledger(spark, store) if row["job"] == job]
+    dates = sorted({row["run_date"] for row in job_rows if row["corpus"] == corpus}, reverse=True)[:MAX_LISTED]
+    corpora = sorted({row["corpus"] for row in job_rows if row["run_date"] == run_date})[:MAX_LISTED]
     choices = [f"Its latest dates for this corpus: {', '.join(map(str, dates))}."] if dates else []
     choices += [f"Corpora of this date: {', '.join(map(show_value, corpora))}."] if corpora else []
     command = name_command(job)

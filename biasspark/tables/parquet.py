@@ -180,9 +180,9 @@ class ParquetStore:
             return set()
         with storage_errors(folder, "read"):
             return {
-                (date.fromisoformat(of_date.removeprefix("run_date=")), run_id[1])
-                for of_date in _list_dates(spark, folder)
-                for entry in list_folder(spark, f"{folder}/{of_date}")
+                (date.fromisoformat(date_folder.removeprefix("run_date=")), run_id[1])
+                for date_folder in _list_dates(spark, folder)
+                for entry in list_folder(spark, f"{folder}/{date_folder}")
                 if entry.is_folder and (run_id := _RUN_FOLDER.fullmatch(entry.name))
             }
 
@@ -202,7 +202,7 @@ class ParquetStore:
         structs = [self.read(spark, table, run).select(F.struct(*table.names).alias(table.name)) for table in tables]
         rows = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), structs).collect()
         values = {table: [row[table.name].asDict() for row in rows if row[table.name] is not None] for table in tables}
-        return {table: pa.Table.from_pylist(of_table, table.full_arrow_schema) for table, of_table in values.items()}
+        return {table: pa.Table.from_pylist(listed, table.full_arrow_schema) for table, listed in values.items()}
 
     @abstractmethod
     def read(self, spark: SparkSession, table: Table, *runs: Run) -> DataFrame:
@@ -232,7 +232,7 @@ class PathStore(ParquetStore):
         """
         check_file_system(spark, ("output", "path"), self.path)
         examined = run_side_by_side(spark, [partial(self._examine, spark, table) for table in tables])
-        if faults := [fault for of_table in examined for fault in of_table]:
+        if faults := [fault for table_faults in examined for fault in table_faults]:
             raise InputError(*faults)
         self.refuse_unwritable(spark)
 
@@ -257,7 +257,7 @@ class PathStore(ParquetStore):
         folder = self._folder(table)
         with describe(spark, f"check the columns of {table.name}"), storage_errors(folder, "read"):
             dates = _list_dates(spark, folder) if sees_files(spark) else []
-            paths = [f"{folder}/{of_date}" for of_date in reversed(dates)] or [folder]
+            paths = [f"{folder}/{date_folder}" for date_folder in reversed(dates)] or [folder]
             types = next(filter(None, (read_types(spark, path) for path in paths)), None)
         return schema_faults(folder, table, types)
 
@@ -304,15 +304,15 @@ class PathStore(ParquetStore):
         this user may not read a directory or file: what cannot be read is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
-        location, of_date = self._folder(BIAS_RUNS), f"run_date={run_date}"
+        location, date_folder = self._folder(BIAS_RUNS), f"run_date={run_date}"
         with storage_errors(location, "read"):
             dates = _list_dates(spark, location) if sees_files(spark) else []
         if folder := shared_folder(spark, location):
-            read = [day for day in dates if run_date is None or day == of_date]
+            read = [day for day in dates if run_date is None or day == date_folder]
             runs = [run for day in read for run in list_visible(folder / day)]
             return read_files(BIAS_RUNS, [run for run in runs if _RUN_FOLDER.fullmatch(run.name)], skip_missing=True)
         files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", location)
-        path = location if run_date is None else f"{location}/{of_date}"
+        path = location if run_date is None else f"{location}/{date_folder}"
         with suppress(FileNotFoundError), absence(path):
             return to_arrow(analyze(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
         return BIAS_RUNS.full_arrow_schema.empty_table()

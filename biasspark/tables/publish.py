@@ -60,8 +60,8 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
     except FileNotFoundError:
         if len(runs) == 1:
             return read_rows(spark, store, table, [])
-        tables, of_runs = zip(*(read_rows(spark, store, table, [run]) for run in runs), strict=True)
-        return pa.concat_tables(tables), [run for of_run in of_runs for run in of_run]
+        tables, readable = zip(*(read_rows(spark, store, table, [run]) for run in runs), strict=True)
+        return pa.concat_tables(tables), [run for listed in readable for run in listed]
     return rows, list(runs)
 
 
@@ -127,20 +127,20 @@ def publish(spark: SparkSession, tables: Mapping[Table, Rows], run: Run, store: 
     published then.
     """
     _check_columns(tables, run)
-    rows = {table: _add_run(table, of_table, run) for table, of_table in tables.items()}
-    small = {table: of_table for table, of_table in rows.items() if isinstance(of_table, pa.Table)}
-    large = {table: of_table for table, of_table in rows.items() if isinstance(of_table, DataFrame)}
-    if faults := [fault for table, of_table in small.items() for fault in _value_faults(table, of_table)]:
+    rows = {table: _add_run(table, table_rows, run) for table, table_rows in tables.items()}
+    small = {table: table_rows for table, table_rows in rows.items() if isinstance(table_rows, pa.Table)}
+    large = {table: table_rows for table, table_rows in rows.items() if isinstance(table_rows, DataFrame)}
+    if faults := [fault for table, table_rows in small.items() for fault in _value_faults(table, table_rows)]:
         raise BiasSparkError(*faults)
     refuse_conflict(spark, store, run)
 
-    writes = [partial(_write, spark, store, run, table, of_table) for table, of_table in rows.items()]
+    writes = [partial(_write, spark, store, run, table, table_rows) for table, table_rows in rows.items()]
     written = dict(zip(rows, run_side_by_side(spark, writes), strict=True))
 
     with describe(spark, "publish: read back and compare"), storage_errors(store.root, "read back"):
         checks = [partial(_compare_small, spark, store, run, small)]
         checks += [partial(_compare_large, spark, store, run, table, written[table]) for table in large]
-        if faults := [fault for of_check in run_side_by_side(spark, checks) for fault in of_check]:
+        if faults := [fault for check_faults in run_side_by_side(spark, checks) for fault in check_faults]:
             raise BiasSparkError(*faults)
 
     published = replace(run, table_rows={table.name: n_rows for table, (n_rows, _) in written.items()})

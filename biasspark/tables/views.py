@@ -180,10 +180,10 @@ def _latest_views(relations: Mapping[Table, str], latest: str) -> Iterator[View]
     for table, rows in relations.items():
         if table == BIAS_RUNS or ledger is None:
             continue
-        of_kind = {"published": ("latest", f"{ledger}\n  WHERE job = {quote_string(table.job)}")}
+        kinds = {"published": ("latest", f"{ledger}\n  WHERE job = {quote_string(table.job)}")}
         if table.job in (BIAS_ALERTS.job, COMPARISON_ALERTS.job):  # runs of other jobs are never accepted
-            of_kind["accepted"] = "latest_accepted", _accepted_runs(ledger, table.job)
-        for kind, (prefix, runs) in of_kind.items():
+            kinds["accepted"] = "latest_accepted", _accepted_runs(ledger, table.job)
+        for kind, (prefix, runs) in kinds.items():
             comment = f"{table.comment} The latest {kind} run of each run date and corpus."
             query = _latest_query(table, table.names, rows, runs, latest)
             yield View(f"{prefix}_{table.name}", table.columns, comment, query)

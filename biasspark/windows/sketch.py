@@ -204,9 +204,9 @@ def sketch_rows(
     The encoding of RANKED must keep its state (`engine.rank_ranges`); headers and boundaries are by model. Lazy. No
     shuffle: blocks are written where they were ranked.
     """
-    edges = [of_model.boundaries for of_model in boundaries]
-    keys = [hash_agreement(header, of_model) for header, of_model in zip(headers, edges, strict=True)]
-    texts = tuple(",".join(map(repr, of_model.tolist())) for of_model in edges)
+    edges = [model_edges.boundaries for model_edges in boundaries]
+    keys = [hash_agreement(header, model_edges) for header, model_edges in zip(headers, edges, strict=True)]
+    texts = tuple(",".join(map(repr, model_edges.tolist())) for model_edges in edges)
     blocks = ranked.where("chunk < 0").select(
         MODEL,
         name_of(F.col(SLICE), encoding.slices).alias(SLICE),
@@ -249,8 +249,8 @@ def read_sketches(
             key = models[model.as_py()], slices[part.as_py()]
             kind, block = read_piece(memoryview(piece.as_buffer()))
             for entered, renumbered in renumberings[run.as_py()].enter(kind, block):
-                for score_range, of_range in cut_block(renumbered, boundaries[key[0]]):
-                    yield Part(*key, score_range, entered, of_range.encode())
+                for score_range, range_block in cut_block(renumbered, boundaries[key[0]]):
+                    yield Part(*key, score_range, entered, range_block.encode())
 
     n_scores = sum(by_model[model].n_rows for by_model in headers for model in window.models)
     blocks = rows.where((F.col("score_range") >= 0) & F.col(MODEL).isin(*window.models))

@@ -245,10 +245,10 @@ def list_tables(
     searched = search_rows(surveyed, ranked, has_probabilities, stage)
     placements = {
         (*surveyed.names[key], segment): sums
-        for key, of_segments in searched.measured.of_segments.items()
-        for segment, sums in zip(attribution.segments, of_segments, strict=True)
+        for key, sets in searched.measured.segments.items()
+        for segment, sums in zip(attribution.segments, sets, strict=True)
     }
-    placements |= {(*key, OVERALL): of_all for key, of_all in place_all(ranked.counts).items()}
+    placements |= {(*key, OVERALL): placed for key, placed in place_all(ranked.counts).items()}
     pair_nodes = ranked.results.get("pairs", [])
     sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
@@ -269,8 +269,8 @@ def list_tables(
     all_wrong = count_wrong_pairs(ranked.counts)
     warnings = _list_warnings(searched, ranked, within_0_and_1, pair_nodes)
     if attribution.pairs_of:
-        of_pairs = {surveyed.names[key]: sums for key, sums in searched.measured.of_pairs.items()}
-        tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, of_pairs, all_wrong, level)
+        placed_pairs = {surveyed.names[key]: sums for key, sums in searched.measured.pairs.items()}
+        tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, placed_pairs, all_wrong, level)
         warnings += pair_warnings(pairs)
     if attribution.groupings:
         crosses = ranked.results["crosses"]
@@ -287,7 +287,7 @@ def _list_warnings(
 ) -> list[str]:
     """Return the warnings about the corpus, features, segments, links, and searches."""
     surveyed, attribution = searched.surveyed, searched.surveyed.attribution
-    of_trees, of_slices = searched.list_roots(searched.trees), searched.list_roots(searched.slices)
+    tree_roots, slice_roots = searched.list_roots(searched.trees), searched.list_roots(searched.slices)
     return [
         *surveyed.list_warnings(ranked.counts),
         *feature_warnings(surveyed.values),
@@ -295,8 +295,8 @@ def _list_warnings(
         *segment_warnings(attribution.segments, ranked.losses),
         *link_warnings(attribution, within_0_and_1),
         *searched.warnings,
-        *tree_warnings(of_trees),
-        *few_rows_warnings(attribution, of_trees, of_slices, pair_nodes),
+        *tree_warnings(tree_roots),
+        *few_rows_warnings(attribution, tree_roots, slice_roots, pair_nodes),
     ]
 
 
@@ -327,20 +327,20 @@ class SearchedRows:
 
     def list_roots(self, targets: Iterable[Target]) -> dict[TreeKey, MeasuredSet]:
         """Return the sums over all rows of some targets, by their names."""
-        return {self.surveyed.name_target(target): self.measured.of_targets[target][0] for target in targets}
+        return {self.surveyed.name_target(target): self.measured.by_target[target][0] for target in targets}
 
     def list_segments(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_segments``."""
         features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         for target, tree in self.trees.items():
-            sets = self.measured.of_targets[target][: len(tree)]
+            sets = self.measured.by_target[target][: len(tree)]
             yield from list_segments(self.surveyed.name_target(target), tree, sets, features, level)
 
     def list_slices(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_slices``."""
         features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
         for target, conditions in self.slices.items():
-            whole, *sets = self.measured.of_targets[target]
+            whole, *sets = self.measured.by_target[target]
             key = self.surveyed.name_target(target)
             for row in list_slices(conditions, sets[len(sets) - len(conditions) :], whole, features, level):
                 yield {MODEL: key.model, SLICE: key.slice, **row}
@@ -354,17 +354,17 @@ def search_rows(
     `has_probabilities` says of each model whether its scores are probabilities, so that its rows have losses.
     """
     attribution, n_rows = surveyed.attribution, surveyed.survey.n_rows
-    of_trees = plan_trees(surveyed, has_probabilities) if attribution.tree else []
-    of_slices = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
+    targets = plan_trees(surveyed, has_probabilities) if attribution.tree else []
+    slice_targets = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
     searches: dict[str, Search[Any]] = {}
     values: list[SummedValue] = []
-    if attribution.tree and of_trees:  # there are none if only losses are targets, and no model has any
-        square_sums = _sum_squares(surveyed, ranked, of_trees) if attribution.tree.min_gain else [0.0] * len(of_trees)
-        values += (tree_values := list_tree_values(of_trees, n_rows))
+    if attribution.tree and targets:  # there are none if only losses are targets, and no model has any
+        square_sums = _sum_squares(surveyed, ranked, targets) if attribution.tree.min_gain else [0.0] * len(targets)
+        values += (tree_values := list_tree_values(targets, n_rows))
         searches["trees"] = grow_trees(surveyed.values.tree_features, tree_values, attribution.tree, square_sums)
     if attribution.slice_search:
         means = [add_moments(ranked.train.get(key, {}), "normalized").mean or 0.0 for key in surveyed.names]
-        values += (slice_values := list_slice_values(of_slices, means, n_rows))
+        values += (slice_values := list_slice_values(slice_targets, means, n_rows))
         searches["slices"] = search_slices(surveyed.values.features, slice_values, attribution.slice_search)
     results: dict[str, Any] = {"trees": [], "slices": SearchedSlices([], {})}
     if searches:
@@ -375,10 +375,10 @@ def search_rows(
                 kept_sums = replace(by_cell, frame=frame)
                 answers = run_searches(kept_sums, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
         results |= zip(searches, answers, strict=True)
-    trees = dict(zip(of_trees, results["trees"], strict=True))
-    slices = dict(zip(of_slices, results["slices"].conditions, strict=True))
+    trees = dict(zip(targets, results["trees"], strict=True))
+    slices = dict(zip(slice_targets, results["slices"].conditions, strict=True))
     warnings = [
-        f"{', '.join(surveyed.names[of_slices[number][:2]])}: {text}"
+        f"{', '.join(surveyed.names[slice_targets[number][:2]])}: {text}"
         for number, text in results["slices"].warnings.items()
     ]
     return SearchedRows(surveyed, trees, slices, warnings, _measure_results(surveyed, ranked, trees, slices, stage))
@@ -400,8 +400,8 @@ def _sum_squares(surveyed: SurveyedRows, ranked: RankedBlocks, targets: Sequence
     """Return the sum of squared deviations of the training values of each tree. One job."""
     with job_on_corpus(surveyed, "sum squares of the targets of trees"):
         measured = measure_sets(ranked.blocks, {target: [{}] for target in targets}, len(surveyed.encoding.models))
-    moments = [measured.of_targets[target][0].train for target in targets]
-    return [(of_tree.variance or 0.0) * (of_tree.n - 1) for of_tree in moments]
+    moments = [measured.by_target[target][0].train for target in targets]
+    return [(tree_moments.variance or 0.0) * (tree_moments.n - 1) for tree_moments in moments]
 
 
 def _measure_results(
@@ -414,14 +414,14 @@ def _measure_results(
     """Measure every node, slice, segment and pair in one job, and comparisons in another."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     conditions = {target: [node.condition for node in tree] for target, tree in trees.items()}
-    for target, of_slices in slices.items():
-        conditions[target] = [*conditions.get(target, [{}]), *of_slices]
+    for target, slice_conditions in slices.items():
+        conditions[target] = [*conditions.get(target, [{}]), *slice_conditions]
     if not (conditions or attribution.segments or attribution.pairs_of):
         return MeasuredSets({}, {}, {}, {})
     stage("measuring segments")
     with job_on_corpus(surveyed, "measure the segments"):
         measured = measure_sets(ranked.blocks, conditions, len(models))
-    compared = {target: of_target for target, of_target in conditions.items() if target.model >= len(models)}
+    compared = {target: listed for target, listed in conditions.items() if target.model >= len(models)}
     if not compared:
         return measured
     stage("measuring the differences of models")

@@ -113,12 +113,12 @@ class RunContext:
         if judged.alerts is not None:
             tables = {**tables, judged.table: judged.alerts}
         self.progress.stage(f"publishing {format_count(len(tables), 'table')} as {run.run_id}")
-        of_date = () if run.window_start else warn_of_future(run.run_date, config.corpus.run_date_column)
+        date_warnings = () if run.window_start else warn_of_future(run.run_date, config.corpus.run_date_column)
         record = RunRecord(
             n_rows=counts.n_rows,
             n_rejected=counts.n_rejected,
             rejects=counts.rejects,
-            warnings=(*of_date, *warnings, *judged.warnings),
+            warnings=(*date_warnings, *warnings, *judged.warnings),
             config=config.json,
             config_hash=config.hash,
             code_version=__version__,
@@ -265,8 +265,8 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
         )
     plan = job.plan(config) if arguments.dry_run else None
     progress, days = cli.Progress(), list_days(arguments.run_date, config)
-    of_date = warn_of_future(days[0], config.corpus.run_date_column)
-    for warning in (*of_date, *plan.warnings) if plan else ():  # a run prints them at its end
+    date_warnings = warn_of_future(days[0], config.corpus.run_date_column)
+    for warning in (*date_warnings, *plan.warnings) if plan else ():  # a run prints them at its end
         sys.stderr.write(f"warning: {show_visibly(warning)}\n")
     tables = (*tables_of(job.name), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))

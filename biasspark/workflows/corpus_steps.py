@@ -272,13 +272,13 @@ def warn_of_rows(counts: RowCounts, label: Label) -> Iterator[str]:
     yield from data_quality.label_warnings(counts.n_labeled, counts.n_positive)
     yield from data_quality.count_warnings("off scale", counts.off_scale)
     yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
-    of_rows = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
+    row_rejects = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
     hints = {"null_label": _IMPLIED_LABEL} if label.threshold is None and label.positive is None else {}
-    yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, of_rows, hints)
-    for model, of_scores in counts.rejected_scores.items():
+    yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, row_rejects, hints)
+    for model, score_rejects in counts.rejected_scores.items():
         if n_usable := counts.n_eligible[model]:  # otherwise there is a score warning
-            n_scores = n_usable + sum(of_scores.values())
-            yield from data_quality.reject_warnings(f"model {model}", "scores", n_scores, of_scores)
+            n_scores = n_usable + sum(score_rejects.values())
+            yield from data_quality.reject_warnings(f"model {model}", "scores", n_scores, score_rejects)
 
 
 @dataclass(frozen=True)
@@ -299,8 +299,8 @@ class CountedLabels:
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the corpus."""
         surveyed, counts = self.surveyed, self.counts
-        of_identities = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labeled)
-        return (*surveyed.survey.warnings, *of_identities, *warn_of_rows(counts, surveyed.measures.label))
+        identity_warnings = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labeled)
+        return (*surveyed.survey.warnings, *identity_warnings, *warn_of_rows(counts, surveyed.measures.label))
 
 
 def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.Table:

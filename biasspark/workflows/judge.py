@@ -122,15 +122,15 @@ def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_m
     return _verdict(table, alerts.comparison_alerts(compared, config.gate, level, missing_models))
 
 
-def _verdict(table: Table, of_rules: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
-    rows = of_rules.to_pylist()
+def _verdict(table: Table, alert_rows: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
+    rows = alert_rows.to_pylist()
     problems = []
     if n_undecided := sum(row["outcome"] == WARN and not row["decided"] for row in rows):
         have = f"{format_count(n_undecided, 'check')} {'has' if n_undecided == 1 else 'have'}"
         problems.append(f'{have} insufficient evidence, which counts as a warning by `insufficient = "warn"`')
     if not any(row["decided"] for row in rows):
         problems.append("no check of the gate is decided")
-    return Verdict(of_rules, (*warnings, *([f"gate: {'; '.join(problems)}."] if problems else [])), table)
+    return Verdict(alert_rows, (*warnings, *([f"gate: {'; '.join(problems)}."] if problems else [])), table)
 
 
 def _warn_of_lost_ledger(context: RunContext) -> list[str]:
@@ -194,14 +194,14 @@ def _find_baselines(
     comparable = [run for run, difference in differences.items() if not difference.overall]
     latest: dict[MetricKey, Measured] = {}
     warnings = _warn_of_skipped(differences)
-    for table, of_table in rules.items():
-        if of_table:
+    for table, selected in rules.items():
+        if selected:
             wrote = [run for run in comparable if run.wrote(table)]
             rows, available = read_rows(spark, store, table, wrote)
             newest = wrote.index(available[0]) if available else len(wrote)
             _refuse_lost(store, table, wrote[:newest])
             warnings += [describe_absence(store, table, run) for run in wrote if run not in available]
-            latest |= alerts.choose_latest(_measure_before(rows, table, of_table, differences, config.intervals.level))
+            latest |= alerts.choose_latest(_measure_before(rows, table, selected, differences, config.intervals.level))
     if jackknife is None or not latest:
         return Baselines(latest), warnings
     # Paired runs leave out the same groups of ids.

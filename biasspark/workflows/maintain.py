@@ -148,7 +148,7 @@ def _is_fragmented(spark: SparkSession, store: Store, run: Run, stored: StoredRu
         for table in tables_of(run.job)
         if table.per_row and (run.run_date, run.run_id) in stored[table.name]
     ]
-    return any(len(of_table) > 2 * _needed_files(of_table) for of_table in sizes)
+    return any(len(table_sizes) > 2 * _needed_files(table_sizes) for table_sizes in sizes)
 
 
 def _needed_files(sizes: list[int]) -> int:

@@ -62,7 +62,7 @@ def score_blocks(
 ) -> DataFrame:
     """Return the table ``score_blocks`` of a run with these RANKED blocks. Lazy."""
     encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
-    of_run: dict[str, Any] = {
+    common: dict[str, Any] = {
         "rules": merge_rules(config.resolved()),
         "types": _types_of(surveyed),
         "values": survey.values,
@@ -76,7 +76,7 @@ def score_blocks(
         if skewed is None:
             skewed = sketch.is_skewed(max_range_rows, n_rows, ranges.boundaries)
         header = SketchHeader(
-            **of_run,
+            **common,
             n_rows=n_rows,
             max_range_rows=max_range_rows,
             extremes=survey.extremes.get(model, ends),  # of all rows with a label, if histograms need them
@@ -105,8 +105,8 @@ def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
     for row in rows.select(RUN, "model", "part", "state_key", "boundaries", "block").collect():
         parts[row[RUN], row["model"]].append(row)
     states: list[dict[str, Sketch]] = [{} for _ in range(n_runs)]
-    for (run, model), of_model in parts.items():
-        ordered = sorted(of_model, key=lambda part: part["part"])
+    for (run, model), model_parts in parts.items():
+        ordered = sorted(model_parts, key=lambda part: part["part"])
         header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
         states[run][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
     return states
@@ -222,11 +222,11 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
     shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     tables: dict[Table, Rows] = {}
-    for table, of_window in schemas.WINDOW_TABLES.items():
+    for table, window_table in schemas.WINDOW_TABLES.items():
         if (rows := measurement.tables.get(table)) is not None:
             for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_RUNS, len(runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
-            tables[of_window] = rows.select(of_window.value_columns)
+            tables[window_table] = rows.select(window_table.value_columns)
     outcome = context.publish(tables, counts, warnings, shown)
     days = {"from": window.first, "to": window.last, "nights": len(runs), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **days}))
@@ -234,15 +234,15 @@ def run_window(window: Window, context: RunContext) -> Outcome:
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
     by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
-    of_any_model = next(iter(by_model.values()))
+    any_headers = next(iter(by_model.values()))
     extremes = (
         {model: sketch.merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
     )
     values = {}
     for name in measures.identities.value_columns:
-        kind = of_any_model[-1].types[name]
+        kind = any_headers[-1].types[name]
         is_numeric = kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal(")
-        values[name] = order_values({v for header in of_any_model for v in header.values[name]}, name, is_numeric)
+        values[name] = order_values({v for header in any_headers for v in header.values[name]}, name, is_numeric)
     return Survey(
         n_rows=sum(run["n_rows"] for run in window.runs),
         values=values,

@@ -101,9 +101,9 @@ def read_report_data(
     past, metrics = _read_past_runs(spark, store, [*earlier, *([baseline] if baseline else [])], shown)
     measured = report_data.list_identities(stored[BIAS_METRICS.name]) if BIAS_METRICS.name in stored else set()
     if not measured:
-        of_labels, of_skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
-        measured = {row["identity"] for row in (*of_labels, *of_skew)} - {OVERALL}
-    of_baseline = report_data.list_identities(metrics, baseline["run_id"]) if baseline else set()
+        labels, skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
+        measured = {row["identity"] for row in (*labels, *skew)} - {OVERALL}
+    baseline_identities = report_data.list_identities(metrics, baseline["run_id"]) if baseline else set()
     return report_data.ReportData(
         corpus=corpus,
         run_date=run_date,
@@ -118,7 +118,7 @@ def read_report_data(
         baseline_label=label,
         acceptances=report_data.list_acceptances(ledger),
         n_identities=len(measured),
-        missing_identities=sorted(of_baseline - measured)[:MAX_MISSING],
+        missing_identities=sorted(baseline_identities - measured)[:MAX_MISSING],
     )
 
 
@@ -193,8 +193,8 @@ def write_documents(
             write_out(page, html)
             written.append(str(page))
         if folder:
-            of_date = f"{folder}/run_date={report.run_date.isoformat()}"
-            written.append(_publish(spark, of_date, f"{report.run['run_id']}.html", html))
+            date_folder = f"{folder}/run_date={report.run_date.isoformat()}"
+            written.append(_publish(spark, date_folder, f"{report.run['run_id']}.html", html))
     if model_card:
         write_out(model_card, write_model_card(report))
         written.append(str(model_card))

@@ -92,7 +92,7 @@ def test_sums_and_variances_of_every_set() -> None:
         rows = [row for row in models[target.model].rows if row.in_slice(target.slice)]
         values = dict(zip(rows, oracle.target_values(rows, target.name) or [math.nan] * len(rows), strict=True))
         conditions = NESTED if target in COMPARED else CONDITIONS
-        for condition, of_set in zip(conditions, measured.of_targets[target], strict=True):
+        for condition, of_set in zip(conditions, measured.by_target[target], strict=True):
             *sums, variance = of_set
             members = [row for row in rows if row.meets(condition)]
             if target.slice == 2 or not members:  # there are no positives in the slice, or no such bin
@@ -128,7 +128,7 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
     models = [Ranked([row._replace(baseline=None) for row in rows], edges)]
     blocks = blocks_of(models, n_tasks)
     measured = measure_sets(blocks, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1)
-    for number, of_segment in enumerate(measured.of_segments[0, 0]):
+    for number, of_segment in enumerate(measured.segments[0, 0]):
         assert list(of_segment) == place_segment(rows, [row.segments[number] for row in rows])
 
 
@@ -143,7 +143,7 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
         of_slice = [row for row in rows if row.in_slice(number)]
         if not of_slice:
             continue
-        placements["m", name] = measured.of_pairs[0, number]
+        placements["m", name] = measured.pairs[0, number]
         labels, placed = [row.label for row in of_slice], oracle.placements(of_slice)
         all_wrong["m", name] = wrong = 2 * labels.count(True) * labels.count(False) - placed[labels].sum()
         for pair in range(2):
@@ -247,7 +247,7 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     measured = measure_sets(blocks, nodes, N_MODELS)
     compared = {target: nodes[target] for target in COMPARED}
     variances = vary_differences(blocks, compared, measured.regions, {2: np.array(baseline_edges)})
-    return [trees, slices, crosses, measured.of_targets, measured.of_segments, variances]
+    return [trees, slices, crosses, measured.by_target, measured.segments, variances]
 
 
 def draw_models() -> list[list[Example]]:

@@ -114,8 +114,8 @@ def sort_cells(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple
     if len(distinct) > MANY_KEYS:
         yield from sort_memberships(keys, scores, boundaries)
         return
-    of_keys = ((int(key), scores[np.flatnonzero(keys == key)]) for key in distinct)
-    yield from cut_runs([(key, *collapse(np.sort(of_key))) for key, of_key in of_keys], boundaries)
+    scores_by_key = ((int(key), scores[np.flatnonzero(keys == key)]) for key in distinct)
+    yield from cut_runs([(key, *collapse(np.sort(key_scores))) for key, key_scores in scores_by_key], boundaries)
 
 
 def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator[tuple[int, Block]]:
@@ -134,8 +134,8 @@ def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator
     cuts = np.searchsorted(codes, np.arange(len(boundaries) + 2) * len(distinct))
     for score_range, (start, end) in enumerate(pairwise(cuts)):
         if end > start:
-            of_range = slice(start, end)
-            yield score_range, Block.of(distinct[codes[of_range] % len(distinct)], scores[of_range], counts[of_range])
+            within = slice(start, end)
+            yield score_range, Block.of(distinct[codes[within] % len(distinct)], scores[within], counts[within])
 
 
 def cut_runs(runs: Sequence[tuple[int, Floats, Ints]], boundaries: Floats) -> Iterator[tuple[int, Block]]:
@@ -166,7 +166,7 @@ def merge_cells(blocks: Sequence[Block]) -> Runs:
     for block in blocks:
         for key, scores, counts in block.cells():
             runs.setdefault(key, []).append((scores, counts))
-    return {key: merge_runs(*zip(*of_key, strict=True)) for key, of_key in runs.items()}
+    return {key: merge_runs(*zip(*key_runs, strict=True)) for key, key_runs in runs.items()}
 
 
 def list_entries(blocks: Sequence[Block]) -> tuple[Ints, Floats, Ints]:

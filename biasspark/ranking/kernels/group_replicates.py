@@ -64,11 +64,11 @@ def sum_groups(grouped: GroupedSets, identities: Sequence[int]) -> GroupSums:
         above = [2 * counts.sum() - placed for counts, placed in zip(by_score, below, strict=True)]
         sums.n_rows[index] = list(map(grouped.by_group, four))
         for pair, (low, high) in enumerate(CELLS_OF_PAIRS):
-            of_high = grouped.by_group(four[high] * below[low][grouped.score])
-            of_low = grouped.by_group(four[low] * above[high][grouped.score])
+            from_high = grouped.by_group(four[high] * below[low][grouped.score])
+            from_low = grouped.by_group(four[low] * above[high][grouped.score])
             within = grouped.by_group(four[high] * grouped.place_in_group(four[low]))
-            sums.two_u[index, pair] = of_high.sum()
-            sums.two_u_of_group[index, pair] = of_high + of_low - within
+            sums.two_u[index, pair] = from_high.sum()
+            sums.two_u_of_group[index, pair] = from_high + from_low - within
     return sums
 
 

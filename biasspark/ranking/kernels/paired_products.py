@@ -108,11 +108,11 @@ def place_by_first(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: Ra
     """
     line = _ScoreLine(parts, sets, offsets)
     narrowest = np.min_scalar_type(2 * int(offsets.total.max()))
-    for known, of_known in line.by_known.items():
+    for known, known_rows in line.by_known.items():
         placed = [line.placements(number).astype(narrowest) for number in sets.relevant(known, offsets.total)]
-        for part, rows in of_known:
-            of_part = np.array([of_set[rows] for of_set in placed], narrowest).reshape(len(placed), -1)
-            yield part._replace(scores=part.other_scores, other_scores=part.other_scores[:0], placed=of_part)
+        for part, rows in known_rows:
+            placed_rows = np.array([placements[rows] for placements in placed], narrowest).reshape(len(placed), -1)
+            yield part._replace(scores=part.other_scores, other_scores=part.other_scores[:0], placed=placed_rows)
 
 
 def sum_products(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: RankOffsets) -> BigInts:
@@ -125,8 +125,8 @@ def sum_products(parts: Sequence[PairedRows], sets: ReferenceSets, offsets: Rank
     """
     line = _ScoreLine(parts, sets, offsets)
     sums = np.zeros((len(sets.identities), N_CELLS, N_CELLS, len(Products._fields)), object)
-    for known, of_known in line.by_known.items():
-        rows = _PlacedTwice(line, of_known, sets.relevant(known, offsets.total))
+    for known, known_rows in line.by_known.items():
+        rows = _PlacedTwice(line, known_rows, sets.relevant(known, offsets.total))
         for index, mask in enumerate(sets.masks[number] for number in sets.mask_of):
             if not mask or mask & known:
                 _add_identity(sums[index], rows, sets, index)
@@ -143,7 +143,7 @@ class _PlacedTwice:
         self._position = np.full(len(line._run), -1)
         self._position[self._rows] = np.arange(len(self._rows))
         label = np.concatenate([part.label for part, _ in parts])
-        self.of_label = [np.flatnonzero(label == value) for value in (0, 1)]
+        self.by_label = [np.flatnonzero(label == value) for value in (0, 1)]
 
     def members(self, number: int) -> Ints:
         """Return which of the rows are in a set."""
@@ -167,7 +167,7 @@ def _add_identity(sums: BigInts, rows: _PlacedTwice, sets: ReferenceSets, index:
             if cell != inside:
                 sums[inside, cell] += _products(x[members], y[members])
             if cell != outside:
-                known = rows.of_label[label]
+                known = rows.by_label[label]
                 sums[outside, cell] += _products(x[known], y[known]) - _products(x[removed], y[removed])
 
 

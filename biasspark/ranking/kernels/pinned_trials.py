@@ -110,20 +110,20 @@ def measure_trials(rows: IdentityScores, draw: Draw, subsets: Sequence[Subset]) 
     subgroup, background = rows
     whole = background if draw.source == SUBGROUP else subgroup
     drawn = (background + subgroup, background, subgroup)[draw.source]
-    of_negatives, of_positives = (place_runs(counts) for counts in whole.T)
+    placed_negatives, placed_positives = (place_runs(counts) for counts in whole.T)
     n_negative, n_positive = whole.sum(axis=0)
-    above_positives = 2 * n_positive - of_positives
-    sums = np.repeat([[n_negative], [n_positive], [whole[:, 1] @ of_negatives]], len(subsets), axis=1)
+    above_positives = 2 * n_positive - placed_positives
+    sums = np.repeat([[n_negative], [n_positive], [whole[:, 1] @ placed_negatives]], len(subsets), axis=1)
     running = np.append(0, np.cumsum(drawn))
     for trials, runs, counts in _draw_batches(running, draw.below, subsets):
         first = find_starts(trials, runs >> 1)
         score, label = runs[first] >> 1, runs & 1
         negative, positive = (np.add.reduceat(counts * part, first) for part in (1 - label, label))
         numbers, starts = np.unique(trials[first], return_index=True)
-        of_trial = Segments(starts, len(first), wide=False)
-        within = positive * doubled_placement(of_trial.before(negative), negative)
-        across = positive * of_negatives[score] + negative * above_positives[score]
-        sums[:, numbers] += [of_trial.total(column) for column in (negative, positive, within + across)]
+        trial_segments = Segments(starts, len(first), wide=False)
+        within = positive * doubled_placement(trial_segments.before(negative), negative)
+        across = positive * placed_negatives[score] + negative * above_positives[score]
+        sums[:, numbers] += [trial_segments.total(column) for column in (negative, positive, within + across)]
     return sums
 
 

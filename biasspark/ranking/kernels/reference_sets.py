@@ -67,8 +67,8 @@ class ReferenceSets:
 
     @cached_property
     def _masks_of_sets(self) -> Ints:
-        of_identities = [self.masks[index] for index in self.mask_of]
-        return np.repeat(np.array([*self.masks, *of_identities]), [2] * len(self.masks) + [4] * len(of_identities))
+        identity_masks = [self.masks[index] for index in self.mask_of]
+        return np.repeat(np.array([*self.masks, *identity_masks]), [2] * len(self.masks) + [4] * len(identity_masks))
 
     def relevant(self, known: int, totals: Ints) -> list[int]:
         """Return the non-empty sets that are relevant to rows on which these sources are known."""
