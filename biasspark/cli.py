@@ -309,7 +309,7 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 
     Numbers are right-aligned, with four decimals, or like 3.1e-09 if these are all 0. Small p-values, in columns
     ``p_...``, are < 0.0001. NULL and NaN are ``-``. Control characters are escaped. Long text is cut; to fit into
-    `width`, the longest texts are cut, but no numbers.
+    `width`, the longest strings are cut, but no numbers.
     """
     lines = [list(columns), *([_show_cell(row.get(column), column) for column in columns] for row in rows)]
     widths = [max(map(measure_width, cells)) for cells in zip(*lines, strict=True)]

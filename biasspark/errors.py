@@ -136,7 +136,7 @@ class Language:
         return " ".join(filter(None, (where, self.text(fault.rule, fault.path), self.text(fault.fix, fault.path))))
 
     def text(self, text: Text, path: KeyPath) -> str:
-        """Format a text about the key at a path."""
+        """Format a string about the key at a path."""
         match text:
             case tuple():
                 return "".join(self.text(part, path) for part in text)
@@ -170,7 +170,7 @@ class Language:
         return show_key(key[-1]) if is_near else self.key(key)
 
     def setting(self, setting: Setting, path: KeyPath) -> str:
-        """Format a key and its value, or some keys of a table, in a text about the key at a path."""
+        """Format a key and its value, or some keys of a table, in a string about the key at a path."""
         if not isinstance(setting.value, Mapping):
             return f"{self.near_key(setting.path, path)} = {self.value(setting.value)}"
         settings = [Setting((*setting.path, key), value) for key, value in setting.value.items()]
@@ -190,7 +190,7 @@ def type_of(value: object) -> Text:
 
 
 def redact(text: str) -> str:
-    """Return a text without secrets of URIs: users with passwords, to the last possible ``@``, and keys in queries."""
+    """Drop the secrets of URIs: users with passwords, to the last possible ``@``, and keys in queries."""
     return _URI.sub(
         lambda uri: _SECRET_IN_QUERY.sub(rf"\g<name>{REDACTED}", _USERINFO.sub(rf"\g<scheme>{REDACTED}", uri[0])), text
     )

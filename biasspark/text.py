@@ -14,7 +14,7 @@ MAX_SHOWN_CHARACTERS = 80
 MAX_SHOWN_ENTRIES = 6
 NARROWEST = 12
 NUMBER_IN_TEXT = "A number in text has a decimal point, not a comma."
-"""What messages say of texts that should be numbers."""
+"""What messages say of strings that should be numbers."""
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -78,7 +78,7 @@ def list_choices(choices: Iterable[object]) -> str:
 
 
 def list_first(texts: Sequence[str], most: int = 10) -> str:
-    """Join at most `most` texts: ``a, b and 3 more``."""
+    """Join at most `most` strings: ``a, b and 3 more``."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
 
@@ -123,7 +123,7 @@ def closest_match(word: object, known: Sequence[str]) -> str | None:
 
 
 def measure_width(text: str) -> int:
-    """Count the terminal cells of a text: two for wide East Asian characters and emoji, none for accents."""
+    """Count the terminal cells of a string: two for wide East Asian characters and emoji, none for accents."""
     return sum(map(_cells, text))
 
 

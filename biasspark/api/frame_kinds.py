@@ -85,7 +85,7 @@ def _rule(fault: Fault | str) -> str:
 
 
 def _is_named(column: str, text: str, values: str) -> bool:
-    """Return whether a column is in quotes in a text, or anywhere in values, which may be SQL."""
+    """Return whether a column is in quotes in a string, or anywhere in values, which may be SQL."""
     name = re.escape(column)
     return any(re.search(*where, re.IGNORECASE) for where in ((f"['`]{name}['`]", text), (rf"\b{name}\b", values)))
 

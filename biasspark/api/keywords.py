@@ -114,7 +114,7 @@ class Keywords(Language):
         return named + "".join(f"[{key}]" for key in shown)
 
     def text(self, text: Text, path: KeyPath) -> str:
-        """Format a text. True stands for the default of a table given by a value; without it there is no table."""
+        """Format a string. True stands for the default of a table given by a value; without it there is no table."""
         is_table = self.names.get(path) in {*MAIN_KEYS} - {"evidence"}
         return "Write True to use the default, " if is_table and text == USE_DEFAULT else super().text(text, path)
 

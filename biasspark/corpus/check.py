@@ -34,9 +34,9 @@ NAME_ANOTHER = "Name one that it has."
 Use = Literal["category", "number", "fraction", "text", "array"]
 _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
     "category": ((), "a single value"),
-    "number": ((T.NumericType, T.StringType), "a number, or a text that holds one"),
-    "fraction": ((T.BooleanType, T.NumericType, T.StringType), "a boolean, a number, or a text that holds either"),
-    "text": ((T.StringType,), "a text"),
+    "number": ((T.NumericType, T.StringType), "a number, or a string that holds one"),
+    "fraction": ((T.BooleanType, T.NumericType, T.StringType), "a boolean, a number, or a string that holds either"),
+    "text": ((T.StringType,), "a string"),
     "array": ((T.ArrayType,), "an array of strings"),
 }
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")

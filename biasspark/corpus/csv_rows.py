@@ -70,7 +70,7 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
     if not candidates:
         return rows
     kinds = [_common_type(name, name in names, name in numbers).alias(f"{n}") for n, name in enumerate(candidates)]
-    with describe(rows.sparkSession, "tell numbers from texts"):
+    with describe(rows.sparkSession, "tell numbers from strings"):
         types = dict(zip(candidates, rows.agg(*kinds).collect()[0], strict=True))
     typed = {name: try_cast(name, kind).alias(name) for name, kind in types.items() if kind != _TEXT}
     return rows.select(*(typed.get(name, column(name)) for name in rows.schema.names))

@@ -98,7 +98,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
 def _list_faults(
     attribution: Attribution, text_columns: Sequence[str], counted: ValueCounts, groups: Mapping[str, Mapping[str, int]]
 ) -> Iterator[Fault]:
-    """Yield the faults of features, of which some numeric ones are texts, and of groupings."""
+    """Yield the faults of features, of which some numeric ones are strings, and of groupings."""
     for name in text_columns:
         if not counted.numbers["numeric", name].n_known:
             rule = f"'{name}' is of type string, and no row has a number in it."

@@ -86,7 +86,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
 def _normalize_line_ends(file: Path, content: bytes, separator: str) -> bytes:
     """Return the content of a file with Spark's line ends, also within quotes if the first line ends that way.
 
-    Raises `InputError` if lines end in several ways, or a quote within a text is not doubled: parsers disagree on it.
+    Raises `InputError` if lines end in several ways, or a quote within a field is not doubled: parsers disagree on it.
     """
     content = content.removeprefix(b"\xef\xbb\xbf")
     # To Spark, all lines end as the first one: it joins others, or keeps their carriage returns in values.
@@ -99,7 +99,7 @@ def _normalize_line_ends(file: Path, content: bytes, separator: str) -> bytes:
     edge = re.escape(separator.encode())
     is_loose = re.search(rb'(?<![\n%b])"(?![\n%b]|\Z)' % (edge, edge), content.replace(b'""', b"")[1:])
     if is_loose or is_mixed:
-        what = "a quote within a text, which is not doubled," if is_loose else "lines that end in several ways"
+        what = "a quote within a field, which is not doubled," if is_loose else "lines that end in several ways"
         rule = f"The embedded engine reads {what} differently from Spark: {file}."
         raise InputError(Fault(("corpus", "path"), ABSENT, rule, _ON_SPARK))
     return content

@@ -185,7 +185,7 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
     kind = rows.schema[name].dataType
     if isinstance(kind, DateType | TimestampType | TimestampNTZType | StringType):
         return None
-    problem = f"It is of type {kind.simpleString()}. It must be a date, a time, or a text that holds a date."
+    problem = f"It is of type {kind.simpleString()}. It must be a date, a time, or a string that holds a date."
     return Fault(path, name, problem, "Name another column, or cast it.")
 
 

@@ -21,7 +21,7 @@ from biasspark.session import is_embedded
 from biasspark.text import format_count, format_share, show_value
 
 MAX_VALUES = 10_000
-"""A column with more distinct values is refused for identities and templates; it is probably an id or a text."""
+"""A column with more distinct values is refused for identities and templates; it is probably an id or free text."""
 
 _MANY_VALUES = 100
 
@@ -250,7 +250,7 @@ def check_identity(survey: Survey, identities: Identities, identity: str) -> Non
 
 
 def _is_text(label: Label, schema: StructType) -> bool:
-    """Return whether positive values are texts of a column of text."""
+    """Return whether positive values are strings of a string column."""
     values = label.positive or ()
     return isinstance(schema[label.column].dataType, StringType) and isinstance(next(iter(values), None), str)
 
@@ -367,7 +367,7 @@ def _boundaries(quantiles: Floats, ranges: int) -> Floats:
 
 
 def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tuple[str, ...]:
-    """Sort values as their column does: numbers by size, texts by code point.
+    """Sort values as their column does: numbers by size, strings by code point.
 
     Raises `InputError` if there are too many.
     """

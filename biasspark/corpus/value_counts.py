@@ -106,10 +106,10 @@ class ValueCounts(NamedTuple):
 def count_values(
     corpus: DataFrame, numbers: Mapping[Name, Column], texts: Mapping[Name, Column], most_bins: int
 ) -> ValueCounts:
-    """Count the values of DOUBLE columns, and of columns of STRING, integers or BOOLEAN as texts.
+    """Count the values of DOUBLE columns, and of columns of STRING, integers or BOOLEAN as strings.
 
-    Numbers have a bin for each value, or `most_bins` at quantiles. A column with more than `MAX_CATEGORIES` texts gets
-    more keys than that, and incomplete counts.
+    Numbers have a bin for each value, or `most_bins` at quantiles. A column with more than `MAX_CATEGORIES` strings
+    gets more keys than that, and incomplete counts.
 
     Runs one Spark job, a narrow scan; a second for numbers with more than a million distinct values. A task holds a
     million numbers of each column.

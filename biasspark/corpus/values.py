@@ -57,12 +57,12 @@ def at_least(name: str, kind: DataType, threshold: float) -> Column:
 
 
 def is_no_number(name: str) -> Column:
-    """Return whether a text is neither a number nor blank; not true for NULL."""
+    """Return whether a string is neither a number nor blank; not true for NULL."""
     return (F.trim(column(name)) != "") & number(name, StringType()).isNull()
 
 
 def is_unreadable(name: str, threshold: float) -> Column:
-    """Return whether a text is neither a number nor a boolean nor blank; not true for NULL."""
+    """Return whether a string is neither a number nor a boolean nor blank; not true for NULL."""
     return at_least(name, StringType(), threshold).isNull() & is_no_number(name)
 
 
@@ -127,6 +127,6 @@ def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column
 
 
 def _parse_words(name: str, true: Sequence[str], false: Sequence[str]) -> Column:
-    """Return a text as BOOLEAN by these words. Spark's cast is slow: it throws for each text that it refuses."""
+    """Return a string as BOOLEAN by these words. Spark's cast is slow: it throws for each string that it refuses."""
     word = F.lower(F.btrim(column(name), F.lit(" \t\r\n")))
     return F.when(word.isin(*true), F.lit(True)).when(word.isin(*false), F.lit(False))

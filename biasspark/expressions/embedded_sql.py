@@ -75,7 +75,7 @@ _CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nul
 _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _FINITE = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(?:\d|\.\d|nan|inf)", re.IGNORECASE)
-"""The start of a text that Spark casts to a double."""
+"""The start of a string that Spark casts to a double."""
 _ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
 _FLOATS = {"double", "float"}
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
@@ -96,7 +96,7 @@ class _Token:
     kind: str
     text: str
     value: str = ""
-    """A column's name in lower case, or the value of a text literal."""
+    """A column's name in lower case, or the value of a string literal."""
     column: Kind | None = None
     """The kind of the column that it names."""
     is_call: bool = False
@@ -132,7 +132,7 @@ def _read(text: str) -> Iterator[_Token]:
 def _replace_constants(tokens: Iterable[_Token]) -> list[_Token]:
     """Return tokens with literals in place of the constants that predicates of attribution hold.
 
-    These are casts of numbers in quotes to DOUBLE, characters by their numbers, and concatenations of texts.
+    These are casts of numbers in quotes to DOUBLE, characters by their numbers, and concatenations of strings.
     """
     result: list[_Token] = []
     for token in tokens:
@@ -222,7 +222,7 @@ class _Expression:
             raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
         indices = range(len(self.tokens))
         if self._converts_texts() or any(self._mixes_types(n) or self._matches_number(n) for n in indices):
-            raise NotOnTheEmbeddedEngine("converts a text that meets another type differently from Spark")
+            raise NotOnTheEmbeddedEngine("converts a string that meets another type differently from Spark")
         if unknown := sorted(self.types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} differently from Spark")
         has_floats, has_decimals = self.has_floats, "decimal" in self.named
@@ -257,9 +257,9 @@ class _Expression:
         return is_pattern and any(token.column not in (None, "text") for token in before[-1:])
 
     def _converts_texts(self) -> bool:
-        """Return whether a number in quotes or a column of texts may be compared with decimals or integers.
+        """Return whether a number in quotes or a column of strings may be compared with decimals or integers.
 
-        Spark casts a text that meets decimals to a double; the engine rounds it to the decimal: 1 equals '0.5'. Spark
+        Spark casts a string that meets decimals to a double; the engine rounds it to the decimal: 1 equals '0.5'. Spark
         casts one that meets integers to an integer, and stops at a fraction; the engine computes some integers as
         decimals or doubles (see `_widen`).
         """
@@ -443,7 +443,7 @@ def _normalize(value: str, kind: str = "DOUBLE") -> str:
 
 
 def without_suffix(value: str) -> str:
-    """Return SQL for a text without the type suffix that Java, and so Spark, allows in numbers: ``1.5d``, ``1f``."""
+    """Return SQL for a string without the type suffix that Java, and so Spark, allows in numbers: ``1.5d``, ``1f``."""
     number = r"^(\\s*[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF](\\s*)$"
     return f"regexp_replace({value}, '{number}', '$1$2')"
 

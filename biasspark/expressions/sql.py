@@ -1,4 +1,4 @@
-"""Quote names and texts for SQL, safe against injection. No Spark."""
+"""Quote names and strings for SQL, safe against injection. No Spark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_name(name: str) -> str:
 
 
 def write_text(text: str) -> str:
-    """Return a text as SQL that is valid in both dialects: quotes, escapes and variables are written as numbers."""
+    """Return a string as SQL that is valid in both dialects: quotes, escapes and variables are written as numbers."""
     parts = []
     for special, run in groupby(text, key=lambda char: char in "'\\$"):
         chars = list(run)

@@ -115,7 +115,7 @@ def make_grid(
 
 
 def write_above(axes: Axes, text: str, pixels: float, *, top: bool = True, **style: Any) -> None:
-    """Write a text at the left end of a panel, the given pixels above its top, or above its bottom."""
+    """Write a string at the left end of a panel, the given pixels above its top, or above its bottom."""
     corner = (0, 1 if top else 0)
     axes.annotate(text, corner, (0, pixels), xycoords="axes fraction", textcoords="offset points", **style)
 
@@ -139,7 +139,7 @@ def short_name(name: str, width: int = NAME_WIDTH) -> str:
 
 
 def text_width(text: str) -> float:
-    """Return the maximum width in pixels of a text in a figure."""
+    """Return the maximum width in pixels of a string in a figure."""
     return LETTER * measure_width(text)
 
 

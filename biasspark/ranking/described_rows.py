@@ -86,7 +86,7 @@ def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:
 
 
 def _find(values: pa.Array, known: Sequence[object]) -> Ints:
-    """Return the index of each text in the list of known ones, -1 if it is not there."""
+    """Return the index of each string in the list of known ones, -1 if it is not there."""
     indices = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
     return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
 

@@ -36,7 +36,7 @@ _NO_CATALOG = (
 _BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
 _MORE_ROWS = "it depends on more than its own row, as aggregates, windows and generators do"
 _VALUE_EXPLANATIONS = {  # expressions that fail on a value
-    "CAST_INVALID_INPUT": "a text cannot be cast to the requested type. Use try_cast",
+    "CAST_INVALID_INPUT": "a string cannot be cast to the requested type. Use try_cast",
     "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
     "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
     "DIVIDE_BY_ZERO": "something is divided by zero. Use try_divide",
@@ -47,7 +47,7 @@ _VALUE_EXPLANATIONS = {  # expressions that fail on a value
         "the embedded engine compares dates with times of the years 1678 to 2261 only. Compare them with dates, as "
         "current_date(), or run it on Spark"
     ),
-    "CANNOT_PARSE_TIMESTAMP": "a text is not a date or time in that pattern. Use try_to_timestamp",
+    "CANNOT_PARSE_TIMESTAMP": "a string is not a date or time in that pattern. Use try_to_timestamp",
 }
 _EXPLANATIONS: dict[str, str | errors.Words] = {
     **_VALUE_EXPLANATIONS,
