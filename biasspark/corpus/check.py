@@ -39,6 +39,8 @@ _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
     "text": ((T.StringType,), "a string"),
     "array": ((T.ArrayType,), "an array of strings"),
 }
+_SIGNS = {"&&": "AND", "||": "OR"}
+"""Logical operators of other languages, of which the second concatenates texts, and those of SQL."""
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
 SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}
 """The separators of fields that CSV files may have, and how TOML writes them."""
@@ -189,7 +191,9 @@ def _column_faults(
             yield Fault(path, ABSENT, problem, "Rename one of them.")
         elif not _has_type(schema[name].dataType, types):
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
-            yield Fault(path, ABSENT, problem, "Name another column, or cast it.")
+            is_bytes = isinstance(schema[name].dataType, T.BinaryType)
+            fix = "Write its bytes as text, such as hex digits." if is_bytes else "Name another column, or cast it."
+            yield Fault(path, ABSENT, problem, fix)
         elif is_written and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
             rule = "The embedded engine writes floating-point numbers as text differently from Spark."
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
@@ -250,7 +254,7 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
         return Fault(path, text, f"The embedded engine cannot compute it ({name}).", "Correct it.")
     problem = f"It is of type {kind.simpleString()}. It must be"
     if is_predicate and not isinstance(kind, T.BooleanType):
-        return Fault(path, text, f"{problem} true or false.", "Compare it with a value.")
+        return Fault(path, text, f"{problem} true or false.", _add_operators("Compare it with a value.", text))
     return None if _has_type(kind, ()) else Fault(path, text, f"{problem} a single value.", "Name another, or cast it.")
 
 
@@ -269,13 +273,24 @@ def _analyze_expression(corpus: DataFrame, text: str, is_predicate: bool) -> T.D
 
 def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_embedded: bool) -> Fault:
     """Return the fault of an expression that the engine refuses, with what is expected of it and the column meant."""
+    text = str(expected.value)
     if not fault.path:  # a limit of this engine, not of the expression
-        return replace(expected, rule=fault.rule, fix=fault.fix)
+        return replace(expected, rule=fault.rule, fix=_add_operators(str(fault.fix), text))
     if on_embedded and str(fault.rule).startswith("Spark refuses it"):
-        return replace(expected, rule="The embedded engine cannot compute it.", fix="Correct it, or run it on Spark.")
+        return replace(
+            expected,
+            rule="The embedded engine cannot compute it.",
+            fix=_add_operators("Correct it, or run it on Spark.", text),
+        )
     unresolved = _UNRESOLVED.search(str(fault.rule))
     close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
-    unquoted = [name for name in columns.names if "." in name and columns.are_certain and name in str(fault.value)]
+    unquoted = [name for name in columns.names if "." in name and columns.are_certain and name in text]
     rule = f"{fault.rule} {expected.rule} {columns.describe()}".rstrip()
-    advice = f"Did you mean '{close}'?" if close else "Correct it."
+    advice = f"Did you mean '{close}'?" if close else _add_operators("Correct it.", text)
     return replace(fault, rule=rule, fix=f"Write `{unquoted[0]}` in backquotes." if unquoted else advice)
+
+
+def _add_operators(fix: str, text: str) -> str:
+    """Return a fix of an expression with the operators of SQL in place of those of other languages."""
+    bare = _QUOTED.sub(" ", text)
+    return " ".join([fix, *(f"If {sign} means {word}, write {word}." for sign, word in _SIGNS.items() if sign in bare)])

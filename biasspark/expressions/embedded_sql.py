@@ -76,6 +76,7 @@ _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _FINITE = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(?:\d|\.\d|nan|inf)", re.IGNORECASE)
 """The start of a string that Spark casts to a double."""
+_LONG_NUMBER = re.compile(r"(?=(?:\.?\d){39})[\d.]+(?:BD)?", re.IGNORECASE)
 _ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
 _FLOATS = {"double", "float"}
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
@@ -111,6 +112,9 @@ def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
     _mark_roles(tokens, {name.lower(): kind for name, kind in columns.items()})
     if any(token.text == "(" and (after.kind, after.value) == ("name", "select") for token, after in pairwise(tokens)):
         raise NotOnTheEmbeddedEngine("takes no subquery")
+    if any(_LONG_NUMBER.fullmatch(token.text) for token in tokens):
+        fix = "Write it with fewer, or as a floating-point number, such as 1e40."
+        raise NotOnTheEmbeddedEngine("takes no number of more than 38 digits", fix)
     expression = _Expression(tokens)
     expression.check()
     return expression.translate(0, len(tokens))

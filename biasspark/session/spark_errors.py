@@ -55,7 +55,10 @@ _EXPLANATIONS: dict[str, str | errors.Words] = {
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
     "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
-    "DATA_SOURCE_NOT_FOUND": "Spark knows no such format. Check `[corpus] format` and the jars of the session",
+    "DATA_SOURCE_NOT_FOUND": (
+        "Spark knows no such format. It reads parquet, orc, json and csv, and with their jars others, such as avro, "
+        "delta and iceberg. Check `[corpus] format` and the jars of the session"
+    ),
     "TABLE_OR_VIEW_NOT_FOUND": "there is no such table. Check `[corpus] table` and the catalogs of the session",
     "REQUIRES_SINGLE_PART_NAMESPACE": _NO_CATALOG,
     "CATALOG_NOT_FOUND": _NO_CATALOG,
@@ -85,6 +88,12 @@ _EXPLANATIONS: dict[str, str | errors.Words] = {
         "it is random, and the corpus is read more than once. Use a hash, as in pmod(xxhash64(id), 10) = 0"
     ),
     "UNRESOLVED_COLUMN": "it names a column that does not exist",
+    "FIELD_NOT_FOUND": "it names a field that does not exist",
+    "DATATYPE_MISMATCH": "an operator or a function is given values of a type that it does not take. Cast them",
+    "WRONG_NUM_ARGS": "a function has too few or too many arguments",
+    "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION": (
+        "a number has more than 38 digits. Write it with fewer, or as a floating-point number, such as 1e40"
+    ),
     "UNRESOLVED_ROUTINE": "it calls a function that does not exist",
     "INVALID_WHERE_CONDITION": _MORE_ROWS,
     "NESTED_AGGREGATE_FUNCTION": _MORE_ROWS,
@@ -101,6 +110,9 @@ _CONDITION_PATTERNS = {  # in errors without a condition, as in Spark 3.5 and in
     "DATA_SOURCE_NOT_FOUND": "Failed to find data source",
     # The embedded engine, which quotes the value.
     "UNRESOLVED_COLUMN": "cannot resolve attribute",
+    "FIELD_NOT_FOUND": "missing or ambiguous field: ",
+    "DATATYPE_MISMATCH": "Cannot coerce arithmetic expression|Cannot infer common argument type|can only be an? ",
+    "WRONG_NUM_ARGS": r"one value expected: |requires \d+ arguments?, got \d",
     "PARSE_SYNTAX_ERROR": r"invalid argument: found .* expected ",
     "UNRESOLVED_ROUTINE": "unknown function: ",
     "CAST_INVALID_INPUT": "Cast error: |Cannot cast string |invalid timestamp: ",
@@ -137,6 +149,9 @@ _DETAILS = {  # details in messages of Spark, and their form in a fault
     r"Failed to find (?:the )?data source: ([\w.]*\w)": "Format: {0}",
     r"with name (`.*?`) cannot be resolved": "Column: {0}",
     r'ObjectName\(\[Identifier\("([^"]*)"\)\]\) is missing': "Column: `{0}`",
+    r'ObjectName\(\[Identifier\("([^"]*)"\), Identifier\("([^"]*)"\)\]\) is missing': "Column: `{0}`.`{1}`",
+    r"No such struct field (`.*?`) in ": "Field: {0}",
+    r"missing or ambiguous field: (\w+)": "Field: `{0}`",
     r"unknown function: (\w+)": "Function: {0}",
     r"PatternSyntaxException: ([A-Z][a-z ]+ near index \d+)": "{0}",
 }

@@ -85,6 +85,12 @@ def test_labels_that_do_not_fit_their_column(
     assert words in str(faults["label", key].rule)
 
 
+def test_ids_of_bytes_are_advised_as_text(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([], "id BINARY, y STRING, s DOUBLE, u DOUBLE")
+    faults = schema_faults(corpus, measures_of(), "id")
+    assert "text" in str(faults["corpus", "id"].fix)
+
+
 def test_columns_that_spark_cannot_tell_apart(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([], "y BOOLEAN, s DOUBLE, u DOUBLE").select("*", F.col("u").alias("U"))
     faults = schema_faults(corpus, measures_of())
@@ -117,6 +123,26 @@ def test_predicates_that_look_at_other_rows_or_are_left_to_chance(spark: SparkSe
         fault.value: words in str(fault.rule) for fault, words in zip(faults.values(), MISFITS.values(), strict=True)
     } == dict.fromkeys(MISFITS, True)
     assert {fault.fix for fault in faults.values()} == {"Correct it."}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("s > y AND array(s) > 1", "Cast them."),
+        ("r.none = 1", "none`."),
+        ("r['none'] = 1", "Field: `none`."),
+        ("upper(y, y) = 'x'", "arguments."),
+        (f"s < {10**38}", "38 digits."),
+        ("s > 1 && u > 1", "means AND"),
+        ("u > 1 || u < 0", "means OR"),
+        ("y || y", "means OR"),
+    ],
+)
+def test_a_refused_predicate_is_explained(spark: SparkSession, text: str, words: str) -> None:
+    corpus = spark.createDataFrame([], "y STRING, s DOUBLE, u DOUBLE, r STRUCT<a: INT>")
+    (fault,) = schema_faults(corpus, measures_of(slices={"x": text})).values()
+    assert (fault.path, fault.value) == (("slices", "x"), text)
+    assert words in f"{fault.rule} {fault.fix}"
 
 
 @pytest.mark.spark("reads every format, and words of Spark")
