@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -9,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from biasspark.cli import run_job, write_stdout
 from biasspark.errors import GET_AN_ENGINE, INTERRUPTED
 from biasspark.text import closest_match
 
@@ -64,13 +66,14 @@ def name_command(job: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command named by the arguments, by default those of the process, and return its exit code."""
+    _open_closed_streams()
     name, *flags = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("--help", "-h"):
         listed = "".join(f"  {job:<14}{job_command.text}\n" for job, job_command in JOBS.items())
-        sys.stdout.write(f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one.\n")
+        write_stdout(f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one.\n")
         return 0
     if name == "--version":
-        sys.stdout.write(f"biasspark {import_module('biasspark').__version__}\n")
+        write_stdout(f"biasspark {import_module('biasspark').__version__}\n")
         return 0
     if name not in JOBS:
         meant = closest_match(name, tuple(JOBS))
@@ -85,6 +88,7 @@ def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None 
 
     `prog` is the name of the program in messages; without it, the program is a file for spark-submit.
     """
+    _open_closed_streams()
     if find_spec("pyspark") is None:
         sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")
         return WRONG_USAGE
@@ -96,5 +100,11 @@ def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None 
     parser = command.parser(prog)
     if prog is None:
         parser.epilog = parser.epilog.replace("%(prog)s", "spark-submit jobs/%(prog)s")
-    exit_code: int = import_module("biasspark.cli").run_job(command.main, parser, flags)
-    return exit_code
+    return run_job(command.main, parser, flags)
+
+
+def _open_closed_streams() -> None:
+    """Discard what is written to a stream that was closed before the start, as by ``2>&-``."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until the end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -98,6 +99,15 @@ def test_help_loads_no_spark() -> None:
     )
     done = run_python("-c", program)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(("flag", "code"), [("--help", 0), ("--version", 0), ("mesure", 2)])
+@pytest.mark.parametrize("end", [">&-", "2>&-", ">&- 2>&-", "| head -c 0"])
+def test_closed_streams_are_no_failure(flag: str, code: int, end: str) -> None:
+    command_line = f'set -o pipefail; "$0" -m biasspark {flag} {end}'
+    done = subprocess.run(["bash", "-c", command_line, sys.executable], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
