@@ -376,6 +376,11 @@ def attribution_slices(
         The columns of the table ``attribution_slices``, except those of the run.
     """
     keywords = Keywords(locals() | {"slice_search": {} if slice_search is None else slice_search}, "attribution")
+    with keywords.name_faults():
+        for key in ("max_depth", "min_leaf", "min_gain"):
+            if isinstance(tree, Mapping) and key in tree:
+                fix = "Leave it out, or give it to biasspark.attribute."
+                raise ConfigError(Fault(("attribution", "tree", key), tree[key], "It grows trees, not slices.", fix))
     return attribute_corpus(df, keywords).attribution_slices()
 
 

@@ -15,6 +15,7 @@ from biasspark.api.frame_kinds import collect_columns, collect_first
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated, check_whole
 from biasspark.api.measured import check_document, measure
 from biasspark.api.record_batches import Frame, list_columns, read_stream
+from biasspark.columns import ALL_ROWS
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
@@ -89,7 +90,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
         as the color-coded table of all identities and models; of other tables, at most 1,000 rows are shown. Values of
         two models side by side that rest on too few rows are marked ◦.
     slice : str
-        The slice of ``bias_metrics`` to show.
+        The slice of ``bias_metrics`` to show. Of other tables all slices are shown.
 
     Returns
     -------
@@ -108,6 +109,11 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     columns = list_columns(table, "table")
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)
+    if slice != ALL_ROWS:
+        raise InputError(
+            f"metric_table(): slice = {show_value(slice)}. Of this table all slices are shown. Leave it out, and give "
+            "only the rows to show."
+        )
     suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
     shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), suite)
     if shown is None and "worst_auc_difference" not in columns:  # which only side_by_side returns

@@ -40,7 +40,7 @@ _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
     "array": ((T.ArrayType,), "an array of strings"),
 }
 _SIGNS = {"&&": "AND", "||": "OR"}
-"""Logical operators of other languages, of which the second concatenates texts, and those of SQL."""
+"""Logical operators of other languages, of which the second concatenates strings, and those of SQL."""
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
 SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}
 """The separators of fields that CSV files may have, and how TOML writes them."""
@@ -192,7 +192,7 @@ def _column_faults(
         elif not _has_type(schema[name].dataType, types):
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
             is_bytes = isinstance(schema[name].dataType, T.BinaryType)
-            fix = "Write its bytes as text, such as hex digits." if is_bytes else "Name another column, or cast it."
+            fix = "Write its bytes as a string, such as hex digits." if is_bytes else "Name another column, or cast it."
             yield Fault(path, ABSENT, problem, fix)
         elif is_written and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
             rule = "The embedded engine writes floating-point numbers as text differently from Spark."

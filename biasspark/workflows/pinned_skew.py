@@ -50,10 +50,10 @@ def publish_experiment(corpus: DataFrame, context: RunContext) -> Outcome:
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:
-    """Return the table ``pinned_skew``. Raises `InputError` if a cell has no row: no balance would change."""
+    """Return the table ``pinned_skew``. Raises `InputError` if no balance would change."""
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
-    check_cells(measurement.counts, skew.identity)
+    check_cells(measurement.counts, skew)
     encoding, boundaries = surveyed.encoding, surveyed.boundaries
     is_member, is_positive = single_states(encoding)[encoding.number[skew.identity]], field("label", 0, encoding) == 1
     side, label = skew.cell.split("_")
@@ -81,21 +81,30 @@ def skew_only(measures: AnyMeasures) -> AnyMeasures:
     )
 
 
-def check_cells(counts: Counts, identity: str) -> None:
-    """Raise `InputError` if a cell of an identity has no row for a model with usable scores."""
+def check_cells(counts: Counts, skew: PinnedSkew) -> None:
+    """Raise `InputError` if a cell of the identity has no row for a model with usable scores, or none to drop."""
     groups, missing_models = counts.groups, list_missing_models(counts.row_counts)
-    chosen = (groups.identity == identity) & (groups.slice == ALL_ROWS) & ~np.isin(groups.model, missing_models)
+    chosen = (groups.identity == skew.identity) & (groups.slice == ALL_ROWS) & ~np.isin(groups.model, missing_models)
     empty = {
         model: [cell for cell, n_rows in zip(FOUR_CELLS, cells, strict=True) if n_rows == 0]
         for model, cells in zip(groups.model[chosen], counts.cells[:, chosen].T, strict=True)
     }
     fix = "Check its annotations, its threshold and the label, or name another identity."
     if faults := [
-        Fault(("pinned_skew", "identity"), identity, f"Model {model} has no usable row in {' or '.join(cells)}.", fix)
+        Fault(
+            ("pinned_skew", "identity"), skew.identity, f"Model {model} has no usable row in {' or '.join(cells)}.", fix
+        )
         for model, cells in empty.items()
         if cells
     ]:
         raise InputError(*faults)
+    sizes = counts.cells[FOUR_CELLS.index(skew.cell), chosen].tolist()
+    if sizes and not any(map(skew.n_dropped, sizes)):
+        raise InputError(
+            Fault(
+                ("pinned_skew", "fraction"), skew.fraction, f"It is no row of {skew.cell}.", "Drop a larger fraction."
+            )
+        )
 
 
 def plan_experiment(config: Config) -> Plan:

@@ -65,6 +65,7 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...], Iterable[str]]] = {
     "an empty text": ({"text": "no_text"}, ("label_balance", "text"), {"label_balance"}),
     "a length among many tables": ({"label_balance": {"length": "reversed"}}, ("label_balance", "length"), {"measure"}),
     "no grouping": ({"groupings": {}}, ("attribution", "groupings"), {"auc_crosses"}),
+    "a depth of slices": ({"tree": {"max_depth": 2}}, ("attribution", "tree", "max_depth"), {"attribution_slices"}),
     "no pair": ({"pairs_of": {}}, ("attribution", "pairs_of"), {"named_pairs"}),
 }
 """What is wrong, the key of the fault, and the functions that it concerns."""
@@ -130,6 +131,7 @@ def call(name: str, corpus: DataFrame, asked: Mapping[str, Any]) -> None:
         "loss_by_segment": {"segments"},
         "label_balance": {"text", "length"},
         "measure": {"label_balance"},
+        "attribution_slices": {"tree"},
     }.get(name, set())
     keywords = ASKED | extra | {key: value for key, value in asked.items() if key in known}
     if name == "pinned_skew":

@@ -74,6 +74,12 @@ def test_an_identity_with_an_empty_cell_is_refused(spark: SparkSession, cell: st
     assert cell in str(fault)
 
 
+def test_a_fraction_without_a_row_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(make_rows())
+    asked = ASKED | {"identities": ["g"], "fraction": 1e-9}
+    assert raised_fault(biasspark.InputError, biasspark.pinned_skew, frame, **asked).path[-1] == "fraction"
+
+
 # ---- as a job
 
 

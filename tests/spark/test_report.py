@@ -211,7 +211,10 @@ def test_a_frame_of_metrics_shows_itself(spark: SparkSession, warehouse: PathSto
 @pytest.mark.parametrize("name", ["u_statistics", "model_summary", "pinned_auc", "bias_alerts"])
 def test_a_frame_of_another_table_shows_itself(spark: SparkSession, name: str) -> None:
     row = dict.fromkeys(TABLES[name].names) | {"model": SCRIPT}
-    shown = metric_table(spark.createDataFrame([row], spark_schema(TABLES[name])))
+    frame = spark.createDataFrame([row], spark_schema(TABLES[name]))
+    with pytest.raises(InputError, match="slice"):
+        metric_table(frame, "short")
+    shown = metric_table(frame)
     assert shown.title == name
     assert SCRIPT not in shown.html
     assert shown.html.count("<tr>") == 2

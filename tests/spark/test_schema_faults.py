@@ -85,10 +85,10 @@ def test_labels_that_do_not_fit_their_column(
     assert words in str(faults["label", key].rule)
 
 
-def test_ids_of_bytes_are_advised_as_text(spark: SparkSession) -> None:
+def test_ids_of_bytes_are_advised_as_strings(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([], "id BINARY, y STRING, s DOUBLE, u DOUBLE")
     faults = schema_faults(corpus, measures_of(), "id")
-    assert "text" in str(faults["corpus", "id"].fix)
+    assert "string" in str(faults["corpus", "id"].fix)
 
 
 def test_columns_that_spark_cannot_tell_apart(spark: SparkSession) -> None:
