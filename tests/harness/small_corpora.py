@@ -108,19 +108,19 @@ def measure_corpus(
 
 
 def count_and_reject(
-    corpus: DataFrame, measures: Measures, duplicates: str = "allow", max_rows: int = 100
+    corpus: DataFrame, measures: Measures, duplicates: str = "allow"
 ) -> tuple[RowCounts, Counter[tuple[Any, ...]]]:
     """Measure a corpus with a column id; return its row counts, and its rejected rows."""
     with survey_for_ranking(corpus, measures, "id", duplicates) as surveyed:
         counts = measure(surveyed).counts.row_counts
-        rejects = rejected_rows(surveyed.corpus, measures, "id", counts.rejects, max_rows)
+        rejects = rejected_rows(surveyed.corpus, measures, "id", counts.rejects, 100)
         return counts, Counter(map(tuple, [] if rejects is None else rejects.collect()))
 
 
-def cell_sizes(measurement: Measurement, model: str = "s", slice_: str = "all") -> dict[str, tuple[int, int]]:
-    """Return negatives and positives of every identity, and of ``(overall)``."""
+def cell_sizes(measurement: Measurement, model: str = "s") -> dict[str, tuple[int, int]]:
+    """Return negatives and positives of every identity, and of ``(overall)``, on all rows."""
     groups, cells = measurement.counts.groups, measurement.counts.cells
-    chosen = [n for n, key in enumerate(zip(groups.model, groups.slice, strict=True)) if key == (model, slice_)]
+    chosen = [n for n, key in enumerate(zip(groups.model, groups.slice, strict=True)) if key == (model, "all")]
     first = {n: 2 * int(groups.is_overall[n]) for n in chosen}  # (overall) has only a background
     return {groups.identity[n]: (int(cells[first[n], n]), int(cells[first[n] + 1, n])) for n in chosen}
 

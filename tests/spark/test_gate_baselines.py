@@ -26,8 +26,8 @@ from tests.harness.least_configuration import changed
 from tests.harness.sample_run import record_of
 
 
-def record(status: str, **changes: Any) -> RunRecord:
-    return replace(record_of(), status=status, **changes)
+def accepted_record(config: Config) -> RunRecord:
+    return replace(record_of(), status="accepted", config=config.json)
 
 
 def run_of(day: int, run_id: str = "now", corpus: str = "civil") -> Run:
@@ -59,7 +59,7 @@ def statistics_of(auc: float | None) -> pa.Table:
 def store(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     """A good run, and one without evidence because of too few rows; both are accepted."""
     store = PathStore(str(tmp_path_factory.mktemp("made_up")))
-    accepted = record("accepted", config=settings_of().json)
+    accepted = accepted_record(settings_of())
     for day, run_id, auc in ((1, "good", 0.9), (2, "tiny", None)):
         publish(spark_session, {U_STATISTICS: statistics_of(auc)}, run_of(day, run_id), store, accepted)
     return store
@@ -112,7 +112,7 @@ def test_a_run_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSess
 
 def test_a_baseline_that_is_gone_is_no_first_run(spark: SparkSession, tmp_path: Path) -> None:
     """No earlier run takes its place. An old run that is gone is only named."""
-    store, accepted = PathStore(str(tmp_path)), record("accepted", config=settings_of().json)
+    store, accepted = PathStore(str(tmp_path)), accepted_record(settings_of())
 
     def lose(*runs: tuple[int, str]) -> None:
         for day, run_id in runs:
@@ -134,7 +134,7 @@ def test_a_baseline_that_is_gone_is_no_first_run(spark: SparkSession, tmp_path: 
         judge_run(spark, store, settings_of(), day=5)
     assert ["run_id=lost_too:" in fault for fault in caught.value.messages] == [True, False]
     other = settings_of(label={"threshold": 0.2})
-    publish(spark, {U_STATISTICS: statistics_of(0.9)}, run_of(5, "other"), store, record("accepted", config=other.json))
+    publish(spark, {U_STATISTICS: statistics_of(0.9)}, run_of(5, "other"), store, accepted_record(other))
     assert {run_id for *_, run_id in judge_run(spark, store, other, day=6)[0]} == {"other"}
 
 
@@ -144,7 +144,7 @@ def test_groups_of_a_baseline_that_are_gone_are_not_left_out(spark: SparkSession
     schema = JACKKNIFE_STATISTICS.arrow_schema
     groups = pa.Table.from_pylist([{"model": "toxicity"}], schema)
     tables = {U_STATISTICS: statistics_of(0.9), JACKKNIFE_STATISTICS: groups}
-    publish(spark, tables, run_of(1, "paired"), store, record("accepted", config=config.json))
+    publish(spark, tables, run_of(1, "paired"), store, accepted_record(config))
     shutil.rmtree(store.location(JACKKNIFE_STATISTICS, run_of(1, "paired")))
     with pytest.raises(InputError, match=r"jackknife_statistics/.*run_id=paired:"):
         judge_run(spark, store, config, schema.empty_table())
@@ -167,7 +167,7 @@ def test_what_the_last_accepted_run_had_and_the_date_lacks_is_named(
     last = pa.concat_tables([statistics, of_gay, pair, rename(statistics, model="older")])
     earlier = pa.concat_tables([last, rename(statistics, model="oldest")])
     for day, run_id, table in ((1, "earlier", earlier), (2, "last", last)):
-        publish(spark, {U_STATISTICS: table}, run_of(day, run_id), store, record("accepted", config=config.json))
+        publish(spark, {U_STATISTICS: table}, run_of(day, run_id), store, accepted_record(config))
     _, verdict = judge_run(spark, store, config)
     model, identity = verdict.warnings
     assert all(name in model for name in ("1 model ", '"older"', "last", "2026-01-02"))
@@ -180,7 +180,7 @@ def test_identities_of_rules_that_the_corpus_lacks_are_named(spark: SparkSession
     config = settings_of(identities={"columns": None, "categorical": ["race"]}, gate={"rule": [rule]})
     store = PathStore(str(tmp_path))
     last = pa.concat_tables([rename(statistics_of(0.9), identity=name) for name in ("(overall)", "race=black")])
-    publish(spark, {U_STATISTICS: last}, run_of(1, "last"), store, record("accepted", config=config.json))
+    publish(spark, {U_STATISTICS: last}, run_of(1, "last"), store, accepted_record(config))
     _, verdict = judge_run(spark, store, config)
     unknown, nothing_decided = verdict.warnings
     assert all(name in unknown for name in ('"bpsn"', '"race=black"', '"race=white"'))

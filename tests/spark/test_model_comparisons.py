@@ -127,9 +127,9 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
     assert by_delong["n_groups"].isna().all()
 
 
-def groups_of(rows: DataFrame, cluster: str | None, n_groups: int = 1 << 20) -> list[int]:
+def groups_of(rows: DataFrame, cluster: str | None) -> list[int]:
     """The groups of all rows, in the order of ids."""
-    group = group_of("id", category(cluster, rows.schema[cluster].dataType) if cluster else None, n_groups)
+    group = group_of("id", category(cluster, rows.schema[cluster].dataType) if cluster else None, 1 << 20)
     return [row[0] for row in rows.orderBy("id").select(group).collect()]
 
 

@@ -162,8 +162,8 @@ def test_order_of_rows_changes_no_bit() -> None:
     assert list_nodes(shuffled, (FEATURES, FEATURES), settings) == segments
 
 
-def only_root(samples: Samples, settings: Pairs = Pairs()) -> SimpleNamespace:  # noqa: B008 - it is frozen
-    (root,) = list_nodes(samples, (FEATURES, FEATURES), settings)
+def only_root(samples: Samples) -> SimpleNamespace:
+    (root,) = list_nodes(samples, (FEATURES, FEATURES), Pairs())
     assert (root.node_id, root.parent_id, root.depth, root.is_leaf) == (1, None, 0, True)
     assert (root.p_value, root.p_adjusted, root.found) == (None, None, False)
     return root
