@@ -158,7 +158,7 @@ def intervals(
     Returns
     -------
     matplotlib.figure.Figure
-        Slices are below each other, on the same scales.
+        Slices are below each other, on the same scales. Those without any value are named below.
 
     Examples
     --------
@@ -176,11 +176,18 @@ def intervals(
             ranked = known if identities is not None else order_worst_first(slice_rows)[:most]
             heading = f"slice {slice_name}" if shown_slices != [ALL_ROWS] else ""
             parts[heading] = ranked, [row for row in slice_rows if row["identity"] in ranked]
-    drawn = [row for _, rows_of_part in parts.values() for row in rows_of_part]
-    if all(row[metric] is None for row, metric in product(drawn, SUITE)):
+    empty = [
+        heading
+        for heading, (_, rows_of_part) in parts.items()
+        if all(row[metric] is None for row, metric in product(rows_of_part, SUITE))
+    ]
+    if len(empty) == len(parts):
         raise rows.error("no metric has a value: rows of a label are missing, too few or withheld. Give others.")
+    parts = {heading: part for heading, part in parts.items() if heading not in empty}
+    drawn = [row for _, rows_of_part in parts.values() for row in rows_of_part]
     has_weak = any(is_weak(row, metric) for row, metric in product(drawn, SUITE))
     notes = [_WEAK if has_weak else "", _note_limit(len({row["identity"] for row in drawn}), len(known))]
+    notes += [f"No metric has a value: {', '.join(map(show_visibly, empty))}."] if empty else []
     with notebook_style():
         return draw_intervals(parts, shown_models, notes)
 

@@ -140,6 +140,15 @@ def test_intervals_have_a_line_for_each_identity_and_panels_for_each_slice(slice
     assert {*MODELS} <= set(texts(figure))
 
 
+def test_slices_without_values_are_named_and_not_drawn() -> None:
+    empty = table("bias_metrics", slice="none", **dict.fromkeys(SUITE))
+    figure = plot.intervals(
+        pa.concat_tables([table("bias_metrics").filter(pc.field("slice") == "all"), empty.slice(0, 1)])
+    )
+    assert len(panels(figure)) == 5
+    assert any("slice none" in text for text in texts(figure))
+
+
 def test_names_of_civil_comments_are_drawn_whole() -> None:
     name = "intellectual_or_learning_disability"
     assert name in texts(plot.intervals(table("bias_metrics", identity=name).slice(0, 1)))
