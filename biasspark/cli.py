@@ -211,8 +211,9 @@ def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequenc
     if debug:
         traceback.print_exception(error)
     known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
-    for message in known.messages:
-        print(f"{who}: error: {show_visibly(message)}", file=sys.stderr)
+    with suppress(OSError):  # a closed pipe, or a full disk, does not change the exit code
+        for message in known.messages:
+            print(f"{who}: error: {show_visibly(message)}", file=sys.stderr)
     return known.exit_code, known.messages
 
 

@@ -33,6 +33,7 @@ from biasspark.cli import (
     on_date,
     parse_count,
     parse_out,
+    print_failure,
     print_outcome,
     run_job,
 )
@@ -382,6 +383,15 @@ def test_a_full_disk_below_stdout_and_stderr_stops_no_job(capsys: pytest.Capture
             patched.setattr(sys, "stdout", stream)
             assert print_outcome(Outcome(summary={}, exit_code=code)) == shown
     assert "stdout could not be written" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_below_stderr_keeps_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    assert print_failure("job", InputError("a fault"), debug=False) == (3, ("a fault",))
 
 
 @pytest.mark.parametrize(
