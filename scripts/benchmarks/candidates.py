@@ -69,7 +69,7 @@ class Candidate:
         folder.mkdir(parents=True)
         measured = run_measured(
             [str(part) for part in self.start(self, setting, folder)],
-            {"PYTHONPATH": str(self.root)},
+            self.root,
             folder / "output.txt",
             folder / GC_LOG,
         )

@@ -7,7 +7,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,8 +82,8 @@ class Watch:
         return max((peak for command, peak in self.processes.values() if re.search(pattern, command)), default=0.0)
 
 
-def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Path, heap_log: Path) -> Measured:
-    """Run a command to its end, with additional environment variables, and its output in the file `log`.
+def run_measured(command: Sequence[str], root: Path, log: Path, heap_log: Path) -> Measured:
+    """Run a command to its end, at the checkout `root` of the project, and its output in the file `log`.
 
     If it starts Java, `heap_log` is the log of its collections, in megabytes. Raises `CandidateError`, with the end of
     its output, if its exit code is not 0.
@@ -92,7 +92,12 @@ def run_measured(command: Sequence[str], environment: Mapping[str, str], log: Pa
     started = time.perf_counter()
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
-            command, env={**os.environ, **environment}, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=root,  # a Python worker imports from there first
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         watch = Watch(process.pid)
         watcher = threading.Thread(target=_sample_until, args=(watch, done))
