@@ -32,7 +32,7 @@ name                        rule                                                
 ``negatives_shifted_down``  the negatives down, no evidence about the positives
 ``positives_shifted_down``  the positives down, no evidence about the negatives                 (false negatives)
 ``poorly_separated``        the negatives up, the positives down, and the subgroup AUC lowered  E
-``closer_together``         the negatives up, the positives down; no evidence that it costs
+``closer_together``         the negatives up, the positives down; the subgroup AUC not lowered
 ``farther_apart``           the negatives down, the positives up
 ``poorly_separated``        no label shifted, and the subgroup AUC lowered
 ``wide``                    no label shifted, and the BPSN or BNSP AUC lowered

@@ -58,7 +58,7 @@ SUITE = (
     Gap("negative_aeg", low=BACKGROUND_NEGATIVE, high=SUBGROUP_NEGATIVE),
     Gap("positive_aeg", low=BACKGROUND_POSITIVE, high=SUBGROUP_POSITIVE),
 )
-"""To add a metric, add a line here, for any two of the four cells."""
+"""A metric for each pair of cells in `columns.CELL_PAIRS`. Another metric of such a pair is another line."""
 
 OVERALL_AUC = Auc(OVERALL_METRIC, low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE)
 """The AUC of a whole slice: ``(overall)`` has only a background."""

@@ -1,7 +1,7 @@
 """Small-cell suppression: values that rest on too few rows, and all numbers of groups that are too small.
 
-It is applied to the few arrays from which all tables are made. A missing value there makes all derived values NULL, and
-is left out of every sum, minimum and mean.
+It removes AUCs and variances before any table is made: all values derived from a missing one are NULL, and it is left
+out of every sum, minimum and mean. Tables of counts mask the groups in `UStatistics.suppressed` themselves.
 
 A group is the rows with a label and a score in an identity, in its background, or in all of a slice. If a group is
 smaller than the minimum, the counts of its identity are suppressed along with its values: subtracting them from those

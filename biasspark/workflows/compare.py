@@ -194,7 +194,7 @@ class Comparison:
         )
 
     def compute(self) -> list[ComparedPair]:
-        """Compute both AUCs of every pair of cells, with variances. A Spark action for each model and 32 identities."""
+        """Compute both AUCs of every pair of cells, with variances. One Spark action per model and 32 identities."""
         with job_on_corpus(self.surveyed, "compare the models"):
             return [pair for model in self.settings.models for pair in self._compare(model)]
 

@@ -110,7 +110,8 @@ def check_cells(counts: Counts, skew: PinnedSkew) -> None:
 def plan_experiment(config: Config) -> Plan:
     """Plan the experiment."""
     drops = "drop rows (shuffles one sorted block per range)"
-    ranking = "rank every score, once with and once without the cell (shuffles 8 bytes per score)"
+    cost = "8 bytes per score and 24 per row of the identity"
+    ranking = f"rank every score, once with and once without the cell (each shuffles {cost})"
     return Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 
