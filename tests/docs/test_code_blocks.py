@@ -231,7 +231,7 @@ def parser_of(job: str) -> argparse.ArgumentParser:
         return 0
 
     with pytest.MonkeyPatch.context() as patch, suppress(SystemExit):
-        patch.setattr("biasspark.cli.run_job", run_job)
+        patch.setattr("biasspark.command.run_job", run_job)
         runpy.run_path(str(ROOT / job), run_name="__main__")
     return parsers[0]
 
