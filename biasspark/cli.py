@@ -196,7 +196,7 @@ def run_job(
         return outcome if isinstance(outcome, int) else print_outcome(outcome)
     except KeyboardInterrupt as stop:
         is_terminated = isinstance(stop, Terminated)
-        print(f"{parser.prog}: error: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)
+        write_stderr(f"{parser.prog}: error: {'terminated' if is_terminated else 'interrupted'}\n")
         return TERMINATED if is_terminated else INTERRUPTED
     except Exception as error:  # noqa: BLE001 - uncaught, its message could show data
         exit_code, _ = print_failure(parser.prog, error, arguments.debug)
@@ -209,11 +209,9 @@ def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequenc
     With `debug` the traceback is printed first, which may show data.
     """
     if debug:
-        traceback.print_exception(error)
+        write_stderr("".join(traceback.format_exception(error)))
     known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
-    with suppress(OSError):  # a closed pipe, or a full disk, does not change the exit code
-        for message in known.messages:
-            print(f"{who}: error: {show_visibly(message)}", file=sys.stderr)
+    write_stderr("".join(f"{who}: error: {show_visibly(message)}\n" for message in known.messages))
     return known.exit_code, known.messages
 
 
@@ -265,8 +263,7 @@ class Progress:
 
     def _write(self, text: str) -> None:
         with suppress(OSError):  # a full disk below stderr, or a closed terminal, stops no job
-            self._stream.write(text)
-            self._stream.flush()
+            _write(self._stream, text)
 
     def end(self, outcome: Outcome) -> Outcome:
         """Print that the job is done, and add its duration to the summary."""
@@ -296,13 +293,24 @@ def _stamp(seconds: float) -> str:
 
 def write_stdout(text: str) -> None:
     """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues. Raises `OSError`."""
+    with suppress(BrokenPipeError):
+        _write(sys.stdout, text)
+
+
+def write_stderr(text: str) -> None:
+    """Write to stderr and flush. A closed pipe, or a full disk, does not change the exit code."""
+    with suppress(OSError):
+        _write(sys.stderr, text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write and flush. If that fails, discard what is written from then on, and raise `OSError`."""
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:  # the rest of the buffer would fail again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise
+        stream.write(text)
+        stream.flush()
+    except OSError:  # the rest of the buffer would fail again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise
 
 
 def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], width: int | None = None) -> str:
@@ -331,7 +339,7 @@ def print_outcome(outcome: Outcome) -> int:
         write_stdout(table + json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")
     except OSError as error:
         what = "The outcome is not printed. If a run was published, the ledger has it."
-        sys.stderr.write(f"stdout could not be written: {error.strerror or error}. {what}\n")
+        write_stderr(f"stdout could not be written: {error.strerror or error}. {what}\n")
         return outcome.exit_code or 1
     return outcome.exit_code
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from biasspark.cli import run_job, write_stdout
+from biasspark.cli import run_job, write_stderr, write_stdout
 from biasspark.errors import GET_AN_ENGINE, INTERRUPTED
 from biasspark.text import closest_match
 
@@ -68,17 +68,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command named by the arguments, by default those of the process, and return its exit code."""
     _open_closed_streams()
     name, *flags = (sys.argv[1:] if argv is None else argv) or ["--help"]
-    if name in ("--help", "-h"):
+    if name in ("--help", "-h", "--version"):
         listed = "".join(f"  {job:<14}{job_command.text}\n" for job, job_command in JOBS.items())
-        write_stdout(f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one.\n")
-        return 0
-    if name == "--version":
-        write_stdout(f"biasspark {import_module('biasspark').__version__}\n")
+        explained = f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one.\n"
+        version = f"biasspark {import_module('biasspark').__version__}\n"
+        try:
+            write_stdout(version if name == "--version" else explained)
+        except OSError as error:
+            write_stderr(f"biasspark: error: stdout could not be written: {error.strerror or error}.\n")
+            return 1
         return 0
     if name not in JOBS:
         meant = closest_match(name, tuple(JOBS))
         fix = f" Did you mean {meant}?" if meant else ""
-        sys.stderr.write(f"biasspark: error: there is no command {name!r}. Commands: {', '.join(JOBS)}.{fix}\n")
+        write_stderr(f"biasspark: error: there is no command {name!r}. Commands: {', '.join(JOBS)}.{fix}\n")
         return WRONG_USAGE
     return run_command(name, flags, f"biasspark {name}")
 
@@ -90,12 +93,12 @@ def run_command(name: str, flags: Sequence[str] | None = None, prog: str | None 
     """
     _open_closed_streams()
     if find_spec("pyspark") is None:
-        sys.stderr.write(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")
+        write_stderr(f"biasspark: error: no engine is installed. {GET_AN_ENGINE}.\n")
         return WRONG_USAGE
     try:
         command = import_module(f"biasspark.workflows.{JOBS[name].module}").COMMAND
     except KeyboardInterrupt:
-        sys.stderr.write(f"{prog or name}: error: interrupted\n")
+        write_stderr(f"{prog or name}: error: interrupted\n")
         return INTERRUPTED
     parser = command.parser(prog)
     if prog is None:

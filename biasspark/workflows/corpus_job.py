@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -267,7 +266,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
     progress, days = cli.Progress(), list_days(arguments.run_date, config)
     date_warnings = warn_of_future(days[0], config.corpus.run_date_column)
     for warning in (*date_warnings, *plan.warnings) if plan else ():  # a run prints them at its end
-        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
+        cli.write_stderr(f"warning: {show_visibly(warning)}\n")
     tables = (*tables_of(job.name), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
     starts_workers = not (plan or is_session_there()) and config.models and config.ranking.engine == "blocks"
@@ -313,7 +312,7 @@ def measure_dates(
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:
         return measure(*wanted)
-    outcomes = []
+    outcomes, codes = [], []
     for number, day in enumerate(wanted, 1):
         progress.stage(f"{day}, date {number} of {len(wanted)}")
         start = progress.seconds
@@ -325,7 +324,7 @@ def measure_dates(
             failure = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": code}
             outcome = cli.Outcome(summary=failure | {"faults": faults}, exit_code=code)
         outcomes.append(progress.time(outcome, start))
-        cli.print_outcome(outcomes[-1])
+        codes.append(cli.print_outcome(outcomes[-1]))
     failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
     gate_failed = [outcome.summary["run_date"] for outcome in outcomes if outcome.exit_code == GATE_FAILED]
@@ -340,7 +339,7 @@ def measure_dates(
         "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
-    worst = min((outcome.exit_code for outcome in outcomes if outcome.exit_code), default=0)
+    worst = min(filter(None, codes), default=0)
     sections = {
         "not published": [f"{run['run_date']} (exit code {run['exit_code']})" for run in failed],
         "published, but the gate failed": list(map(str, gate_failed)),

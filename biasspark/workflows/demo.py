@@ -24,7 +24,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from biasspark.cli import Command, Outcome, flag, make_parser, parse_count, print_outcome
+from biasspark.cli import Command, Outcome, flag, make_parser, parse_count, print_outcome, write_stderr
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError, how_to_install
 from biasspark.session import job_session
@@ -85,12 +85,13 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Ou
     environment = dict(os.environ)  # before the embedded engine adds to it
     dated = ["--config", str(folder / _CONFIGURATIONS[0]), "--run-date", RUN_DATE]
     has_report = all(map(find_spec, write_report.LIBRARIES))
+    codes = []
     with job_session("biasspark demo"):
         if not corpus.exists() or (corpus / _MADE_OF).read_text("utf-8") != made_of:
-            _make(corpus, rows, made_of)
-        _run("measure", measure.COMMAND, dated)
+            codes.append(_make(corpus, rows, made_of))
+        codes.append(_run("measure", measure.COMMAND, dated))
         if has_report:
-            _run("report", write_report.COMMAND, [*dated, "--out", str(page)])
+            codes.append(_run("report", write_report.COMMAND, [*dated, "--out", str(page)]))
     n_equal = _compare_engines(folder, dated, environment) if both else None
     equal = f"\nThe embedded engine and local Spark have equal rows in all {n_equal} tables.\n" if both else ""
     report = (
@@ -113,7 +114,8 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Ou
         page=shlex.quote(str(page)),
     )
     summary = {"job": "demo", "rows": rows, "out": folder, "report": page if has_report else None}
-    return Outcome(table=text, summary=summary | ({"equal_tables": n_equal} if both else {}))
+    summary |= {"equal_tables": n_equal} if both else {}
+    return Outcome(table=text, summary=summary, exit_code=min(filter(None, codes), default=0))
 
 
 def _write_configurations(folder: Path) -> None:
@@ -125,8 +127,8 @@ def _write_configurations(folder: Path) -> None:
         (folder / name).write_text(text, "utf-8")
 
 
-def _make(corpus: Path, rows: int, made_of: str) -> None:
-    """Make the corpus in a temporary folder, then replace the older one."""
+def _make(corpus: Path, rows: int, made_of: str) -> int:
+    """Make the corpus in a temporary folder, then replace the older one, and return the exit code."""
     unfinished = corpus.with_name("corpus.partial")
     shutil.rmtree(unfinished, ignore_errors=True)
     flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out"]
@@ -135,13 +137,13 @@ def _make(corpus: Path, rows: int, made_of: str) -> None:
     (unfinished / _MADE_OF).write_text(made_of, "utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
     unfinished.rename(corpus)
-    print_outcome(replace(outcome, summary={**outcome.summary, "path": corpus}))
+    return print_outcome(replace(outcome, summary={**outcome.summary, "path": corpus}))
 
 
-def _run(name: str, command: Command, flags: Sequence[str]) -> None:
-    """Run a command, and say which."""
+def _run(name: str, command: Command, flags: Sequence[str]) -> int:
+    """Run a command, say which, and return its exit code."""
     _say(name, flags)
-    print_outcome(_call(name, command, flags))
+    return print_outcome(_call(name, command, flags))
 
 
 def _call(name: str, command: Command, flags: Sequence[str]) -> Outcome:
@@ -149,8 +151,7 @@ def _call(name: str, command: Command, flags: Sequence[str]) -> Outcome:
 
 
 def _say(name: str, flags: Sequence[str]) -> None:
-    sys.stderr.write(f"$ {shlex.join([*_COMMAND, name, *flags])}\n")
-    sys.stderr.flush()
+    write_stderr(f"$ {shlex.join([*_COMMAND, name, *flags])}\n")
 
 
 def _compare_engines(folder: Path, dated: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from biasspark.workflows.demo import NEXT_DATE
 from tests.harness.running_jobs import ask, run_embedded_well
-from tests.harness.submitting import run_python
+from tests.harness.submitting import ROOT, run_program, run_python
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
@@ -45,6 +46,8 @@ def test_a_second_demo_takes_the_corpus_of_the_first(tmp_path: Path) -> None:
     assert ["make-corpus" in done.stderr for done in (first, second)] == [True, False]
     runs = "SELECT count(*), count(DISTINCT run_date) FROM bias_runs"
     assert ask(tmp_path / "some where" / "warehouse", runs) == [(2, 1)]
+    line = '"$0" -m biasspark demo --engine embedded --rows 3000 --out "some where" >/dev/full'
+    assert run_program("bash", "-c", line, sys.executable, cwd=tmp_path, PYTHONPATH=str(ROOT)).returncode == 1
 
 
 def test_a_corpus_that_is_no_demo_is_left_alone(tmp_path: Path) -> None:

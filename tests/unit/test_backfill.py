@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Collection
 from datetime import date
 from pathlib import Path
@@ -137,6 +138,13 @@ def test_a_run_that_fails_keeps_no_other_from_being_measured(
     assert all(str(day) in outcome.table for day in DAYS if day.day in (*faults, *gate_failed))
     assert all(f"{one['run_date']}: error: " in shown.err for one in failed)
     assert CANARY not in shown.out + shown.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_below_stdout_is_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert measure_dates(DAYS, [], published, Progress(), False).exit_code == 1
 
 
 def test_an_interrupt_ends_the_range() -> None:

@@ -378,9 +378,9 @@ def test_a_full_disk_below_stdout_and_stderr_stops_no_job(capsys: pytest.Capture
     if not full.exists():
         pytest.skip("this system has no /dev/full")
     for code, shown in ((0, 1), (5, 5)):
-        with pytest.MonkeyPatch.context() as patched, full.open("w") as stream:
-            Progress(stream).stage("ranking")
-            patched.setattr(sys, "stdout", stream)
+        with pytest.MonkeyPatch.context() as patched, full.open("w") as stdout, full.open("w") as stderr:
+            Progress(stderr).stage("ranking")
+            patched.setattr(sys, "stdout", stdout)
             assert print_outcome(Outcome(summary={}, exit_code=code)) == shown
     assert "stdout could not be written" in capsys.readouterr().err
 
@@ -390,8 +390,14 @@ def test_a_closed_pipe_below_stderr_keeps_the_exit_code(monkeypatch: pytest.Monk
         def write(self, _: str) -> int:
             raise BrokenPipeError
 
+    def interrupt(_: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(sys, "stderr", Closed())
-    assert print_failure("job", InputError("a fault"), debug=False) == (3, ("a fault",))
+    assert print_failure("job", InputError("a fault"), debug=True) == (3, ("a fault",))
+    assert run_job(interrupt, PARSER, FLAGS) == 130
+    monkeypatch.setattr(sys, "stdout", Closed())
+    assert print_outcome(Outcome(summary={}, exit_code=5)) == 5
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,15 @@ def test_closed_streams_are_no_failure(flag: str, code: int, end: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(("flag", "end", "code"), [("--help", ">", 1), ("--version", ">", 1), ("mesure", "2>", 2)])
+def test_a_full_disk_is_no_traceback(flag: str, end: str, code: int) -> None:
+    command_line = f'"$0" -m biasspark {flag} {end}/dev/full'
+    done = subprocess.run(["bash", "-c", command_line, sys.executable], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("program", "named"), [("/x/jobs/report.py", "jobs/bias_metrics.py"), ("/bin/biasspark", "biasspark measure")]
 )
