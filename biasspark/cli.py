@@ -164,12 +164,13 @@ def parse_count(text: str, least: int = 1) -> int:
 def parse_out(text: str) -> Path:
     """Parse the path of a file to write, in an existing folder; for argparse."""
     path = Path(text)
-    if not text or path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(
-            f"{show_value(text)}. It must be a file path, new or existing, in an existing local folder. Create the "
-            "folder, or name another file."
-        )
-    return path
+    with suppress(OSError):  # as for a name that is too long
+        if text and not path.is_dir() and path.parent.is_dir():
+            return path
+    raise argparse.ArgumentTypeError(
+        f"{show_value(text)}. It must be a file path, new or existing, in an existing local folder. Create the folder, "
+        "or name another file."
+    )
 
 
 def run_job(

@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, arguments.run_date, config.corpus.name)
-        check_latest(spark, store, latest, arguments.run_id or latest.run_id)
+        check_latest(spark, store, latest, latest.run_id if arguments.run_id is None else arguments.run_id)
         check_tables(spark, store, latest)
         summary = {"job": ACCEPT_RUN, "run_date": latest.run_date, "accepted_run_id": latest.run_id}
         summary |= {"output": store.root}

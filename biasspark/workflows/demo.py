@@ -14,6 +14,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
@@ -193,9 +194,10 @@ examples:
 
 
 def _parse_folder(text: str) -> Path:
-    if not text or (Path(text).exists() and not Path(text).is_dir()):
-        raise argparse.ArgumentTypeError(f"{show_value(text)}. It must be a folder, new or existing. Name another.")
-    return Path(text)
+    with suppress(OSError):  # as for a name that is too long
+        if text and (Path(text).is_dir() or not Path(text).exists()):
+            return Path(text)
+    raise argparse.ArgumentTypeError(f"{show_value(text)}. It must be a folder, new or existing. Name another.")
 
 
 def main(arguments: argparse.Namespace) -> Outcome:

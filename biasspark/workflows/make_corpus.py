@@ -105,7 +105,7 @@ def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
     parser = make_parser(__doc__, EXAMPLES, prog=prog)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
-        flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class)
+        flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class, allow_abbrev=False)
         for name_of_flag, arguments in kind.flags:
             flags.add_argument(name_of_flag, **arguments)
         flags.add_argument("--seed", required=True, type=int, metavar="S", help="a whole number from 0")

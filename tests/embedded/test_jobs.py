@@ -528,6 +528,7 @@ def test_a_run_is_accepted_once(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows(2_000))
     flags = configure(tmp_path)
     run_id = run_well("measure", *flags)["run_id"]
+    assert run("accept", *flags, "--reason", "seen", "--run-id", "").code == 3
     assert run_well("accept", *flags, "--reason", "seen", "--by", "Ada")["status"] == "accepted"
     again = run("accept", *flags, "--reason", "seen again", "--by", "Grace")
     outcome = again.summary

@@ -196,7 +196,7 @@ class TestOut:
         assert (tmp_path / "file").read_text() == "text"
         assert (tmp_path / "link").is_symlink()
 
-    @pytest.mark.parametrize("name", ["", ".", "no/such/folder/x.csv"])
+    @pytest.mark.parametrize("name", ["", ".", "no/such/folder/x.csv", "x" * 300, f"{'x' * 300}/x.csv"])
     def test_no_file_can_be_there(self, name: str, tmp_path: Path) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="It must be a file path, new or existing, in an existing"):
             parse_out(name and str(tmp_path / name))

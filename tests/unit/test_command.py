@@ -64,6 +64,8 @@ def test_help_teaches_the_first_three_commands(capsys: pytest.CaptureFixture[str
         ["demo", "--rows", "0"],
         ["demo", "--out", ""],
         ["demo", "--out", __file__],
+        ["demo", "--out", "x" * 300],
+        ["make-corpus", "civil", "--row", "5", "--seed", "1", "--out", "x"],
         ["demo", "--both", "--engine", "spark"],
         ["demo", "fast"],
     ],
