@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from biasspark.cli import Command, Flag, Outcome, Progress, flag, make_parser
 from biasspark.config import parse_identities
-from biasspark.errors import ConfigError, has_condition
+from biasspark.errors import ConfigError, has_condition, redact
 from biasspark.session import describe, follow_tasks, job_session
 from biasspark.session_request import describe_start
 from biasspark.synthetic import score_cells
@@ -121,21 +121,21 @@ def main(arguments: argparse.Namespace) -> Outcome:
     check_request(request)
     if max_files is not None and max_files < 1:
         raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
-    progress = Progress()
+    progress, shown = Progress(), redact(path)
     progress.stage(describe_start())
     with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
-        progress.stage(f"{name}: {request.rows:,} rows into {path}")
+        progress.stage(f"{name}: {request.rows:,} rows into {shown}")
         corpus = generate(spark, request)
         try:
-            with describe(spark, f"corpus into {path}"):
+            with describe(spark, f"corpus into {shown}"):
                 (corpus.coalesce(max_files) if max_files else corpus).write.mode("error").parquet(path)
         except Exception as error:
             if has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error):
-                raise ConfigError(f"out: {path} exists. A corpus is never overwritten. Name a new folder.") from None
+                raise ConfigError(f"out: {shown} exists. A corpus is never overwritten. Name a new folder.") from None
             if WRONG_PLACE.search(cause := describe_cause(error)):
-                raise ConfigError(f"out: {path} could not be written, {cause}. Name another folder.") from error
+                raise ConfigError(f"out: {shown} could not be written, {cause}. Name another folder.") from error
             raise
-    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": arguments.seed, "path": path}))
+    return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": arguments.seed, "path": shown}))
 
 
 COMMAND = Command(corpus_parser, main)

@@ -135,7 +135,7 @@ def prepare_training(
     if corpus is None:
         request = mitigation.training_request
         assert request is not None  # without [corpus]
-        progress.stage(f"training corpus of {request.rows:,} comments into {folder}")
+        progress.stage(f"training corpus of {request.rows:,} comments into {redact(folder)}")
         corpus = keep(generate(spark, request), f"{folder}/corpus")
     progress.stage("label balance and mitigation plan")
     source, measures = config.corpus, training_measures(config)

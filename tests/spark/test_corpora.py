@@ -138,6 +138,13 @@ def test_a_place_that_cannot_be_written_to_is_named(spark: SparkSession, tmp_pat
     assert f"{tmp_path}/file/corpus" in done.err
 
 
+def test_secrets_of_a_place_are_not_shown(spark: SparkSession) -> None:
+    done = make("pinned", "--rows-per-cell", "20", "--seed", "7", "--out", "unknown://key:canary@bucket/corpus")
+    assert done.code > 0
+    assert "bucket/corpus" in done.err
+    assert "canary" not in done.out + done.err
+
+
 @pytest.mark.parametrize(
     ("flags", "fault"),
     [
