@@ -317,16 +317,16 @@ def _refuse_silent_server(remote: str) -> None:
 def _current_session(settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
     """Return the existing session, reconfigured. Raises `ConfigError` if another engine is requested."""
     spark = engines.find_session()
-    for key, value in settings.items():
-        if spark.conf.get(key, None) != value:
-            with suppress(Exception):  # static settings cannot be changed
-                spark.conf.set(key, value)
     engine = engines.engine_of(spark)
     if request.engine not in (None, engine):
         raise ConfigError(
             f"engine = {request.engine}: a session of the engine {engine} already exists, and a process has one at a "
             "time. Stop it first, or start another process."
         )
+    for key, value in settings.items():
+        if spark.conf.get(key, None) != value:
+            with suppress(Exception):  # static settings cannot be changed
+                spark.conf.set(key, value)
     return spark
 
 

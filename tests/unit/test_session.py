@@ -196,6 +196,16 @@ def test_what_is_no_url_of_a_server() -> None:
         JOB_SESSION._start_spark("a job", {}, SessionRequest(remote="localhost:15002"))
 
 
+def test_a_session_of_another_engine_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: dict[str, str] = {}
+    spark = SimpleNamespace(conf=SimpleNamespace(get=settings.get, set=settings.__setitem__))
+    monkeypatch.setattr(engines, "find_session", lambda: spark)
+    monkeypatch.setattr(engines, "engine_of", lambda _: "spark")
+    with pytest.raises(ConfigError, match="engine = embedded"):
+        JOB_SESSION._current_session({"spark.sql.ansi.enabled": "true"}, SessionRequest(engine="embedded"))
+    assert settings == {}
+
+
 def test_a_request_ends_with_its_job() -> None:
     with session_requested(SessionRequest(engine="spark")):
         assert current_request().engine == "spark"
