@@ -107,7 +107,7 @@ def bias_metrics(
     ConfigError
         With all faults of the keywords.
     InputError
-        With all faults of the rows, or if a model has no usable score.
+        With all faults of the rows, or if a model has no AUC: no usable score, or those of one label only.
 
     Warns
     -----

@@ -317,8 +317,8 @@ class Rejects(Section):
     """The largest share of rejects, 0 to 1, with which a run is published: of all rows, and of the scores of each model
     on the rows that are not rejected for all models. There is no limit unless it is set."""
     allow_missing_models: bool = setting(False, kinds.flag())
-    """Whether a run is published although a model has no usable score. The gate then fails by every rule on that
-    model."""
+    """Whether a run is published although a model has no AUC: no usable score, or those of one label only. The gate
+    then fails by every rule on that model."""
 
 
 @dataclass(frozen=True, kw_only=True)

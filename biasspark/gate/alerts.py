@@ -6,7 +6,7 @@ runs, or with that of a baseline model on the same rows.
 P-values of violation, and separately those of compliance, are adjusted by Benjamini and Hochberg over the rows of a
 rule. A row fails if its adjusted p-value of violation is below the level, and passes if that of compliance is. If
 neither is, or if there is no value, the evidence is insufficient, and the configuration says what that counts as. A
-model without a usable score always fails.
+model without an AUC always fails.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class RuleEvaluation:
-    """A rule, and the settings of all rules of a run: the gate, the level of intervals, the models without a score."""
+    """A rule, and the settings of all rules of a run: the gate, the level of intervals, the models without an AUC."""
 
     rule: Rule
     gate: Gate = field(default_factory=Gate)
@@ -524,8 +524,8 @@ def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
     """Return the alert with the outcome for a missing model or insufficient evidence, if it has either."""
     missing = [name for name in (alert.model, alert.rule.baseline) if name in evaluation.missing_models]
     if missing:
-        why = f"model {show_visibly(str(missing[0]))} has no usable score"
-        return replace(alert, outcome=FAIL, message=f"{alert.metric_text} has no value: {why}.")
+        why = f"model {show_visibly(str(missing[0]))} has no AUC: no usable score, or those of one label only"
+        return replace(alert, outcome=FAIL, message=f"{alert.metric_text} is not judged: {why}.")
     if alert.outcome != INSUFFICIENT:
         return replace(alert, decided=True)
     outcome = evaluation.rule.insufficient or evaluation.gate.insufficient

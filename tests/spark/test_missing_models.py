@@ -84,7 +84,7 @@ def test_where_a_model_may_be_missing_the_gate_fails_by_every_rule_on_it(
         ("fnr holds", "male"),
     }
     assert {(outcome, decided) for *_, outcome, decided, _ in gone} == {("fail", False)}
-    assert all("model n has no usable score" in message for *_, message in gone)
+    assert all("model n has no AUC" in message for *_, message in gone)
     assert {outcome for rule, model, _, outcome, *_ in rows if model == "new" and rule != "fnr holds"} == {"pass"}
     assert ask(tmp_path / "warehouse", "SELECT status FROM bias_runs") == [("published",)]
 
@@ -107,7 +107,7 @@ def test_where_the_baseline_may_be_missing_rules_on_it_fail(spark: SparkSession,
     rows = ask(tmp_path / "warehouse", "SELECT outcome, decided, message FROM latest_comparison_alerts")
     assert rows
     assert {row[:2] for row in rows} == {("fail", False)}
-    assert all("model n has no usable score" in message for *_, message in rows)
+    assert all("model n has no AUC" in message for *_, message in rows)
 
 
 def test_attribution_of_the_rest_is_published_where_a_model_may_be_missing(

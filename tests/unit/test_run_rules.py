@@ -311,7 +311,7 @@ def test_a_model_without_a_usable_score_fails(bound: dict[str, Any]) -> None:
         ("gone", "a", "fail"), ("gone", "b", "fail"), ("m", "a", "pass"), ("m", "b", NO_EVIDENCE),
         ("gone", "(overall)", "fail"), ("m", "(overall)", NO_EVIDENCE),
     ]  # fmt: skip
-    assert all(("gone has no usable score" in alert.message) == (alert.model == "gone") for alert in alerts)
+    assert all(("gone has no AUC" in alert.message) == (alert.model == "gone") for alert in alerts)
 
 
 # ---- the worst identity
