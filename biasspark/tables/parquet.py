@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from biasspark.config import unusable_path
-from biasspark.errors import ConfigError, Fault, InputError, KeyPath, has_condition, redact
+from biasspark.errors import ConfigError, Fault, InputError, has_condition, redact
 from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.files import (
     check_file_system,
@@ -51,7 +51,7 @@ from biasspark.tables.spark_schemas import (
     to_arrow,
     to_frame,
 )
-from biasspark.tables.storage_errors import catalog_errors, describe_cause, refuse_embedded, storage_errors
+from biasspark.tables.storage_errors import UNWRITABLE, catalog_errors, describe_cause, refuse_embedded, storage_errors
 from biasspark.text import format_count
 
 _ABSENT = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "DELTA_TABLE_NOT_FOUND")
@@ -166,7 +166,6 @@ def join_files(table: Table, parts: Sequence[pa.Table]) -> pa.Table:
 
 _DATE_FOLDER = re.compile(r"run_date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RUN_FOLDER = re.compile(rf"run_id=({RUN_ID_RULE})")
-_UNWRITABLE = re.compile(r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted")
 _NO_FOLDER = (NotADirectoryError, FileNotFoundError, PermissionError)
 
 
@@ -244,7 +243,7 @@ class PathStore(ParquetStore):
             try_folder(spark, self.path)
         except Exception as error:
             cause = describe_cause(error)
-            if not (isinstance(error, _NO_FOLDER) or _UNWRITABLE.search(cause)):
+            if not (isinstance(error, _NO_FOLDER) or UNWRITABLE.search(cause)):
                 with storage_errors(self.root, "written"):
                     raise
             shown = re.sub(r"^[\w.$]+: | \(exists=.*\)$", "", cause)
@@ -332,8 +331,7 @@ class PathStore(ParquetStore):
 class CatalogStore(ParquetStore):
     """Parquet tables of a Spark catalog, partitioned by run_date and run_id. Its methods are those of `PathStore`.
 
-    `catalog` and `views` are the schemas of tables and views: ``schema`` or ``catalog.schema``, with backticks around
-    parts that have other characters than letters, digits and ``_``. Raises `ConfigError` for any other name.
+    `catalog` and `views` are the schemas of tables and views: ``schema`` or ``catalog.schema``.
     """
 
     provider: ClassVar[str] = "parquet"
@@ -341,8 +339,8 @@ class CatalogStore(ParquetStore):
 
     def __init__(self, catalog: str, views: str | None = None) -> None:
         self.names = catalog, views or catalog
-        self.catalog, self.schema = _quote_schema(("output", "catalog"), self.names[0])
-        self.view_catalog, self.view_schema = _quote_schema(("output", "views"), self.names[1])
+        self.catalog, self.schema = _quote_schema(self.names[0])
+        self.view_catalog, self.view_schema = _quote_schema(self.names[1])
         self.root = self.schema
 
     def name(self, table: str) -> str:
@@ -490,12 +488,10 @@ class CatalogStore(ParquetStore):
         return {row["col_name"]: row["data_type"] for row in rows}
 
 
-def _quote_schema(key: KeyPath, name: str) -> tuple[str, str]:
-    parts = re.findall(r"`(?:[^`]|``)+`|[^`.]+", name)
-    if not parts or ".".join(parts) != name:
-        raise ConfigError(Fault(key, name, "It is not the name of a schema.", "Write schema or catalog.schema."))
-    catalog = parts[0].strip("`") if len(parts) > 1 else "spark_catalog"
-    return catalog, ".".join(part if part.startswith("`") else quote_name(part) for part in parts)
+def _quote_schema(name: str) -> tuple[str, str]:
+    """Return the catalog of a schema, and the quoted name of the schema."""
+    catalog, _, schema = name.rpartition(".")
+    return catalog or "spark_catalog", ".".join(map(quote_name, filter(None, (catalog, schema))))
 
 
 def _partition(run: Run) -> str:

@@ -278,28 +278,16 @@ def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-PATTERNS_AND_ROOTS = ["/a/*", "/a/b?", "/a[1]", "/{a}", "/a\\b", "/a\nb", "/"]
-NO_NAMES = ["", ".", "a..b", "a.", "`a", "a`b`"]
-
-
-@pytest.mark.parametrize(
-    ("store", "key", "value"),
-    [
-        *((PathStore, "path", path) for path in PATTERNS_AND_ROOTS),
-        *((CatalogStore, "catalog", name) for name in NO_NAMES),
-    ],
-)
-def test_a_pattern_a_root_and_a_catalog_that_is_no_name_are_refused(
-    store: type[PathStore | CatalogStore], key: str, value: str
-) -> None:
-    fault = raised_fault(ConfigError, store, value)
-    assert (fault.path, fault.value) == (("output", key), value)
+@pytest.mark.parametrize("path", ["/a/*", "/a/b?", "/a[1]", "/{a}", "/a\\b", "/a\nb", "/"])
+def test_a_pattern_and_a_root_are_refused(path: str) -> None:
+    fault = raised_fault(ConfigError, PathStore, path)
+    assert (fault.path, fault.value) == (("output", "path"), path)
 
 
 def test_catalog_names_are_quoted() -> None:
     assert CatalogStore("lake.bias").name("t") == "`lake`.`bias`.`t`"
     assert CatalogStore("bias").name("t") == "`bias`.`t`"
-    assert CatalogStore("`a.b`.x y; DROP").name("t") == "`a.b`.`x y; DROP`.`t`"
+    assert CatalogStore("a-b.x y; DROP `z`").name("t") == "`a-b`.`x y; DROP ``z```.`t`"
 
 
 # ---- tables that are there already
