@@ -18,7 +18,7 @@ from biasspark.comparison.differences import (
     delong_aucs,
     estimate_difference,
 )
-from biasspark.config import GROUPS, Compare
+from biasspark.config import JACKKNIFE_GROUPS, Compare
 from biasspark.metrics.intervals import SIGNIFICANT, auc_interval, benjamini_hochberg
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.kernels.paired_products import Products
@@ -53,8 +53,8 @@ def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
     for n_groups, names in few.items():
         yield (
             f"compare: {_pair(compare, names)}: '{compare.cluster}' has so few values that only {n_groups} of "
-            f"{compare.groups or GROUPS} groups have rows, and a verdict takes {MIN_GROUPS}. Name another column, or "
-            "take more `groups` if it has more values."
+            f"{compare.groups or JACKKNIFE_GROUPS} groups have rows, and a verdict takes {MIN_GROUPS}. Name another "
+            "column, or take more `groups` if it has more values."
         )
 
 

@@ -27,8 +27,8 @@ from biasspark.config.gate_rules import Gate, Rule
 from biasspark.config.identities import Crossed, Identities, Terms, too_many_pairs, unknown_identity
 from biasspark.config.mitigation_settings import Mitigation
 from biasspark.config.optional_metrics import (
-    GROUPS,
     JACKKNIFE,
+    JACKKNIFE_GROUPS,
     Compare,
     Histograms,
     LabelBalance,

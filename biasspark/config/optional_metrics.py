@@ -19,7 +19,7 @@ MAX_TRIALS = 100_000
 MAX_THRESHOLDS = 10_001
 MAX_BUCKETS = 100
 JACKKNIFE = "jackknife"
-GROUPS = 100
+JACKKNIFE_GROUPS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +202,7 @@ class Compare(Section):
     """How variances are estimated: `delong`, from the placements of rows, or `jackknife`, by leaving out each group of
     rows in turn."""
     groups: int | None = setting(
-        None, kinds.whole(10, 1000), default_text=f"{GROUPS} with the jackknife", example=GROUPS
+        None, kinds.whole(10, 1000), default_text=f"{JACKKNIFE_GROUPS} with the jackknife", example=JACKKNIFE_GROUPS
     )
     """The number of groups of the jackknife, into which rows are divided by a hash. `delong` has none."""
     cluster: str | None = setting(None, kinds.string(), example="author")
@@ -221,7 +221,7 @@ class Compare(Section):
 
     def resolve(self) -> Self:
         """Return the settings with the number of groups of the jackknife."""
-        return replace(self, groups=(self.groups or GROUPS) if self.method == JACKKNIFE else None)
+        return replace(self, groups=(self.groups or JACKKNIFE_GROUPS) if self.method == JACKKNIFE else None)
 
     def check_models(self, written: Spot, models: Sequence[str]) -> None:
         """Report models that do not exist."""

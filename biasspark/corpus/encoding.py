@@ -222,7 +222,7 @@ class Encoding:
 
     @cached_property
     def count_keys(self) -> tuple[tuple[str, int], ...]:
-        """Keys of the counts over all rows read, in order: (what, number of the model, reason code, column or pair).
+        """Keys of the counts over all rows read, in order: what, and the number of the model, reason, column or pair.
 
         ``rejected`` rows count for no model, ``label`` ones are positive, scored or not, and ``scored_label`` ones are
         positive and count for a model.
@@ -238,7 +238,7 @@ class Encoding:
         )
 
     @cached_property
-    def first_pair_count(self) -> int:
+    def first_pair_index(self) -> int:
         """Index in `count_keys` of the first crossed pair; the pairs are the last, in their order."""
         return len(self.count_keys) - len(self.pairs)
 
@@ -247,7 +247,7 @@ class Encoding:
 
         `counts` are over all rows read, in the order of `count_keys`.
         """
-        n_rows = np.asarray(counts[self.first_pair_count :], np.int64)
+        n_rows = np.asarray(counts[self.first_pair_index :], np.int64)
         enough = np.flatnonzero(n_rows >= self.min_rows) + self.first_pair
         return [*range(self.first_pair), *enough.tolist()]
 

@@ -379,7 +379,7 @@ def _convert_files(
 
 
 def _link_files(files: Sequence[Path], folders: Sequence[Path]) -> tuple[Path, list[Path]]:
-    """Link to files from folders below a temporary one; return that and the links."""
+    """Create symbolic links to files, in folders below a new temporary folder; return that folder and the links."""
     with _copying():
         root = _temporary_folder()
         links = [root / folder / f"{number}.parquet" for number, folder in enumerate(folders)]

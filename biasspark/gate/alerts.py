@@ -12,7 +12,7 @@ model without an AUC always fails.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby, product, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS,
 from biasspark.comparison import differences
 from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
-from biasspark.config import Gate, Intervals, Rule
+from biasspark.config import Gate, Rule
 from biasspark.distributions import normal_quantile
 from biasspark.gate.rule_tests import Aucs, Estimates, RateGaps, Rates, compare_with_baseline, compare_with_bound
 from biasspark.metrics import intervals
@@ -93,9 +93,9 @@ class RuleEvaluation:
     """A rule, and the settings of all rules of a run: the gate, the level of intervals, the models without an AUC."""
 
     rule: Rule
-    gate: Gate = field(default_factory=Gate)
-    level: float = Intervals.level
-    missing_models: Collection[str] = ()
+    gate: Gate
+    level: float
+    missing_models: Collection[str]
 
 
 def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:

@@ -125,7 +125,7 @@ def make_counts(
         at_or_above=dict(zip(encoding.models, model_counts, strict=False)),
         labels=labels,
         max_range_rows=max_range_rows,
-        pair_rows=row_counts[encoding.first_pair_count :],
+        pair_rows=row_counts[encoding.first_pair_index :],
     )
 
 

@@ -40,8 +40,8 @@ from biasspark.ranking.kernels.row_block import (
 )
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
-MAX_ROWS_A_WORKER = 1 << 26
-"""The most rows of one range."""
+MAX_ROWS_A_RANGE = 1 << 26
+"""The most rows of one range: a worker cannot hold more."""
 
 BLOCK = -1
 """The chunk of a block. Counts have chunks from 0 on, and rows to be cut again have chunks below this one."""
@@ -300,9 +300,9 @@ def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, R
 
 def refuse_large_range(n_rows: int) -> None:
     """Raise `InputError` if a range has more rows than a worker holds."""
-    if n_rows > MAX_ROWS_A_WORKER:
+    if n_rows > MAX_ROWS_A_RANGE:
         raise InputError(
-            f"corpus: more than {MAX_ROWS_A_WORKER:,} rows share one score or one narrow range. A worker cannot "
+            f"corpus: more than {MAX_ROWS_A_RANGE:,} rows share one score or one narrow range. A worker cannot "
             "hold them. Is that score a default for rows that were not scored? Filter them."
         )
 

@@ -259,7 +259,7 @@ def read_sketches(
     for by_model, renumbering in zip(headers, renumberings, strict=True):
         for low, high, n_rows in by_model[window.models[0]].members:
             pair = renumbering.pair_number(*renumbering.numbers[[low, high]])
-            counts[window.first_pair_count + pair - window.first_pair] += n_rows
+            counts[window.first_pair_index + pair - window.first_pair] += n_rows
     return cut_batches(narrow, cut).unionAll(count_corpus(rows.sparkSession, counts))
 
 

@@ -135,7 +135,10 @@ class SurveyedRows(SurveyedCorpus):
         return Measurement(self.measures, self.encoding, self.survey, self.cutpoints, counts).warnings
 
     def rank_rows(self, counts: Counts) -> DataFrame:
-        """Return the table of examples, less the run's columns, given the counts of all rows. Lazy: see `rank_rows`."""
+        """Return ``example_attributions`` without run_date, corpus and run_id, given the counts of all rows.
+
+        Lazy: see `rank_rows`.
+        """
         labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
@@ -208,11 +211,11 @@ def rank_surveyed(
 
 
 def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return the table of examples, less the run's columns, and the warnings of a measurement.
+    """Return ``example_attributions`` without run_date, corpus and run_id, and the warnings of a measurement.
 
-    Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores, of which more than
-    two million are rounded first. If these leave a warning open, a second action ranks all scores. The table is lazy:
-    one more scan and shuffle.
+    Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores; if there are more
+    than two million rows, scores are rounded first. If these leave a warning open, a second action ranks all scores.
+    The table is lazy: one more scan and shuffle.
     """
     if surveyed.survey.n_rows > _MANY_ROWS:
         with job_on_corpus(surveyed, "count every row"):
@@ -233,7 +236,7 @@ def list_tables(
     """Return the configured tables, and warnings. `stage` is called at each step.
 
     Runs a Spark job for each level of trees, or each predicate of slices if these are more, one to measure the results,
-    and one for differences of models. The table of examples is lazy.
+    one for differences of models, and one more if `min_gain` is above 0. The table of examples is lazy.
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
     profiles = ranked.counts.profiles

@@ -30,7 +30,7 @@ from biasspark.comparison.model_comparisons import (
     scope_warnings,
     unclustered_warnings,
 )
-from biasspark.config import GROUPS, JACKKNIFE, Compare, Config, Gate, Measures, Rejects, Rule
+from biasspark.config import JACKKNIFE, JACKKNIFE_GROUPS, Compare, Config, Gate, Measures, Rejects, Rule
 from biasspark.corpus import decode
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
@@ -105,7 +105,7 @@ def compare(
             # As text: -0.0 becomes 0.0, NaN becomes NULL.
             name = settings.cluster
             cluster = None if name is None else category(name, corpus.schema[name].dataType)
-            group = group_of(id_column, cluster, settings.groups or GROUPS)
+            group = group_of(id_column, cluster, settings.groups or JACKKNIFE_GROUPS)
             clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
         encoding = surveyed.encoding
         examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
@@ -206,7 +206,7 @@ class Comparison:
         if self.group is not None:
             examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
             sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
-            groups = self.settings.groups or GROUPS
+            groups = self.settings.groups or JACKKNIFE_GROUPS
             for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
                 pair = CellPair(*(row[name] for name in CellPair._fields))
                 sides[row[MODEL] == self.settings.baseline][pair] = Replicates.read(row)
@@ -260,10 +260,11 @@ def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: G
     encoding = build_encoding(measures, surveyed.survey, surveyed.corpus)
     numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
     identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
-    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group_of(id_column, None, GROUPS)])
+    group = group_of(id_column, None, JACKKNIFE_GROUPS)
+    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group])
     boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
     with job_on_corpus(surveyed, "leave out groups"):
-        statistics = count_replicates(examples, encoding, boundaries, identities, GROUPS)
+        statistics = count_replicates(examples, encoding, boundaries, identities, JACKKNIFE_GROUPS)
     metrics = {rule.metric for rule in rules}
     cells = zip(statistics["low_cell"].to_pylist(), statistics["high_cell"].to_pylist(), strict=True)
     return statistics.filter(pa.array([METRIC_OF_CELLS[pair] in metrics for pair in cells], pa.bool_()))
@@ -288,7 +289,8 @@ def plan_comparison(config: Config) -> Plan:
     method, shuffled = "paired DeLong", "8 bytes per score, then 8 per score and identity"
     if settings.method == JACKKNIFE:
         ids = f"{config.corpus.id}, whole clusters of {settings.cluster}" if settings.cluster else str(config.corpus.id)
-        method, shuffled = f"jackknife, {settings.groups or GROUPS:,} groups by {ids}", "both scores of each row"
+        method = f"jackknife, {settings.groups or JACKKNIFE_GROUPS:,} groups by {ids}"
+        shuffled = "both scores of each row"
     rules = config.gate.comparison_rules if config.gate else ()
     parts = {
         "identities": describe_identities(config.identities),

@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from biasspark.cli import DATED_EXAMPLES, Command, Outcome, make_parser
-from biasspark.config import GROUPS, Config
+from biasspark.config import JACKKNIFE_GROUPS, Config
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.template_scores import template_scores
@@ -41,7 +41,10 @@ def publish_measurement(
     more_tables: Mapping[Table, Rows] | None = None,
     more_warnings: Sequence[str] = (),
 ) -> Outcome:
-    """Survey, rank, compute, judge and publish, with `more_tables` and `more_warnings`; return the outcome."""
+    """Survey, rank, compute, judge and publish, with `more_tables` and `more_warnings`; return the outcome.
+
+    Without models, only the label balance is published, without these.
+    """
     if not context.config.models:
         return publish_balance(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
@@ -54,16 +57,16 @@ def publish_measurement(
         if config.templates:
             scores = template_scores(surveyed.corpus, config, surveyed.encoding, surveyed.id_column)
             tables[schemas.TEMPLATE_SCORES] = scores
-        judged = dict(measurement.tables)
+        gate_inputs = dict(measurement.tables)
         if gate and gate.paired:
-            progress.stage(f"leaving out each of {GROUPS} groups of ids")
-            judged[schemas.JACKKNIFE_STATISTICS] = leave_out_groups(surveyed, measurement, gate)
-            tables |= judged
+            progress.stage(f"leaving out each of {JACKKNIFE_GROUPS} groups of ids")
+            replicates = leave_out_groups(surveyed, measurement, gate)
+            tables[schemas.JACKKNIFE_STATISTICS] = gate_inputs[schemas.JACKKNIFE_STATISTICS] = replicates
         if gate:
             progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
-        verdict = judge(judged, list_missing_models(counts), context)
+        verdict = judge(gate_inputs, list_missing_models(counts), context)
         warnings = (*measurement.warnings, *more_warnings)
-        shown = partial(show_suite, *(judged[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
+        shown = partial(show_suite, *(gate_inputs[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
         return progress.end(context.publish(tables, counts, warnings, shown, verdict))
 
 
@@ -135,7 +138,7 @@ def _list_tables(config: Config) -> list[Table]:
         schemas.SCORE_HISTOGRAMS: config.histograms,
         schemas.TEMPLATE_SCORES: config.templates,
         schemas.LABEL_BALANCE: config.label_balance,
-        schemas.TRAINING_BALANCE: None,
+        schemas.TRAINING_BALANCE: None,  # only the mitigation experiment writes it
         schemas.BIAS_ALERTS: gate and gate.run_rules,
         schemas.JACKKNIFE_STATISTICS: gate and gate.paired,
         schemas.SCORE_BLOCKS: config.state,

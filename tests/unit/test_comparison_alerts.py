@@ -29,7 +29,7 @@ def paired_of(change: float | None, n: int = 500, **changes: Any) -> PairedMetri
 
 
 def evaluate(rule: Rule = RULE, missing: Collection[str] = (), gate: Gate = NO_RULES, **pairs: Any) -> list[Alert]:
-    evaluation = RuleEvaluation(rule, gate, missing_models=missing)
+    evaluation = RuleEvaluation(rule, gate, 0.95, missing)
     return evaluate_rule(evaluation, [EvaluatedRow(("new", "all", name), paired=pair) for name, pair in pairs.items()])
 
 

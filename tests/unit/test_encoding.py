@@ -68,8 +68,8 @@ def test_row_counts_are_read_back() -> None:
 
 
 def test_crossed_pairs_are_listed_where_they_have_enough_rows() -> None:
-    assert MIXED.count_keys[MIXED.first_pair_count] == ("pair", MIXED.first_pair)
-    counts = [0] * MIXED.first_pair_count + [3, 2, 0, 4, 0, 3]
+    assert MIXED.count_keys[MIXED.first_pair_index] == ("pair", MIXED.first_pair)
+    counts = [0] * MIXED.first_pair_index + [3, 2, 0, 4, 0, 3]
     assert MIXED.list_identities(counts) == [0, 1, 2, 3, 4, 5, 8, 10]
     assert UNCROSSED.list_identities([0] * len(UNCROSSED.count_keys)) == [0, 1, 2, 3, 4]
 

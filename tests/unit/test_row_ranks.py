@@ -146,7 +146,7 @@ def test_rows_are_ranked_into_blocks(
 
 
 def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("biasspark.ranking.row_blocks.MAX_ROWS_A_WORKER", 20)
+    monkeypatch.setattr("biasspark.ranking.row_blocks.MAX_ROWS_A_RANGE", 20)
     (ranked, *_), batch = draw_two_models(1, 60)
     assert len(ranked.rows) > 20
     with pytest.raises(InputError, match="share one score"):

@@ -48,7 +48,7 @@ def without_value(identity: str, reason: str) -> EvaluatedRow:
 
 
 def evaluate(rule: Rule, *rows: EvaluatedRow, level: float = 0.95, **gate: Any) -> dict[str, Alert]:
-    alerts = evaluate_rule(RuleEvaluation(rule, Gate(**gate), level), rows)
+    alerts = evaluate_rule(RuleEvaluation(rule, Gate(**gate), level, ()), rows)
     by_identity = {alert.identity: alert for alert in alerts}
     assert len(by_identity) == len(alerts)
     return by_identity
@@ -281,7 +281,7 @@ def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> Non
 
 def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
     rule = rule_of(min=0.8, identities=("a", "b"), models=("m", "n"))
-    alerts = evaluate_rule(RuleEvaluation(rule), [row_of("a", 0.95)])
+    alerts = evaluate_rule(RuleEvaluation(rule, Gate(), 0.95, ()), [row_of("a", 0.95)])
     assert [(alert.model, alert.identity, alert.outcome) for alert in alerts] == [
         ("m", "a", "pass"), ("m", "b", NO_EVIDENCE), ("n", "a", NO_EVIDENCE), ("n", "b", NO_EVIDENCE),
     ]  # fmt: skip
@@ -305,7 +305,7 @@ def test_a_model_without_a_usable_score_fails(bound: dict[str, Any]) -> None:
     """Whether the run has a row of it or none, whatever the severity, and whatever else is undecided."""
     rule = rule_of(**bound, models=("m", "gone"), identities=("a", "b"), worst=True)
     rows = [row_of("a", 0.9, 0.9), without_value("a", "no_positives")._replace(key=("gone", "all", "a"))]
-    alerts = evaluate_rule(RuleEvaluation(rule, missing_models={"gone"}), rows)
+    alerts = evaluate_rule(RuleEvaluation(rule, Gate(), 0.95, {"gone"}), rows)
     found = [(alert.model, alert.identity, alert.outcome) for alert in alerts]
     assert found == [
         ("gone", "a", "fail"), ("gone", "b", "fail"), ("m", "a", "pass"), ("m", "b", NO_EVIDENCE),
