@@ -54,7 +54,8 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
         rows = store.read_rows(spark, table, *runs)
         counts = Counter(rows[RUN_ID.name].to_pylist())
         for run in runs:
-            if not counts[run.run_id] and (run.run_date, run.run_id) not in store.list_runs(spark, table):
+            is_empty = (run.table_rows or {}).get(table.name) == 0  # Delta and Iceberg do not list runs without rows
+            if not (counts[run.run_id] or is_empty or (run.run_date, run.run_id) in store.list_runs(spark, table)):
                 raise FileNotFoundError(store.location(table, run))
             check_count(store, table, run, counts[run.run_id])
     except FileNotFoundError:

@@ -13,13 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from biasspark.tables.delta import DeltaLog
+from biasspark.tables.delta import DeltaFolder, DeltaLog
 from biasspark.tables.parquet import read_files
-from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table
+from biasspark.tables.publish import publish, read_run
+from biasspark.tables.schemas import BIAS_RUNS, REJECTED_ROWS, TABLES, Table
 from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import run_embedded
 from tests.harness.running_jobs import run_embedded_well as run
+from tests.harness.sample_run import record_of, start_run, suite_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 NEXT_DATE = "2026-01-16"
@@ -225,6 +228,12 @@ def test_a_folder_of_delta_is_no_output_of_parquet(name: str, tmp_path: Path, mo
     (tmp_path / "parquet").symlink_to(tmp_path / "delta")
     done = run_embedded(name, "--config", configure(tmp_path, "parquet"), "--run-date", RUN_DATE, *JOBS[name])
     assert ("[output] format" in done.err, "delta" in done.err, done.code) == (True, True, 3), done.err
+
+
+def test_a_table_of_a_run_without_rows_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    store = DeltaFolder(str(tmp_path))
+    published_run = publish(spark, suite_tables(rejected=0), start_run(), store, record_of())
+    assert len(read_run(spark, store, REJECTED_ROWS, published_run)) == 0
 
 
 def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
