@@ -51,13 +51,14 @@ def find_baseline(
 ) -> tuple[Row | None, str]:
     """Return the row of the run to compare with, and why it was chosen; None without one.
 
-    It is the last run that the gate compared with; else the last run for an earlier date that the gate or a person
-    accepted; else, without a gate, the last run for an earlier date.
+    It is the last run that the gate compared with, or its last copy; else the last run for an earlier date that the
+    gate or a person accepted; else, without a gate, the last run for an earlier date.
     """
     before = _runs_before(ledger, run)
     by_person = {row["accepts_run_id"] for row in list_acceptances(ledger)}
     accepted = [row for row in before if row["status"] == ACCEPTED or row["run_id"] in by_person]
-    candidates = [row for row in before if row["run_id"] in baseline_ids] or accepted
+    originals = {_original_id(row) for row in before if row["run_id"] in baseline_ids}
+    candidates = [row for row in before if _original_id(row) in originals] or accepted
     if candidates:
         row = max(candidates, key=_by_publication)
         return row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON
@@ -68,6 +69,11 @@ def read_config(run: Row) -> dict[str, Any]:
     """Return the configuration of a run; empty if the ledger has none."""
     config: dict[str, Any] = json.loads(run.get("config") or "{}")
     return config
+
+
+def _original_id(row: Row) -> object:
+    """Return the id of the run of which a run is a copy, or its own."""
+    return row["copied_from_run_id"] or row["run_id"]
 
 
 def _runs_before(ledger: Iterable[Row], run: Row) -> list[Row]:

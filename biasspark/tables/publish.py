@@ -35,11 +35,14 @@ from biasspark.text import format_count
 
 
 def read_frame(spark: SparkSession, store: Store, table: Table, run: Run) -> DataFrame:
-    """Return the rows of a published run in a table. Lazy. Raises `InputError` if they are gone or were not written."""
+    """Return the rows of a published run in a table, which one job counts. Raises as `read_run`."""
     try:
-        return store.read(spark, table, run)
+        rows = store.read(spark, table, run)
     except FileNotFoundError:
         raise InputError(describe_absence(store, table, run)) from None
+    with storage_errors(store.location(table, run), "read"):
+        check_count(store, table, run, rows.count())
+    return rows
 
 
 def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Run]) -> tuple[pa.Table, list[Run]]:

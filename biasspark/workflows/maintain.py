@@ -18,7 +18,17 @@ from biasspark.cli import Command, Outcome, Progress, flag, format_table, make_p
 from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe
-from biasspark.tables.ledger import LedgerRow, accepted_ids, by_publication, latest_runs, read_ledger, to_run, view_key
+from biasspark.tables.ledger import (
+    LedgerRow,
+    accept,
+    accepted_ids,
+    by_publication,
+    find_acceptance,
+    latest_runs,
+    read_ledger,
+    to_run,
+    view_key,
+)
 from biasspark.tables.publish import Rows, publish, read_frame, read_rows
 from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
@@ -86,13 +96,15 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
         problem = f"there is no ledger, bias_runs, and no run in {store.root}."
         raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
     first = (policy.now - policy.keep).date()
-    recent = [to_run(row) for row in latest_runs(ledger).values() if row["run_date"] >= first]
+    visible = [to_run(row) for row in latest_runs(ledger).values()]
+    lost = list_lost(stored, visible)
+    recent = [run for run in visible if run.run_date >= first and run.run_id not in lost]
     removals, undated = choose_removals(stored, ledger, policy)
     return MaintenancePlan(
         tuple(removals),
         tuple(run for run in recent if compact and _is_fragmented(spark, store, run, stored)),
         tuple(undated),
-        list_lost(stored, map(to_run, latest_runs(ledger).values())),
+        lost,
     )
 
 
@@ -131,7 +143,10 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
             tables[table] = read_rows(spark, store, table, [run])[0].select(table.value_columns)
     record = RunRecord(**{name: row[name] for name in RunRecord.__dataclass_fields__})
     original = record.copied_from_run_id or run.run_id
+    acceptance = find_acceptance(spark, store, run)
     publish(spark, tables, copy, store, replace(record, copied_from_run_id=original))
+    if acceptance and acceptance["accepts_run_id"]:  # by a person; that of a gate is in the record
+        accept(spark, store, copy, acceptance["acceptance_note"], acceptance["accepted_by"])
     return copy
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
-from biasspark.tables.ledger import read_ledger
+from biasspark.tables.ledger import accept, find_acceptance, read_ledger
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, PINNED_SKEW
+from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, LOSS_BY_SEGMENT, PINNED_SKEW
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.workflows import maintain as job
@@ -24,10 +23,20 @@ from tests.harness.sample_run import RUN_DATE, read_latest, record_of, skew_tabl
 
 LISTING = pytest.mark.classic("Spark Connect lists and deletes no files")
 EAGER = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(0))
+RECENT = Policy(datetime(2026, 1, 20, tzinfo=UTC), timedelta(days=30), timedelta(0))
 
 
 def publish_skew(spark: SparkSession, store: Store, auc: float) -> Run:
     return publish(spark, skew_tables(auc), start_run(job=PINNED_SKEW.job), store, record_of())
+
+
+def publish_examples(spark: SparkSession, store: Store) -> Run:
+    """Publish a run with a table in several files, and a small one."""
+    table, key = EXAMPLE_ATTRIBUTIONS, {"model": "m", "slice": "all"}
+    rows = [key | {"row_id": str(n), "label": n % 2 == 0, "score": n / 8} for n in range(8)]
+    frame = to_frame(spark, table_rows(table, rows), value_schema(table)).repartition(4, "row_id")
+    losses = table_rows(LOSS_BY_SEGMENT, [key | {"segment": "old"}])
+    return publish(spark, {table: frame, LOSS_BY_SEGMENT: losses}, start_run(job=table.job), store, record_of())
 
 
 def leave_behind(folder: Path) -> str:
@@ -86,19 +95,17 @@ def test_the_job_plans_and_removes_what_nobody_sees(spark: SparkSession, tmp_pat
 @LISTING
 def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession, tmp_path: Path) -> None:
     store, table = PathStore(str(tmp_path)), EXAMPLE_ATTRIBUTIONS
-    rows = [{"model": "m", "slice": "all", "row_id": str(n), "label": n % 2 == 0, "score": n / 8} for n in range(8)]
-    frame = to_frame(spark, table_rows(table, rows), value_schema(table)).repartition(4, "row_id")
-    run = publish(spark, {table: frame}, start_run(job=table.job), store, record_of())
+    run = publish_examples(spark, store)
+    accept(spark, store, run, "known", "Ada")
     assert len(store.file_sizes(spark, table, run)) > 2
-    policy = replace(EAGER, now=datetime(2026, 1, 20, tzinfo=UTC), keep=timedelta(days=30))
-    plan = plan_maintenance(spark, store, policy, compact=True)
+    plan = plan_maintenance(spark, store, RECENT, compact=True)
     assert [fragmented.run_id for fragmented in plan.fragmented] == [run.run_id]
-    assert plan_maintenance(spark, store, policy, compact=False).fragmented == ()
+    assert plan_maintenance(spark, store, RECENT, compact=False).fragmented == ()
     before = read_latest(tmp_path, "row_id, score", table=table.name)
     copy = copy_run(spark, store, run)
     assert len(store.file_sizes(spark, table, copy)) == 1
     assert read_latest(tmp_path, "row_id, score", table=table.name) == before
-    assert plan_maintenance(spark, store, policy, compact=True).fragmented == ()
+    assert plan_maintenance(spark, store, RECENT, compact=True).fragmented == ()
     again = copy_run(spark, store, copy)
     ledger = {row["run_id"]: row for row in read_ledger(spark, store, RUN_DATE)}
     original = {"config_hash", "warnings", "table_rows", "n_rows"}
@@ -108,6 +115,22 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
         }
         assert ledger[run_id]["copied_from_run_id"] == run.run_id
     assert ledger[run.run_id]["copied_from_run_id"] is None
+    acceptance = find_acceptance(spark, store, again)
+    assert acceptance is not None
+    assert (acceptance["acceptance_note"], acceptance["accepted_by"]) == ("known", "Ada")
+
+
+@pytest.mark.spark("the embedded engine writes one file")
+@LISTING
+def test_a_run_of_which_files_are_lost_is_not_copied(spark: SparkSession, tmp_path: Path) -> None:
+    store = PathStore(str(tmp_path))
+    run = publish_examples(spark, store)
+    max(tmp_path.glob(f"{EXAMPLE_ATTRIBUTIONS.name}/*/*/*.parquet")).unlink()
+    with pytest.raises(InputError, match="8 rows could be read"):
+        copy_run(spark, store, run)
+    store.remove_run(spark, LOSS_BY_SEGMENT, run)
+    plan = plan_maintenance(spark, store, RECENT, compact=True)
+    assert (plan.fragmented, plan.lost) == ((), {run.run_id: [LOSS_BY_SEGMENT.name]})
 
 
 @LISTING

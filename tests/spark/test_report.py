@@ -184,6 +184,11 @@ def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
     enter(warehouse, attributed, ["example_attributions", "loss_by_segment"])
     assert run(config, "--table", "example_attributions", "--out", out, job=export)[0] == 0
     assert [row["row_id"] for row in csv.DictReader(io.StringIO(out.read_text("utf-8")))] == ["a", "b"]
+    (file,) = Path(warehouse.location(TABLES["example_attributions"], attributed)).iterdir()
+    parquet.write_table(parquet.ParquetFile(file).read().slice(1), file)
+    code, _, err = run(config, "--table", "example_attributions", "--out", out, job=export)
+    assert (code, "1 of 2 rows could be read" in err) == (3, True)
+    assert len(out.read_text("utf-8").splitlines()) == 3  # as before
     code, _, err = run(config, "--table", "loss_by_segment", "--out", out, job=export)
     assert (code, warehouse.location(TABLES["loss_by_segment"], attributed) in err) == (3, True)  # its files are gone
     code, printed, err = run(config, "--table", "auc_crosses", "--out", out, job=export)

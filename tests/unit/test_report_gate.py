@@ -167,7 +167,7 @@ def ran(run_id: str, day: int, status: str = "published", job: str = "bias_metri
     """Return a row of the ledger; runs are published in the order of their ids."""
     published = datetime(2026, 1, 20, 0, int(run_id[1:]), tzinfo=UTC)
     row = {"run_id": run_id, "run_date": date(2026, 1, day), "status": status, "job": job}
-    return row | {"published_at": published, "started_at": published}
+    return row | {"published_at": published, "started_at": published, "copied_from_run_id": None}
 
 
 def accepts(run_id: str, acceptance_id: str, note: str = "known") -> dict[str, Any]:
@@ -190,6 +190,7 @@ THIS_RUN = ran("r9", 15)
         ([ran("r1", 13, "accepted"), ran("r2", 14), accepts("r2", "r3")], [], False, ("r2", BY_PERSON)),
         ([ran("r1", 15, "accepted")], [None], True, None),  # the run itself, run again since
         ([ran("r1", 13, "accepted"), ran("r2", 14, "accepted")], ["r1"], True, ("r1", BY_GATE)),
+        ([ran("r1", 13), ran("r2", 13) | {"copied_from_run_id": "r1"}, ran("r3", 14)], ["r1"], True, ("r2", BY_GATE)),
     ],
 )
 def test_a_date_is_compared_with_the_last_accepted_run(
