@@ -37,10 +37,10 @@ from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_o
 from biasspark.tables.spark_schemas import no_rows
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
-from biasspark.text import format_count
+from biasspark.text import format_count, list_first
 from biasspark.windows import sketch
 from biasspark.windows.sketch import RUN, RangeBoundaries, Sketch, SketchHeader
-from biasspark.workflows.corpus_job import RunContext, list_dates
+from biasspark.workflows.corpus_job import MAX_DATES, RunContext, list_dates
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus
 
 
@@ -119,7 +119,8 @@ def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping
     for configured, run in list_configurations(spark, store, BIAS_METRICS.job, config.corpus.name):
         if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
             continue
-        (states,) = read_states(read_score_blocks(spark, store, [run]), 1)
+        with storage_errors(store.location(SCORE_BLOCKS, run), "read"):
+            (states,) = read_states(read_score_blocks(spark, store, [run]), 1)
         for model, state in states.items():
             if state.header.types == types:
                 last.setdefault(model, state)
@@ -155,9 +156,9 @@ def find_window(
         blocks = read_score_blocks(spark, store, runs)
         with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):
             counts = {row[RUN]: row["count"] for row in blocks.groupBy(RUN).count().collect()}
-        for index, n_rows in counts.items():
-            check_count(store, SCORE_BLOCKS, runs[index], n_rows)
-        states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
+            for index, n_rows in counts.items():
+                check_count(store, SCORE_BLOCKS, runs[index], n_rows)
+            states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     days = list_dates(first, last)
     missing = dict.fromkeys((day for day in days if day not in states), "not published")
     for day in missing.keys() & published.keys():
@@ -253,7 +254,7 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
 
 def _describe_missing(missing: Mapping[date, str], n_days: int) -> str:
     """Describe the missing dates and the fix. Leaving them out does not help if all are missing."""
-    listed = ", ".join(f"{day} ({reason})" for day, reason in missing.items())
+    listed = list_first([f"{day} ({reason})" for day, reason in missing.items()])
     have, days = "has" if len(missing) == 1 else "have", format_count(n_days, "date")
     leave_out = ", or pass --allow-missing" if len(missing) < n_days else ""
     return (
@@ -281,6 +282,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
     first, last = arguments.first, arguments.last
     if first > last:
         raise ConfigError(f"--from {first} --to {last}: the first date is after the last. Swap them.")
+    if (last - first).days >= MAX_DATES:
+        rule = f"a window has at most {MAX_DATES:,} dates"
+        raise ConfigError(f"--from {first} --to {last}: {rule}. Name a later first date.")
     progress = Progress()
     config = load_config(arguments.config, arguments.overrides)
     with open_tables(JOB, config, progress, SETTINGS) as (spark, store):

@@ -58,10 +58,13 @@ def test_a_range_needs_a_column_that_tells_dates_apart() -> None:
     assert list_days(run_dates, parse_config(changed(corpus={"run_date_column": "day"}), Path())) == DAYS
 
 
-def test_a_window_begins_before_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--config", "c.toml", "--from", "2026-03-02", "--to", "2026-03-01"]
+@pytest.mark.parametrize(("first", "last"), [("2026-03-02", "2026-03-01"), ("1926-03-01", "2026-03-01")])
+def test_a_window_begins_before_it_ends_and_has_no_end_of_dates(
+    capsys: pytest.CaptureFixture[str], first: str, last: str
+) -> None:
+    flags = ["--config", "c.toml", "--from", first, "--to", last]
     assert run_job(window_metrics.main, window_metrics.COMMAND.parser(), flags) == 2
-    assert "--from 2026-03-02 --to 2026-03-01: " in capsys.readouterr().err
+    assert f"--from {first} --to {last}: " in capsys.readouterr().err
 
 
 def published(day: date, exit_code: int = 0) -> Outcome:
